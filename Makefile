@@ -1,0 +1,46 @@
+# One entrance to everything: `make help`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help venv run test test-all check format bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml setup.py src/tailrace/records/kernels.py src/tailrace/records/kernels.pxd
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	rm -f src/tailrace/records/kernels*.so
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@$(BIN)/python -c "from tailrace.records import kernels; print('kernels:', 'compiled' if kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
+	@touch $@
+
+venv: $(READY) ## make .venv with Tailrace in it (.venv/bin/tailrace)
+
+run: $(READY) ## a guided tour of the log: write, roll, look up, explain a read
+	$(BIN)/tailrace tour
+
+test: $(READY) ## the test suite
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: $(READY) ## the test suite with the slow parts
+	$(BIN)/python -m pytest -n auto
+
+check: $(READY) ## formatter, linter, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## apply the formatter and the linter's safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## benchmarks against plain writes and Apache Kafka; results in benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.run
+
+clean: ## remove .venv and build products
+	rm -rf $(VENV) build dist src/*.egg-info src/tailrace/records/kernels*.so src/tailrace/records/kernels.c

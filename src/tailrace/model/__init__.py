@@ -1,0 +1,1 @@
+"""The shared words: identifiers, error codes, typed topic configuration. May import: nothing."""

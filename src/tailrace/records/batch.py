@@ -1,0 +1,229 @@
+"""RecordBatch: a view over one v2 batch's bytes. No object is made per record unless asked for.
+
+The header is 61 bytes and never compressed:
+
+    position  size  field                   position  size  field
+    0         8     base offset             23        4     last offset delta
+    8         4     batch length            27        8     base timestamp
+    12        4     partition leader epoch  35        8     max timestamp
+    16        1     magic (2)               43        8     producer id
+    17        4     CRC-32C                 51        2     producer epoch
+    21        2     attributes              53        4     base sequence
+                                            57        4     record count
+
+The batch length counts what follows it. The CRC covers everything from the attributes to the end, so the base offset
+and the leader epoch, which only the broker knows, are set in place without touching it.
+
+Attributes: bits 0-2 codec, bit 3 timestamp type (1 = log append time), bit 4 transactional, bit 5 control batch,
+bit 6 the base timestamp is a delete horizon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from struct import Struct
+from typing import TypeAlias
+
+from tailrace.records.crc32c import crc32c
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+HEADER = Struct(">qiibIhiqqqhii")
+HEADER_SIZE = 61
+LOG_OVERHEAD = 12  # base offset and length: what every format version starts with
+LENGTH_POSITION = 8
+LEADER_EPOCH_POSITION = 12
+MAGIC_POSITION = 16
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
+LAST_OFFSET_DELTA_POSITION = 23
+BASE_TIMESTAMP_POSITION = 27
+MAX_TIMESTAMP_POSITION = 35
+PRODUCER_ID_POSITION = 43
+RECORD_COUNT_POSITION = 57
+assert HEADER.size == HEADER_SIZE
+
+PREFIX = Struct(">qi")  # base offset, length
+_INT64 = Struct(">q")
+_INT32 = Struct(">i")
+_UINT32 = Struct(">I")
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+
+class Codec(IntEnum):
+    """How the records of a batch are compressed."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class CorruptBatch(Exception):
+    """Bytes that are not a valid record batch; says what is wrong and, where known, in which file and where."""
+
+    def __init__(self, reason: str, *, path: str | None = None, position: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.position = position
+
+    def at(self, path: str, position: int) -> CorruptBatch:
+        """The same complaint, located."""
+        return CorruptBatch(self.reason, path=path, position=position)
+
+    def __str__(self) -> str:
+        if self.path is None:
+            return self.reason
+        return f"{self.path} at position {self.position}: {self.reason}"
+
+
+class RecordBatch:
+    """One v2 batch: its header decoded, its bytes kept as they are.
+
+    `view` spans exactly the batch. Setters write into it and so need a writable buffer.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "crc",
+        "last_offset_delta",
+        "leader_epoch",
+        "magic",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "size",
+        "view",
+    )
+
+    def __init__(self, view: memoryview) -> None:
+        (
+            self.base_offset,
+            length,
+            self.leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = HEADER.unpack_from(view)
+        self.size: int = length + LOG_OVERHEAD
+        self.view = view
+
+    @property
+    def last_offset(self) -> int:
+        return int(self.base_offset + self.last_offset_delta)
+
+    @property
+    def next_offset(self) -> int:
+        return int(self.base_offset + self.last_offset_delta + 1)
+
+    @property
+    def codec(self) -> Codec:
+        return Codec(self.attributes & CODEC_MASK)
+
+    @property
+    def is_compressed(self) -> bool:
+        return bool(self.attributes & CODEC_MASK)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & TIMESTAMP_TYPE_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def has_producer_id(self) -> bool:
+        return bool(self.producer_id > -1)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the tombstones of this batch may go; kept in the base timestamp once the cleaner has set it."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record; sequences wrap to zero after 2^31 - 1."""
+        return -1 if self.base_sequence == -1 else increment_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def payload(self) -> memoryview:
+        """The records' bytes, still compressed."""
+        return self.view[HEADER_SIZE:]
+
+    def computed_crc(self) -> int:
+        return int(crc32c(self.view[ATTRIBUTES_POSITION:]))
+
+    def check(self) -> None:
+        """Raise CorruptBatch unless the size is possible and the checksum holds."""
+        if self.size < HEADER_SIZE:
+            raise CorruptBatch(f"batch of {self.size} bytes is smaller than its header of {HEADER_SIZE}")
+        actual = self.computed_crc()
+        if actual != self.crc:
+            raise CorruptBatch(f"checksum does not match: stored crc={self.crc:#010x}, computed crc={actual:#010x}")
+
+    def set_offset_and_epoch(self, base_offset: int, leader_epoch: int) -> None:
+        """Place the batch in the log; the checksum does not cover either field."""
+        _INT64.pack_into(self.view, 0, base_offset)
+        _INT32.pack_into(self.view, LEADER_EPOCH_POSITION, leader_epoch)
+        self.base_offset = base_offset
+        self.leader_epoch = leader_epoch
+
+    def set_max_timestamp(self, max_timestamp: int, *, log_append_time: bool) -> None:
+        """Set timestamp type and largest timestamp; the checksum is computed again only if something changed."""
+        if self.max_timestamp == max_timestamp and self.is_log_append_time == log_append_time:
+            return
+        self.attributes = (self.attributes & ~TIMESTAMP_TYPE_BIT) | (TIMESTAMP_TYPE_BIT if log_append_time else 0)
+        self.view[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = self.attributes.to_bytes(2, "big", signed=True)
+        _INT64.pack_into(self.view, MAX_TIMESTAMP_POSITION, max_timestamp)
+        self.max_timestamp = max_timestamp
+        self.crc = self.computed_crc()
+        _UINT32.pack_into(self.view, CRC_POSITION, self.crc)
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(offsets {self.base_offset}..{self.last_offset}, {self.record_count} records, {self.size} B)"
+        )
+
+
+def increment_sequence(sequence: int, by: int) -> int:
+    """Sequence numbers count up to 2^31 - 1 and then start again at zero."""
+    return (sequence + by) & 0x7FFFFFFF
+
+
+def split_batches(data: Buffer) -> Iterator[RecordBatch]:
+    """The v2 batches that lie end to end in `data`; bytes that do not make a whole batch raise CorruptBatch."""
+    view = memoryview(data)
+    position, end = 0, len(view)
+    while position < end:
+        if end - position < HEADER_SIZE:
+            raise CorruptBatch(f"{end - position} bytes left over where a batch header of {HEADER_SIZE} should start")
+        length = _INT32.unpack_from(view, position + LENGTH_POSITION)[0]
+        size = length + LOG_OVERHEAD
+        if size < HEADER_SIZE or position + size > end:
+            raise CorruptBatch(f"batch claims {size} bytes, {end - position} are there")
+        yield RecordBatch(view[position : position + size])
+        position += size
