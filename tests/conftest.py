@@ -12,13 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.kafka import KafkaBroker
+from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation, KafkaUnavailable, kafka_installation
+from tests.support.log_oracle import LogOracle
+
+_ORACLE = pytest.StashKey[LogOracle]()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("kafka"):
         _require_kafka(kafka_installation)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    oracle = item.config.stash.get(_ORACLE, None)
+    if oracle is not None and "log_oracle" in getattr(item, "fixturenames", ()):
+        oracle.reset()
 
 
 def _require_kafka(get: Callable[[], Any]) -> Any:
@@ -49,3 +59,13 @@ def kafka_broker(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Callable[
     yield make
     for broker in made:
         broker.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def log_oracle(kafka: KafkaInstallation, pytestconfig: pytest.Config) -> Iterator[LogOracle]:
+    """Kafka's log and record code in one JVM per worker; after each test its logs are dropped, its clock reset."""
+    oracle: LogOracle = _require_kafka(lambda: LogOracle(kafka))
+    pytestconfig.stash[_ORACLE] = oracle
+    yield oracle
+    del pytestconfig.stash[_ORACLE]
+    oracle.close()

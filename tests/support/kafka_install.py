@@ -66,10 +66,11 @@ class KafkaInstallation:
 
     def command(self, main_class: str, *arguments: str, heap: str = "512m", classes: Path | None = None) -> list[str]:
         """The command line that runs main_class of Kafka (or of `classes`)."""
-        path = [*([str(classes)] if classes else []), *map(str, self.jars)]
+        # The archive fits any class path that begins with the jars it was made from, so ours come last.
+        path = [*map(str, self.jars), *([str(classes)] if classes else [])]
         flags = [*JVM_FLAGS, f"-Xmx{heap}", f"-Dlog4j2.configurationFile={LOG4J}"]
         archive = self._archive()
-        if archive.exists() and classes is None:  # an archive only fits the class path it was made with
+        if archive.exists():
             flags.append(f"-XX:SharedArchiveFile={archive}")
         return [str(self.java.executable), *flags, "-cp", os.pathsep.join(path), main_class, *arguments]
 

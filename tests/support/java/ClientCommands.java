@@ -1,0 +1,5 @@
+import java.util.Map;
+
+final class ClientCommands {
+    void register(Map<String, LogOracle.Command> commands) { }
+}
