@@ -1,0 +1,84 @@
+"""Record and RecordHeader: the records inside a batch, decoded when asked for.
+
+A v2 record, all integers zigzag varints unless said otherwise:
+
+    length of what follows, attributes (int8, unused), timestamp delta (varlong), offset delta,
+    key length (-1 = none), key, value length (-1 = none), value,
+    header count, then per header: key length, key (UTF-8), value length (-1 = none), value
+
+Deltas count from the batch's base timestamp and base offset; the sequence number is the base sequence plus the offset
+delta. In a log-append-time batch every record has the batch's max timestamp, whatever its delta says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from tailrace.model.ids import NO_SEQUENCE
+from tailrace.records import kernels
+from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, increment_sequence
+from tailrace.records.compression import decompress
+from tailrace.records.utf8 import decode_utf8
+
+
+class TimestampType(IntEnum):
+    """Who set a record's timestamp; messages of format 0 have none."""
+
+    NO_TIMESTAMP = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class RecordHeader(NamedTuple):
+    key: str
+    value: bytes | None
+
+
+class Record(NamedTuple):
+    offset: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[RecordHeader, ...] = ()
+    sequence: int = NO_SEQUENCE
+
+
+def uncompressed_payload(batch: RecordBatch) -> bytes | memoryview:
+    """The records' bytes, decompressed if need be."""
+    code = batch.attributes & 0x07
+    if code == Codec.NONE:
+        return batch.payload
+    if code > Codec.ZSTD:
+        raise CorruptBatch(f"unknown compression codec {code}")
+    return decompress(Codec(code), batch.payload)
+
+
+def iter_records(batch: RecordBatch) -> Iterator[Record]:
+    """The records of a v2 batch in order; CorruptBatch if they are not what the header says."""
+    if batch.record_count == 0:
+        return  # what the cleaner leaves of a batch whose records are all gone
+    base_offset = batch.base_offset
+    base_timestamp = batch.base_timestamp
+    base_sequence = batch.base_sequence
+    append_time = batch.max_timestamp if batch.is_log_append_time else None
+    kind = TimestampType.CREATE_TIME if append_time is None else TimestampType.LOG_APPEND_TIME
+    for offset_delta, timestamp_delta, key, value, headers, _ in kernels.decode_records(
+        bytes(uncompressed_payload(batch)), batch.record_count
+    ):
+        yield Record(
+            wrapped(base_offset + offset_delta),
+            wrapped(base_timestamp + timestamp_delta) if append_time is None else append_time,
+            kind,
+            key,
+            value,
+            tuple([RecordHeader(decode_utf8(name), content) for name, content in headers]) if headers else (),
+            increment_sequence(base_sequence, offset_delta) if base_sequence >= 0 else NO_SEQUENCE,
+        )
+
+
+def wrapped(value: int) -> int:
+    """A sum of two int64 as Java gives it."""
+    return (value + 2**63) % 2**64 - 2**63

@@ -1,0 +1,28 @@
+"""UTF-8 read as Java reads it: malformed bytes become U+FFFD instead of an error.
+
+Header keys travel as UTF-8 and are read and written again when a batch is rebuilt, so a key that is not valid UTF-8
+must be replaced by the same characters here as in Kafka. Python and Java differ only on a surrogate that was encoded as
+three bytes: Java replaces all three by one U+FFFD, Python each by its own.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from tailrace.records.batch import Buffer
+
+
+def _replace_as_java_does(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    rest = error.object[error.start : error.start + 3]
+    if len(rest) == 3 and rest[0] == 0xED and 0xA0 <= rest[1] <= 0xBF and 0x80 <= rest[2] <= 0xBF:
+        return "\ufffd", error.start + 3
+    return "\ufffd", error.end
+
+
+codecs.register_error("tailrace.java", _replace_as_java_does)
+
+
+def decode_utf8(data: Buffer) -> str:
+    return codecs.decode(data, "utf-8", "tailrace.java")
