@@ -1,0 +1,193 @@
+"""Message and Struct: one class per message, and one per struct inside it, for all versions.
+
+    request = FetchRequest(max_wait_ms=500, topics=[FetchRequest.FetchTopic(topic="t")])
+    data = request.encode(4)
+    request = FetchRequest.decode(data, 4)
+
+A class has every field that any version has. A field that the version at hand lacks has its default after reading;
+writing refuses any other value unless the schema calls the field ignorable, as Kafka does.
+
+Python types: uuid is 16 raw bytes, arrays are lists (any sequence is written), records are a memoryview of what was
+read. For writing, records may be anything with a length: `write` puts the object itself among the parts, so that a
+range of a file is sent without being read.
+
+A struct field that is not null by default starts as one shared object that cannot be changed; assign a new struct.
+Tagged fields without a known meaning are kept in `unknown_tags` and written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sized
+from typing import Any, ClassVar, Self, TypeAlias
+
+from tailrace.protocol.compiler import compile_reader, compile_writer
+from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
+from tailrace.protocol.primitives import Buffer, Tags
+from tailrace.protocol.schema import MessageSchema, StructSchema
+
+Records: TypeAlias = Sized
+Reader: TypeAlias = Callable[[Buffer, int], "tuple[Any, int]"]
+Writer: TypeAlias = Callable[[Any, list[Any]], None]
+
+
+class Struct:
+    """What messages and their parts have in common."""
+
+    __slots__ = ("unknown_tags",)
+
+    SCHEMA: ClassVar[StructSchema]
+    DEFAULT: ClassVar[Struct]  # what a field of this type starts with, unless it starts as null
+    unknown_tags: Tags
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Struct):
+            return NotImplemented
+        if self.SCHEMA is not other.SCHEMA or self.unknown_tags != other.unknown_tags:
+            return False
+        return all(getattr(self, f.attribute) == getattr(other, f.attribute) for f in self.SCHEMA.fields)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value!r}" for name, value in self._told()]
+        return f"{self.SCHEMA.name}({', '.join(shown)})"
+
+    def _told(self) -> Iterator[tuple[str, Any]]:
+        """The fields worth telling: those that are not at their default."""
+        for field in self.SCHEMA.fields:
+            value = getattr(self, field.attribute)
+            if not field.is_default(value):
+                yield field.attribute, value
+        if self.unknown_tags:
+            yield "unknown_tags", self.unknown_tags
+
+
+class Message(Struct):
+    """The outermost struct: knows its versions, and reads and writes itself."""
+
+    __slots__ = ()
+
+    SCHEMA: ClassVar[MessageSchema]
+    STRUCTS: ClassVar[dict[StructSchema, type[Struct]]]
+    _readers: ClassVar[dict[int, Reader]]
+    _writers: ClassVar[dict[int, Writer]]
+
+    @classmethod
+    def reader(cls, version: int) -> Reader:
+        """The function (buffer, position) → (message, end) for version; UnsupportedVersion where there is none."""
+        try:
+            return cls._readers[version]
+        except KeyError:
+            return cls._readers.setdefault(version, compile_reader(cls, version))
+
+    @classmethod
+    def writer(cls, version: int) -> Writer:
+        """The function (message, parts) that appends the message's bytes; UnsupportedVersion where there is none."""
+        try:
+            return cls._writers[version]
+        except KeyError:
+            return cls._writers.setdefault(version, compile_writer(cls, version))
+
+    @classmethod
+    def read(cls, buffer: Buffer, version: int, position: int = 0) -> tuple[Self, int]:
+        """The message that starts at position, and where it ends."""
+        message, end = cls.reader(version)(buffer, position)
+        return message, end
+
+    @classmethod
+    def decode(cls, buffer: Buffer, version: int, position: int = 0) -> Self:
+        """The message that fills buffer from position to the end."""
+        message, end = cls.reader(version)(buffer, position)
+        if end != len(buffer):
+            raise MalformedMessage(f"{cls.SCHEMA.name} v{version}", f"is followed by {len(buffer) - end} bytes", end)
+        return message  # type: ignore[no-any-return]
+
+    def write(self, parts: list[Any], version: int) -> None:
+        """Append the message to parts, records as the objects they are."""
+        self.writer(version)(self, parts)
+
+    def encode(self, version: int) -> bytes:
+        parts: list[Any] = []
+        self.writer(version)(self, parts)
+        try:
+            return b"".join(parts)
+        except TypeError as error:
+            raise UnwritableMessage(f"{self.SCHEMA.name} v{version}: {error}") from error
+
+
+# ----------------------------------------------------------------------------------------------------- making classes
+
+
+def make_message_class(schema: MessageSchema, module: str) -> type[Message]:
+    """The class for schema, with the classes of its structs as attributes."""
+    structs: dict[StructSchema, type[Struct]] = {}
+    for struct in _structs_inside(schema):
+        structs[struct] = _make_class(struct, Struct, structs, module, f"{schema.name}.{struct.name}")
+    made: Any = _make_class(schema, Message, structs, module, schema.name)
+    for struct, struct_class in structs.items():
+        assert not hasattr(made, struct.name), f"{schema.name} has two structs called {struct.name}"
+        setattr(made, struct.name, struct_class)
+    made.STRUCTS = structs
+    made._readers = {}
+    made._writers = {}
+    return made  # type: ignore[no-any-return]
+
+
+def _structs_inside(schema: StructSchema) -> Iterator[StructSchema]:
+    """The structs of a message, each after those that it contains."""
+    seen = set()
+    for field in schema.fields:
+        if field.struct is not None:
+            for struct in (*_structs_inside(field.struct), field.struct):
+                if struct not in seen:
+                    seen.add(struct)
+                    yield struct
+
+
+def _make_class(
+    schema: StructSchema, base: type[Struct], structs: dict[StructSchema, type[Struct]], module: str, qualname: str
+) -> type[Struct]:
+    attributes = [field.attribute for field in schema.fields]
+    assert not set(attributes) & set(dir(base)), f"{qualname} has a field that hides a method"
+    parameters, body = [], []
+    namespace: dict[str, Any] = {}
+    for field in schema.fields:
+        name = field.attribute
+        if field.default is ... and field.is_array:
+            parameters.append(f"{name}=...")
+            body.append(f"    self.{name} = [] if {name} is ... else {name}")
+            continue
+        namespace[f"_{name}"] = structs[field.struct].DEFAULT if field.default is ... and field.struct else field.default
+        parameters.append(f"{name}=_{name}")
+        body.append(f"    self.{name} = {name}")
+    signature = ", ".join(["self", *(["*", *parameters] if parameters else [])])
+    exec("\n".join([f"def __init__({signature}):", *body, "    self.unknown_tags = ()"]), namespace)
+    made: Any = type(
+        schema.name,
+        (base,),
+        {
+            "__slots__": tuple(attributes),
+            "__init__": namespace["__init__"],
+            "__module__": module,
+            "__qualname__": qualname,
+            "SCHEMA": schema,
+        },
+    )
+    made.DEFAULT = _frozen_default(made)
+    return made  # type: ignore[no-any-return]
+
+
+def _frozen_default(struct_class: type[Struct]) -> Struct:
+    """The one struct of its class that stands for "left at the default" and refuses changes."""
+
+    def refuse(self: Struct, name: str, value: object) -> None:
+        raise AttributeError(f"the default {self.SCHEMA.name} is shared: assign a new one instead")
+
+    frozen: Any = type(
+        struct_class.__name__,
+        (struct_class,),
+        {"__slots__": (), "__setattr__": refuse, "__reduce__": lambda self: (struct_class, ())},
+    )
+    made = struct_class()
+    made.__class__ = frozen
+    return made

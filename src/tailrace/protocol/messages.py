@@ -1,0 +1,24 @@
+"""Every message by its name: `from tailrace.protocol.messages import FetchRequest`.
+
+Classes are made when they are asked for; `messages.pyi` tells type checkers and editors what they will be.
+"""
+
+from __future__ import annotations
+
+from tailrace.protocol.errors import UnsupportedVersion
+from tailrace.protocol.message import Message
+from tailrace.protocol.registry import message_class
+from tailrace.protocol.schema import message_names
+
+
+def __getattr__(name: str) -> type[Message]:
+    try:
+        made = message_class(name)
+    except UnsupportedVersion as error:
+        raise AttributeError(str(error)) from None
+    globals()[name] = made
+    return made
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *message_names()]
