@@ -1,0 +1,150 @@
+"""What an append will do, decided before a byte is written.
+
+`plan_leader_append` checks produced batches and places them at the log's end; `plan_follower_append` takes a leader's
+batches as they are; `plan_producers` checks producer epochs and sequences, and knows a retried batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tailrace.log.batch_reader import parse_header
+from tailrace.log.position import LogPosition
+from tailrace.log.producer_states import BatchMemory, EndedTransaction, Origin, ProducerAppend, ProducerStates
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, CorruptBatch, RecordBatch
+from tailrace.records.validation import validate_produced
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan:
+    """Batches with their offsets set, ready to be written."""
+
+    data: Buffer
+    batches: list[RecordBatch]
+    max_timestamp: int
+    log_append_time_ms: int = NO_TIMESTAMP
+
+    @property
+    def first_offset(self) -> Offset:
+        return self.batches[0].base_offset
+
+    @property
+    def last_offset(self) -> Offset:
+        return self.batches[-1].last_offset
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerPlan:
+    """What an append changes in the producer states; or the batch it repeats, and then nothing is appended."""
+
+    appends: dict[ProducerId, ProducerAppend] = field(default_factory=dict)
+    ended: list[EndedTransaction] = field(default_factory=list)
+    duplicate: BatchMemory | None = None
+
+
+def plan_leader_append(
+    data: Buffer,
+    *,
+    partition: TopicPartition,
+    config: TopicConfig,
+    log_end_offset: Offset,
+    leader_epoch: LeaderEpoch,
+    origin: Origin,
+    now_ms: int,
+) -> AppendPlan | None:
+    """Check what a client or coordinator sends and give it its offsets; None when there is nothing in it."""
+    validated = validate_produced(
+        data,
+        config=config,
+        base_offset=log_end_offset,
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+        origin=origin,
+        partition=partition,
+    )
+    if not validated.batches:
+        return None
+    check_segment_size(len(validated.data), partition, config)
+    return AppendPlan(validated.data, validated.batches, validated.max_timestamp, validated.log_append_time_ms)
+
+
+def plan_follower_append(
+    data: Buffer,
+    *,
+    partition: TopicPartition,
+    config: TopicConfig,
+    log_end_offset: Offset,
+    leader_epoch: LeaderEpoch,
+) -> AppendPlan | None:
+    """Take a leader's batches as they are. A last one that is cut short stays out, and so does a later epoch's."""
+    batches: list[RecordBatch] = []
+    next_offset, max_timestamp = log_end_offset, NO_TIMESTAMP
+    end = 0
+    for batch in _whole_batches(memoryview(data)):
+        if batch.leader_epoch > leader_epoch:
+            # From a leader elected after the one we asked: its epoch has to be learned first.
+            break
+        batch.check()
+        if batch.base_offset < next_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"batch at offset {batch.base_offset} of {partition} lies below the next offset {next_offset}",
+            )
+        next_offset = batch.next_offset
+        max_timestamp = max(max_timestamp, batch.max_timestamp)
+        end += batch.size
+        batches.append(batch)
+    if not batches:
+        return None
+    check_segment_size(end, partition, config)
+    return AppendPlan(memoryview(data)[:end], batches, max_timestamp)
+
+
+def _whole_batches(view: memoryview) -> list[RecordBatch]:
+    batches = []
+    position = 0
+    while len(view) - position >= LOG_OVERHEAD:
+        size = PREFIX.unpack_from(view, position)[1] + LOG_OVERHEAD
+        if size > len(view) - position:
+            break
+        header = parse_header(view, position, position, len(view) - position)
+        if header.magic != 2:
+            raise CorruptBatch(f"a leader sent a batch of magic {header.magic}")
+        batches.append(RecordBatch(view[position : position + size]))
+        position += size
+    return batches
+
+
+def check_segment_size(size: int, partition: TopicPartition, config: TopicConfig) -> None:
+    if size > config.roll_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{size} bytes in one append to {partition} exceed the segment size of {config.roll_bytes}",
+        )
+
+
+def plan_producers(
+    plan: AppendPlan, states: ProducerStates, origin: Origin, start: LogPosition, transaction_version: int = 0
+) -> ProducerPlan:
+    """Check the batches of idempotent and transactional producers against what these wrote before."""
+    result = ProducerPlan()
+    position = start.position
+    for batch in plan.batches:
+        if batch.producer_id >= 0:
+            producer_id = batch.producer_id
+            if origin is Origin.CLIENT and (known := states.producers.get(producer_id)):
+                duplicate = known.duplicate_of(batch)
+                if duplicate is not None:
+                    return ProducerPlan(duplicate=duplicate)
+            append = result.appends.get(producer_id)
+            if append is None:
+                append = result.appends[producer_id] = states.prepare(producer_id, origin)
+            first = LogPosition(batch.base_offset, start.segment_base_offset, position)
+            ended = append.add(batch, first if batch.is_transactional else None, transaction_version)
+            if ended is not None:
+                result.ended.append(ended)
+        position += batch.size
+    return result

@@ -1,0 +1,148 @@
+"""Walking a log file: batch headers only, or whole batches, in bounded memory.
+
+Both know all three formats: a v2 batch, and the v0 and v1 messages of old logs, where a message (or a wrapper around a
+compressed set) takes the place of a batch and carries the offset of its *last* record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from tailrace.log.files import File
+from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
+from tailrace.records.batch import (
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    PREFIX,
+    CorruptBatch,
+)
+
+LEGACY_MIN_SIZE = {
+    0: 26,
+    1: 34,
+}  # an empty message with its offset, length, CRC, magic, attributes, key and value sizes
+_INT64 = Struct(">q")
+_LEGACY_TIMESTAMP_POSITION = 18
+_LEGACY_ATTRIBUTES_POSITION = 17
+
+# Enough for the headers between two index entries of 4 KB when batches are small.
+_HEADER_CHUNK = 8 * 1024
+_BATCH_CHUNK = 1024 * 1024
+
+
+class BatchHeader(NamedTuple):
+    """What a batch says about itself before anything is unpacked."""
+
+    position: int
+    size: int
+    base_offset: Offset  # for v0 and v1 the same as last_offset: the first is only known by unpacking
+    last_offset: Offset
+    magic: int
+    attributes: int
+    leader_epoch: int
+    max_timestamp: int
+    base_timestamp: int = NO_TIMESTAMP
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    record_count: int = -1
+
+    @property
+    def next_offset(self) -> Offset:
+        return self.last_offset + 1
+
+
+def parse_header(data: bytes | bytearray | memoryview, start: int, position: int, available: int) -> BatchHeader:
+    """The header at data[start:], of a batch at `position` in its file with `available` bytes from there to the end."""
+    if available < LOG_OVERHEAD:
+        raise CorruptBatch(f"{available} bytes are left, fewer than a batch's offset and length")
+    offset, length = PREFIX.unpack_from(data, start)
+    size = length + LOG_OVERHEAD
+    if size < 26:
+        raise CorruptBatch(f"batch length {length} is too small")
+    if size > available:
+        raise CorruptBatch(f"batch claims {size} bytes, {available} are there")
+    magic = data[start + MAGIC_POSITION]
+    if magic == 2:
+        if size < HEADER_SIZE:
+            raise CorruptBatch(f"batch of {size} bytes is smaller than its header of {HEADER_SIZE}")
+        (_, _, epoch, _, _, attributes, delta, base_ts, max_ts, producer_id, producer_epoch, sequence, count) = (
+            HEADER.unpack_from(data, start)
+        )
+        return BatchHeader(
+            position,
+            size,
+            offset,
+            offset + delta,
+            2,
+            attributes,
+            epoch,
+            max_ts,
+            base_ts,
+            producer_id,
+            producer_epoch,
+            sequence,
+            count,
+        )
+    if magic in (0, 1):
+        if size < LEGACY_MIN_SIZE[magic]:
+            raise CorruptBatch(f"message of {size} bytes is smaller than an empty one of {LEGACY_MIN_SIZE[magic]}")
+        timestamp = NO_TIMESTAMP if magic == 0 else _INT64.unpack_from(data, start + _LEGACY_TIMESTAMP_POSITION)[0]
+        attributes = data[start + _LEGACY_ATTRIBUTES_POSITION]
+        return BatchHeader(position, size, offset, offset, magic, attributes, NO_LEADER_EPOCH, timestamp)
+    raise CorruptBatch(f"unknown magic {magic}")
+
+
+def walk_headers(file: File, start: int, end: int) -> Iterator[BatchHeader]:
+    """The headers from byte `start` on; CorruptBatch, with its place, where the bytes make no sense."""
+    position = start
+    chunk, chunk_start = b"", start
+    while position < end:
+        inside = position - chunk_start
+        needed = min(HEADER_SIZE, end - position)
+        if inside + needed > len(chunk):
+            chunk = file.read(position, min(_HEADER_CHUNK, end - position))
+            chunk_start, inside = position, 0
+            if len(chunk) < needed:
+                raise CorruptBatch(
+                    f"the file ends after {len(chunk)} of {needed} bytes", path=file.path, position=position
+                )
+        try:
+            header = parse_header(chunk, inside, position, end - position)
+        except CorruptBatch as error:
+            raise error.at(file.path, position) from None
+        yield header
+        position += header.size
+
+
+def read_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches from byte `start` on with all their bytes. A batch's view is good until the next one is taken."""
+    buffer = bytearray(min(_BATCH_CHUNK, max(end - start, 0)))
+    filled_start = filled_end = start
+    position = start
+    while position < end:
+        if filled_end - position < min(HEADER_SIZE, end - position):
+            filled_start, filled_end = _fill(file, buffer, position, end)
+        try:
+            header = parse_header(buffer, position - filled_start, position, end - position)
+        except CorruptBatch as error:
+            raise error.at(file.path, position) from None
+        if filled_end - position < header.size:
+            if header.size > len(buffer):
+                buffer = bytearray(header.size)
+            filled_start, filled_end = _fill(file, buffer, position, end)
+        inside = position - filled_start
+        yield header, memoryview(buffer)[inside : inside + header.size]
+        position += header.size
+
+
+def _fill(file: File, buffer: bytearray, position: int, end: int) -> tuple[int, int]:
+    wanted = min(len(buffer), end - position)
+    got = file.read_into(position, memoryview(buffer)[:wanted])
+    if got < wanted:
+        raise CorruptBatch(f"the file ends after {got} of {wanted} bytes", path=file.path, position=position)
+    return position, position + got

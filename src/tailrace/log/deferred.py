@@ -1,0 +1,41 @@
+"""Deferred: work that waits for its time, such as removing files some while after they were marked.
+
+The log never starts a thread or looks at a clock; whoever owns it calls `run_due` now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeAlias
+
+Action: TypeAlias = Callable[[], None]
+
+
+class Deferred:
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Action]] = []
+        self._order = count()
+
+    def add(self, due_ms: int, action: Action) -> None:
+        heappush(self._heap, (due_ms, next(self._order), action))
+
+    def run_due(self, now_ms: int) -> int:
+        """Run what is due, in order of its time; says how much was run."""
+        done = 0
+        while self._heap and self._heap[0][0] <= now_ms:
+            action = heappop(self._heap)[2]
+            action()
+            done += 1
+        return done
+
+    @property
+    def next_due_ms(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def clear(self) -> None:
+        self._heap.clear()
+
+    def __len__(self) -> int:
+        return len(self._heap)

@@ -1,0 +1,82 @@
+"""Every name and suffix in a log directory.
+
+A partition's folder is `topic-N`. Its segments are named by their base offset in twenty digits:
+
+    00000000000000170000.log          the record batches
+    00000000000000170000.index        offset → byte position, sparse
+    00000000000000170000.timeindex    timestamp → offset, sparse
+    00000000000000170000.txnindex     aborted transactions; only there when there are some
+    00000000000000170000.snapshot     producer states up to that offset
+
+While files change they carry one more suffix: `.cleaned` (a compacted segment being written), `.swap` (a finished one
+being put in place), `.deleted` (waiting for removal). A folder that is going away is `topic-N.<id>-delete`; one that no
+metadata knows is `topic-N.<id>-stray`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tailrace.model.ids import Offset, TopicPartition
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+PRODUCER_SNAPSHOT = ".snapshot"
+
+CLEANED = ".cleaned"
+SWAP = ".swap"
+DELETED = ".deleted"
+
+DELETE_FOLDER = "-delete"
+STRAY_FOLDER = "-stray"
+FUTURE_FOLDER = "-future"
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+DIRECTORY_LOCK = ".lock"
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+_SEGMENT_FILE = re.compile(r"^(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?$")
+_MARKED_FOLDER = re.compile(r"^(\S+)-(\d+)\.(\S+)-(delete|stray|future)$")
+_LONGEST_NAME = 255
+
+
+def segment_file(base_offset: Offset, kind: str, suffix: str = "") -> str:
+    return f"{base_offset:020d}{kind}{suffix}"
+
+
+def parse_segment_file(name: str) -> tuple[Offset, str, str] | None:
+    """(base offset, kind, suffix) of a segment's file; None for any other file."""
+    match = _SEGMENT_FILE.match(name)
+    return (int(match[1]), match[2], match[3] or "") if match else None
+
+
+def parse_partition_folder(name: str) -> TopicPartition | None:
+    """The partition a folder belongs to, for `topic-N` and its marked forms; None for any other folder."""
+    marked = _MARKED_FOLDER.match(name)
+    if marked:
+        return TopicPartition(marked[1], int(marked[2]))
+    topic, dash, number = name.rpartition("-")
+    if not dash or not topic or not number.isascii() or not number.isdigit():
+        return None
+    return TopicPartition(topic, int(number))
+
+
+def marked_folder(partition: TopicPartition, unique_id: str, mark: str) -> str:
+    """The folder's name once it is marked `-delete` or `-stray`; a long topic is cut so that the name stays legal."""
+    ending = f"-{partition.partition}.{unique_id}{mark}"
+    return partition.topic[: _LONGEST_NAME - len(ending)] + ending
+
+
+def is_marked(name: str, mark: str) -> bool:
+    return name.endswith(mark) and _MARKED_FOLDER.match(name) is not None

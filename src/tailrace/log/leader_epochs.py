@@ -1,0 +1,115 @@
+"""LeaderEpochs: epoch → start offset, kept in `leader-epoch-checkpoint`; where two logs diverge.
+
+An entry (epoch, offset) says that records from this offset on were written under this leader epoch, up to the next
+entry. Epochs and offsets both grow from entry to entry. The file is
+
+    0            version
+    2            number of entries
+    0 0          epoch, start offset
+    4 1170
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.log.checkpoints import read_entries, write_entries
+from tailrace.log.files import Files
+from tailrace.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset
+
+
+class EpochStart(NamedTuple):
+    epoch: LeaderEpoch
+    start_offset: Offset
+
+
+class EpochEnd(NamedTuple):
+    """Up to which offset a log agrees with one that knows an epoch, and which epoch of its own that is."""
+
+    epoch: LeaderEpoch
+    end_offset: Offset
+
+
+UNKNOWN_END = EpochEnd(NO_LEADER_EPOCH, -1)
+
+
+class LeaderEpochs:
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+        self.entries: list[EpochStart] = []
+
+    def load(self) -> None:
+        """Read the file; a missing one is empty, a malformed one a CorruptCheckpoint."""
+        self.entries = []
+        for first, second in read_entries(self._files, self.path, 2, missing_ok=True):
+            self._put(EpochStart(int(first), int(second)))
+
+    @property
+    def latest(self) -> EpochStart | None:
+        return self.entries[-1] if self.entries else None
+
+    @property
+    def earliest(self) -> EpochStart | None:
+        return self.entries[0] if self.entries else None
+
+    def assign(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """Note that `epoch` writes from `start_offset` on; mostly it is the latest epoch already."""
+        latest = self.latest
+        if latest is None or epoch != latest.epoch or start_offset < latest.start_offset:
+            assert epoch >= 0, f"invalid leader epoch {epoch}"
+            assert start_offset >= 0, f"invalid start offset {start_offset}"
+            self._put(EpochStart(epoch, start_offset))
+            self.write()
+
+    def _put(self, entry: EpochStart) -> None:
+        # What contradicts the new entry is wrong: epochs and offsets never go back.
+        while self.entries and (
+            self.entries[-1].epoch >= entry.epoch or self.entries[-1].start_offset >= entry.start_offset
+        ):
+            self.entries.pop()
+        self.entries.append(entry)
+
+    def epoch_of(self, offset: Offset) -> LeaderEpoch | None:
+        """The epoch that wrote an offset."""
+        found = None
+        for epoch, start_offset in self.entries:
+            if start_offset > offset:
+                break
+            found = epoch
+        return found
+
+    def end_of(self, epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
+        """Where the log stops agreeing with one whose last epoch is `epoch`; what OffsetForLeaderEpoch answers."""
+        if epoch == NO_LEADER_EPOCH:
+            return UNKNOWN_END
+        if self.latest is not None and self.latest.epoch == epoch:
+            return EpochEnd(epoch, log_end_offset)
+        higher = next((entry for entry in self.entries if entry.epoch > epoch), None)
+        if higher is None:
+            return UNKNOWN_END
+        floor = next((entry for entry in reversed(self.entries) if entry.epoch <= epoch), None)
+        return EpochEnd(floor.epoch if floor else epoch, higher.start_offset)
+
+    def truncate_end(self, end_offset: Offset) -> bool:
+        """Drop the epochs that start at or past the log's end; says whether any did. The caller writes the file."""
+        before = len(self.entries)
+        while self.entries and self.entries[-1].start_offset >= end_offset:
+            self.entries.pop()
+        return len(self.entries) < before
+
+    def truncate_start(self, start_offset: Offset) -> bool:
+        """Drop the epochs before the log's start; the one that covers the start begins there. The caller writes."""
+        covering = None
+        while self.entries and self.entries[0].start_offset <= start_offset:
+            covering = self.entries.pop(0)
+        if covering is not None:
+            self.entries.insert(0, EpochStart(covering.epoch, start_offset))
+        return covering is not None and covering.start_offset != start_offset
+
+    def clear(self) -> None:
+        self.entries = []
+        self.write()
+
+    def write(self) -> None:
+        write_entries(self._files, self.path, [f"{epoch} {offset}" for epoch, offset in self.entries])

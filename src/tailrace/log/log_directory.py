@@ -1,0 +1,235 @@
+"""LogDirectory: the partition logs below one log.dir; create, load, delete, checkpoint.
+
+The folder belongs to one process at a time, which holds its `.lock`. The clean-shutdown marker is written last on a
+clean stop and removed first on the next start, so that a crash while loading counts as an unclean stop.
+
+    meta.properties                      which cluster, node and directory this is
+    recovery-point-offset-checkpoint     up to where each log is known to be durable
+    log-start-offset-checkpoint          where a log starts, if not at its first segment
+    replication-offset-checkpoint        high watermarks
+    cleaner-offset-checkpoint            up to where each log is compacted
+    .kafka_cleanshutdown                 the last stop was clean
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tailrace.log import file_names
+from tailrace.log.checkpoints import (
+    CorruptCheckpoint,
+    read_clean_shutdown,
+    read_offsets,
+    write_clean_shutdown,
+    write_offsets,
+)
+from tailrace.log.deferred import Deferred
+from tailrace.log.files import Files, join
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
+from tailrace.model.ids import Offset, TopicId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import CorruptBatch
+
+_log = logging.getLogger(__name__)
+
+_OTHER_FOLDERS = {f"{file_names.CLUSTER_METADATA_TOPIC}-0", "remote-log-index-cache"}
+
+
+class DirectoryInUse(Exception):
+    """Another process holds the log directory."""
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What loading a directory found."""
+
+    was_clean: bool
+    previous_broker_epoch: int
+    recoveries: dict[TopicPartition, RecoveryReport] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # folder → why its log could not be opened
+
+
+class LogDirectory:
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        *,
+        new_id: Callable[[], str],
+        new_jitter_ms: Callable[[TopicConfig], int] | None = None,
+        producer_expiration_ms: int = 86_400_000,
+    ) -> None:
+        self._files = files
+        self.path = path
+        self._new_id = new_id
+        self._new_jitter_ms = new_jitter_ms
+        self._producer_expiration_ms = producer_expiration_ms
+        self._deferred = Deferred()
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.high_watermarks: dict[TopicPartition, Offset] = {}
+        files.make_directory(path)
+        try:
+            self._lock = files.lock(self._file(file_names.DIRECTORY_LOCK))
+        except (BlockingIOError, PermissionError) as error:
+            raise DirectoryInUse(f"{path} is in use by another process ({error.strerror})") from None
+
+    def _file(self, name: str) -> str:
+        return join(self.path, name)
+
+    # Loading
+
+    def load(
+        self,
+        config_of: Callable[[str], TopicConfig],
+        now_ms: int,
+        progress: Callable[[int, int, TopicPartition], None] | None = None,
+    ) -> LoadReport:
+        """Open every partition. One that cannot be opened is reported and left alone; the others are served."""
+        marker = self._file(file_names.CLEAN_SHUTDOWN)
+        broker_epoch = read_clean_shutdown(self._files, marker)
+        report = LoadReport(broker_epoch is not None, -1 if broker_epoch is None else broker_epoch)
+        if self._files.remove(marker):
+            self._files.sync_directory(self.path)
+        recovery_points = self._read_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT)
+        log_starts = self._read_checkpoint(file_names.LOG_START_CHECKPOINT)
+        self.high_watermarks = self._read_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT)
+        folders = self._partition_folders(now_ms)
+        for number, (name, partition) in enumerate(folders):
+            if progress is not None:
+                progress(number, len(folders), partition)
+            config = config_of(partition.topic)
+            found = RecoveryReport()
+            try:
+                self.logs[partition] = open_log(
+                    self._files,
+                    self._file(name),
+                    config,
+                    now_ms=now_ms,
+                    log_start_offset=log_starts.get(partition, 0),
+                    recovery_point=recovery_points.get(partition, 0),
+                    clean=report.was_clean,
+                    new_jitter_ms=self._jitter(config),
+                    producer_expiration_ms=self._producer_expiration_ms,
+                    report=found,
+                )
+            except (OSError, CorruptBatch, CorruptCheckpoint) as error:
+                _log.error("%s stays offline: %s", partition, error)
+                report.failed[name] = str(error)
+            if found.segments_scanned or found.problems:
+                report.recoveries[partition] = found
+        return report
+
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, Offset]:
+        try:
+            return read_offsets(self._files, self._file(name))
+        except CorruptCheckpoint as error:
+            # Nothing is lost without it: logs are scanned from their start and served from their first segment.
+            _log.warning("checkpoint ignored: %s", error)
+            return {}
+
+    def _partition_folders(self, now_ms: int) -> list[tuple[str, TopicPartition]]:
+        folders = []
+        for entry in sorted(self._files.entries(self.path)):
+            if not entry.is_directory or entry.name in _OTHER_FOLDERS:
+                continue
+            if file_names.is_marked(entry.name, file_names.DELETE_FOLDER):
+                self._remove_folder_later(self._file(entry.name), now_ms)
+                continue
+            partition = file_names.parse_partition_folder(entry.name)
+            if partition is None or file_names.is_marked(entry.name, file_names.STRAY_FOLDER):
+                continue
+            folders.append((entry.name, partition))
+        return folders
+
+    def _jitter(self, config: TopicConfig) -> Callable[[], int]:
+        new_jitter_ms = self._new_jitter_ms
+        if new_jitter_ms is None or config.segment_jitter_ms == 0:
+            return no_jitter
+        return lambda: new_jitter_ms(config)
+
+    # Partitions
+
+    def create(
+        self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
+    ) -> PartitionLog:
+        assert partition not in self.logs, f"{partition} is there already"
+        log = open_log(
+            self._files,
+            self._file(str(partition)),
+            config,
+            now_ms=now_ms,
+            clean=True,
+            new_jitter_ms=self._jitter(config),
+            producer_expiration_ms=self._producer_expiration_ms,
+        )
+        if topic_id is not None:
+            log.assign_topic_id(topic_id)
+        self._files.sync_directory(self.path)
+        self.logs[partition] = log
+        return log
+
+    def delete(self, partition: TopicPartition, now_ms: int) -> None:
+        """Rename the folder away at once; its files go after `file.delete.delay.ms`, when no reader holds them."""
+        log = self._set_apart(partition, file_names.DELETE_FOLDER)
+        self._remove_folder_later(log.directory, now_ms + log.config.file_delete_delay_ms)
+
+    def mark_stray(self, partition: TopicPartition) -> str:
+        """Set a partition apart that no metadata knows; its folder stays, under the name that is returned."""
+        return self._set_apart(partition, file_names.STRAY_FOLDER).directory
+
+    def _set_apart(self, partition: TopicPartition, mark: str) -> PartitionLog:
+        log = self.logs.pop(partition)
+        self.high_watermarks.pop(partition, None)
+        log.rename_folder(file_names.marked_folder(partition, self._new_id(), mark))
+        self.checkpoint()
+        return log
+
+    def _remove_folder_later(self, path: str, due_ms: int) -> None:
+        def remove() -> None:
+            if self._files.exists(path):
+                self._files.remove_directory(path)
+
+        self._deferred.add(due_ms, remove)
+
+    # Upkeep
+
+    def run_due(self, now_ms: int) -> int:
+        """Do what was put off, here and in every log."""
+        return self._deferred.run_due(now_ms) + sum(log.run_due(now_ms) for log in list(self.logs.values()))
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
+        """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
+        write_offsets(
+            self._files,
+            self._file(file_names.RECOVERY_POINT_CHECKPOINT),
+            {partition: log.recovery_point for partition, log in self.logs.items()},
+        )
+        write_offsets(
+            self._files,
+            self._file(file_names.LOG_START_CHECKPOINT),
+            {
+                partition: log.log_start_offset
+                for partition, log in self.logs.items()
+                if log.log_start_offset > log.segments.first.base_offset
+            },
+        )
+        if high_watermarks is not None:
+            write_offsets(self._files, self._file(file_names.HIGH_WATERMARK_CHECKPOINT), high_watermarks)
+
+    def close(self, now_ms: int, broker_epoch: int = -1) -> None:
+        """A clean stop: everything durable, checkpoints, and last the marker."""
+        for log in self.logs.values():
+            log.flush(now_ms)
+            log.close()
+        self.checkpoint({partition: log.high_watermark for partition, log in self.logs.items()})
+        write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
+        self._lock.close()
+
+    def abandon(self) -> None:
+        """Let go of everything without writing anything, as a crash would."""
+        for log in self.logs.values():
+            log.abandon()
+        self._lock.close()

@@ -1,0 +1,88 @@
+"""OffsetIndex: offset → byte position in the segment's log file.
+
+- Sparse: an entry about every `index.interval.bytes` of log, so a lookup ends with a short walk over batch headers.
+- An entry is 8 bytes: the offset relative to the segment's base offset (int32), then the position (int32).
+- Offsets are relative so that four bytes do for 64-bit offsets; a segment is rolled before they overflow.
+- The offset is the *last* of its batch, the position where that batch starts; both only ever grow.
+- There is no checksum: a wrong index is rebuilt from the log.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from tailrace.log.files import Files
+from tailrace.log.index_file import CorruptIndex, IndexFile, floor_slot
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import INT_MAX
+
+_ENTRY = Struct(">ii")
+
+
+class OffsetPosition(NamedTuple):
+    offset: Offset
+    position: int
+
+
+class OffsetIndex:
+    __slots__ = ("base_offset", "file")
+
+    def __init__(self, files: Files, path: str, base_offset: Offset, max_bytes: int) -> None:
+        self.file = IndexFile(files, path, _ENTRY.size, max_bytes)
+        self.base_offset = base_offset
+
+    @property
+    def count(self) -> int:
+        return self.file.count
+
+    @property
+    def is_full(self) -> bool:
+        return self.file.count >= self.file.max_entries
+
+    def entry(self, slot: int) -> OffsetPosition:
+        relative, position = _ENTRY.unpack_from(self.file.data, slot * _ENTRY.size)
+        return OffsetPosition(self.base_offset + relative, position)
+
+    def last(self) -> OffsetPosition:
+        count = self.file.count
+        return self.entry(count - 1) if count else OffsetPosition(self.base_offset, 0)
+
+    def fits(self, offset: Offset) -> bool:
+        """Whether the offset can be told relative to the base offset in four bytes."""
+        return 0 <= offset - self.base_offset <= INT_MAX
+
+    def lookup(self, target: Offset, probes: list[int] | None = None) -> OffsetPosition:
+        """The last entry at or below `target`: a place from which to walk. The segment's start if there is none."""
+        data, unpack = self.file.data, _ENTRY.unpack_from
+        slot = floor_slot(self.file.count, lambda n: int(unpack(data, n * 8)[0]), target - self.base_offset, probes)
+        return self.entry(slot) if slot >= 0 else OffsetPosition(self.base_offset, 0)
+
+    def upper_bound(self, position: int) -> OffsetPosition | None:
+        """The first entry at or past a byte position: an offset that is surely beyond it. None past the last entry."""
+        data, unpack = self.file.data, _ENTRY.unpack_from
+        slot = floor_slot(self.file.count, lambda n: int(unpack(data, n * 8)[1]), position - 1) + 1
+        return self.entry(slot) if slot < self.file.count else None
+
+    def append(self, offset: Offset, position: int) -> None:
+        assert not self.is_full, f"{self.file.path} is full"
+        assert not self.file.count or offset > self.last().offset, f"{self.file.path}: {offset} does not grow"
+        self.file.append(_ENTRY.pack(offset - self.base_offset, position))
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop the entries at or past `offset`."""
+        data, unpack = self.file.data, _ENTRY.unpack_from
+        self.file.truncate(
+            floor_slot(self.file.count, lambda n: int(unpack(data, n * 8)[0]), offset - 1 - self.base_offset) + 1
+        )
+
+    def check(self) -> None:
+        """Raise CorruptIndex unless offsets and positions grow from entry to entry."""
+        last_relative = last_position = -1
+        for slot, (relative, position) in enumerate(_ENTRY.iter_unpack(self.file.data)):
+            if relative <= last_relative or position <= last_position:
+                raise CorruptIndex(
+                    self.file.path,
+                    f"entry {slot} ({self.base_offset + relative} → {position}) does not grow past the one before",
+                )
+            last_relative, last_position = relative, position

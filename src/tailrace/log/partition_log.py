@@ -1,0 +1,555 @@
+"""PartitionLog: one partition's log; append, read, roll, flush, truncate, delete.
+
+Invariants
+    1. There is always at least one segment, the last one is active, and only it is appended to.
+    2. log start ≤ last stable ≤ high watermark ≤ log end (`watermarks.py`).
+    3. Everything below `recovery_point` is durable; a crash loses nothing of it.
+    4. The producer states are right up to the log end offset.
+    5. One thread changes the log. Sealed segments may be read by anyone.
+
+    open_log ──► open ──append──► open ──roll──► open
+                  │                 │
+                  │ truncate_to, truncate_fully, delete_records, delete_old_segments, replace_segments
+                  ▼
+                close (a snapshot is taken, indexes are trimmed)   or   delete (the folder goes)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tailrace.log import file_names, retention
+from tailrace.log.append_plan import AppendPlan, plan_follower_append, plan_leader_append, plan_producers
+from tailrace.log.checkpoints import write_topic_id
+from tailrace.log.deferred import Deferred
+from tailrace.log.files import Files, join
+from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
+from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.producer_replay import rebuild_producers
+from tailrace.log.producer_states import Origin, ProducerStates
+from tailrace.log.roll_policy import RollReason, roll_reason
+from tailrace.log.segment import Segment
+from tailrace.log.segment_list import SegmentList
+from tailrace.log.segment_swap import swap_segments
+from tailrace.log.transaction_index import AbortedTransaction
+from tailrace.log.watermarks import Isolation, Watermarks
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import Buffer
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    first_offset: Offset
+    last_offset: Offset
+    log_append_time_ms: int
+    log_start_offset: Offset
+    is_duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogRead:
+    """Where the bytes of a read are."""
+
+    position: LogPosition
+    slice: FileSlice | None = None
+    first_entry_incomplete: bool = False
+    aborted: list[AbortedTransaction] | None = None
+
+    @property
+    def size(self) -> int:
+        return self.slice.size if self.slice else 0
+
+
+class OffsetOutOfRange(KafkaError):
+    """A read or a move outside the log; carries the log's bounds."""
+
+    def __init__(self, partition: TopicPartition, offset: Offset, start: Offset, end: Offset) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {partition} is outside the log, {start} to {end}"
+        )
+        self.log_start_offset = start
+        self.log_end_offset = end
+
+
+class PartitionLog:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        partition: TopicPartition,
+        config: TopicConfig,
+        *,
+        segments: SegmentList,
+        marks: Watermarks,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        deferred: Deferred,
+        recovery_point: Offset,
+        topic_id: TopicId | None,
+        new_jitter_ms: Callable[[], int],
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self.directory = directory
+        self.partition = partition
+        self.config = config
+        self.segments = segments
+        self.marks = marks
+        self.epochs = epochs
+        self.producers = producers
+        self.deferred = deferred
+        self.recovery_point = recovery_point
+        self.topic_id = topic_id
+        self.last_flush_ms = now_ms
+        self._new_jitter_ms = new_jitter_ms
+        self._update_first_unstable()
+
+    # Bounds
+
+    @property
+    def log_start_offset(self) -> Offset:
+        return self.marks.log_start_offset
+
+    @property
+    def log_end_offset(self) -> Offset:
+        return self.marks.log_end.offset
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self.marks.high_watermark.offset
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        return self.marks.last_stable_offset
+
+    @property
+    def size(self) -> int:
+        return self.segments.total_size()
+
+    def advance_high_watermark(self, offset: Offset) -> bool:
+        """Move the high watermark up to `offset`, within the log's bounds; say whether it moved."""
+        offset = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self._set_high_watermark(offset)
+        return True
+
+    def _set_high_watermark(self, offset: Offset) -> None:
+        self.marks.high_watermark = self.marks.log_end if offset >= self.log_end_offset else LogPosition(offset)
+        self.producers.high_watermark_moved(offset)
+        self._update_first_unstable()
+
+    def snapshot_marks(self) -> Watermarks:
+        """The bounds as they are now, with their places: a read that starts here is not changed by a later append."""
+        marks = self.marks
+        if marks.high_watermark.is_offset_only:
+            marks.high_watermark = self._locate(marks.high_watermark.offset)
+        if marks.first_unstable is not None and marks.first_unstable.is_offset_only:
+            marks.first_unstable = self._locate(marks.first_unstable.offset)
+        return Watermarks(marks.log_start_offset, marks.log_end, marks.high_watermark, marks.first_unstable)
+
+    def _locate(self, offset: Offset) -> LogPosition:
+        """The place of an offset; by number only if it lies outside the segments there are."""
+        if offset == self.log_end_offset:
+            return self.marks.log_end
+        slot = self.segments.floor_slot(offset)
+        if slot < 0:
+            return LogPosition(offset)
+        for segment in self.segments.tail(slot):
+            header = segment.find(offset)
+            if header is not None:
+                return LogPosition(offset, segment.base_offset, header.position)
+        return self.marks.log_end
+
+    def _update_first_unstable(self) -> None:
+        first = self.producers.first_unstable
+        if first is not None and first.offset < self.log_start_offset:
+            first = LogPosition(self.log_start_offset)
+        self.marks.first_unstable = first
+
+    # Append
+
+    def append_as_leader(
+        self,
+        data: Buffer,
+        *,
+        leader_epoch: LeaderEpoch,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Check batches, give them offsets, write them. `data` is changed in place where it can be."""
+        plan = plan_leader_append(
+            data,
+            partition=self.partition,
+            config=self.config,
+            log_end_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+            origin=origin,
+            now_ms=now_ms,
+        )
+        return self._append(plan, origin, now_ms, transaction_version)
+
+    def append_as_follower(self, data: Buffer, *, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
+        """Write a leader's batches as they are, at the offsets they have."""
+        plan = plan_follower_append(
+            data,
+            partition=self.partition,
+            config=self.config,
+            log_end_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+        )
+        return self._append(plan, Origin.REPLICATION, now_ms)
+
+    def _append(
+        self, plan: AppendPlan | None, origin: Origin, now_ms: int, transaction_version: int = 0
+    ) -> AppendResult:
+        if plan is None:
+            return AppendResult(-1, -1, -1, self.log_start_offset)
+        for batch in plan.batches:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        segment = self._segment_for(plan, now_ms)
+        start = LogPosition(plan.first_offset, segment.base_offset, segment.size)
+        changes = plan_producers(plan, self.producers, origin, start, transaction_version)
+        if changes.duplicate is not None:
+            known = changes.duplicate
+            return AppendResult(
+                known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, is_duplicate=True
+            )
+        segment.append(plan.data, plan.batches)
+        self._set_log_end(plan.last_offset + 1)
+        for append in changes.appends.values():
+            self.producers.apply(append)
+        for ended in changes.ended:
+            if ended.is_aborted:
+                segment.transaction_index.append(
+                    AbortedTransaction(
+                        ended.producer_id,
+                        ended.first_offset,
+                        ended.last_offset,
+                        self.producers.last_stable_offset_after(ended),
+                    )
+                )
+            self.producers.complete(ended)
+        self.producers.end_offset = plan.last_offset + 1
+        self._update_first_unstable()
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+        return AppendResult(plan.first_offset, plan.last_offset, plan.log_append_time_ms, self.log_start_offset)
+
+    def _set_log_end(self, offset: Offset) -> None:
+        active = self.segments.active
+        self.marks.log_end = LogPosition(offset, active.base_offset, active.size)
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def _segment_for(self, plan: AppendPlan, now_ms: int) -> Segment:
+        active = self.segments.active
+        reason = roll_reason(active, self.config, len(plan.data), plan.max_timestamp, plan.last_offset, now_ms)
+        return active if reason is None else self.roll(now_ms, first_offset=plan.first_offset, reason=reason)
+
+    # Roll and flush
+
+    def roll(self, now_ms: int, *, first_offset: Offset = 0, reason: RollReason | None = None) -> Segment:
+        """Seal the active segment and start a new one at the log end, or at `first_offset` if that is further."""
+        base_offset = max(first_offset, self.log_end_offset)
+        active = self.segments.active
+        assert base_offset >= active.base_offset, f"{self.partition}: cannot roll to {base_offset} before {active}"
+        if base_offset == active.base_offset:
+            # It starts where the new one would and holds nothing (a full or foreign index, say): begin it again.
+            assert active.size == 0, f"{self.partition}: {active} is not empty but the log ends at its start"
+            self._mark_deleted([active], now_ms)
+            self.segments.remove(base_offset)
+        else:
+            active.seal()
+        segment = self._create_segment(base_offset, now_ms)
+        self._set_log_end(self.log_end_offset)
+        self.producers.end_offset = base_offset
+        snapshot_offset = self.producers.take_snapshot(sync=False)
+        _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
+
+        def make_durable() -> None:
+            if snapshot_offset is not None:
+                self._sync_if_there(self.producers.snapshot_path(snapshot_offset))
+            self.flush_to(base_offset, now_ms)
+
+        self.deferred.add(now_ms, make_durable)
+        return segment
+
+    def _create_segment(self, base_offset: Offset, now_ms: int) -> Segment:
+        segment = Segment.create(
+            self._files, self.directory, base_offset, self.config, now_ms=now_ms, jitter_ms=self._new_jitter_ms()
+        )
+        self.segments.add(segment)
+        return segment
+
+    def _sync_if_there(self, path: str) -> None:
+        if self._files.exists(path):
+            file = self._files.open(path)
+            try:
+                file.sync()
+            finally:
+                file.close()
+
+    def flush(self, now_ms: int) -> None:
+        """Make everything durable."""
+        if self.log_end_offset + 1 > self.recovery_point:
+            self._flush_segments(self.log_end_offset + 1)
+            self._flushed(self.log_end_offset, now_ms)
+
+    def flush_to(self, offset: Offset, now_ms: int) -> None:
+        """Make everything below `offset` durable."""
+        if offset > self.recovery_point:
+            self._flush_segments(offset)
+            self._flushed(offset, now_ms)
+
+    def flush_if_due(self, now_ms: int) -> bool:
+        """Flush if `flush.ms` has passed since the last time and there is something to flush."""
+        due = self.log_end_offset > self.recovery_point and now_ms - self.last_flush_ms >= self.config.flush_ms
+        if due:
+            self.flush(now_ms)
+        return due
+
+    def _flush_segments(self, end: Offset) -> None:
+        unflushed = self.segments.between(self.recovery_point, end)
+        for segment in unflushed:
+            segment.flush()
+        # A new segment's name is durable only with its folder.
+        if any(segment.base_offset >= self.recovery_point for segment in unflushed):
+            self._files.sync_directory(self.directory)
+
+    def _flushed(self, offset: Offset, now_ms: int) -> None:
+        if offset > self.recovery_point:
+            self.recovery_point = offset
+            self.last_flush_ms = now_ms
+
+    # Read
+
+    def read(
+        self, start: Offset, max_bytes: int, isolation: Isolation = Isolation.LOG_END, *, at_least_one: bool = False
+    ) -> LogRead:
+        """Where the bytes from `start` on are, up to the isolation's bound."""
+        committed = isolation is Isolation.READ_COMMITTED
+        marks = self.snapshot_marks()
+        bound = marks.bound(isolation)
+        slot = self.segments.floor_slot(start)
+        if start < marks.log_start_offset or start > marks.log_end.offset or slot < 0:
+            raise OffsetOutOfRange(self.partition, start, marks.log_start_offset, marks.log_end.offset)
+        if start >= bound.offset:
+            return LogRead(bound if start == bound.offset else self._locate(start), aborted=[] if committed else None)
+        for segment in self.segments.tail(slot):
+            result = segment.read(start, max_bytes, _end_position(segment, bound), at_least_one=at_least_one)
+            if result is not None:
+                place, found, incomplete = result
+                aborted = self._aborted(start, segment, place, found) if committed else None
+                return LogRead(place, found, incomplete, aborted)
+        return LogRead(marks.log_end)
+
+    def _aborted(
+        self, start: Offset, segment: Segment, place: LogPosition, found: FileSlice | None
+    ) -> list[AbortedTransaction]:
+        upper_bound = segment.upper_bound_offset(place.position + (found.size if found else 0))
+        if upper_bound is None:
+            later = self.segments.after(segment.base_offset)
+            upper_bound = later[0].base_offset if later else self.log_end_offset
+        return self.segments.aborted_transactions(segment.base_offset, start, upper_bound)
+
+    # Leader epochs
+
+    def end_of_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
+        return self.epochs.end_of(epoch, self.log_end_offset)
+
+    # Moving the start
+
+    def delete_records(self, offset: Offset, now_ms: int) -> bool:
+        """Move the log start up to `offset`; says whether it moved. Segments below it go with the next retention."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(self.partition, offset, self.log_start_offset, self.high_watermark)
+        if offset <= self.log_start_offset:
+            return False
+        self.marks.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        if self.epochs.truncate_start(offset):
+            self._write_epochs_soon(now_ms)
+        self.producers.log_start_moved(offset)
+        self._update_first_unstable()
+        return True
+
+    def delete_old_segments(self, now_ms: int) -> dict[retention.DeletionReason, int]:
+        """Apply retention; how many segments went for which reason."""
+        deleted = {
+            retention.DeletionReason.LOG_START: self._delete_segments(
+                retention.below_log_start(self.segments, self.marks), now_ms
+            )
+        }
+        if self.config.is_deleted_by_retention:
+            deleted[retention.DeletionReason.SIZE] = self._delete_segments(
+                retention.beyond_size(self.segments, self.marks, self.config), now_ms
+            )
+            deleted[retention.DeletionReason.AGE] = self._delete_segments(
+                retention.beyond_age(self.segments, self.marks, self.config, now_ms), now_ms
+            )
+        return deleted
+
+    def _delete_segments(self, going: list[Segment], now_ms: int) -> int:
+        if not going:
+            return 0
+        if len(going) == len(self.segments):
+            self.roll(now_ms)
+        self.delete_records(self.segments.after(going[-1].base_offset)[0].base_offset, now_ms)
+        self._remove_segments(going, now_ms)
+        return len(going)
+
+    def _remove_segments(self, going: Iterable[Segment], now_ms: int) -> None:
+        removed = list(going)
+        for segment in removed:
+            self.segments.remove(segment.base_offset)
+        self._mark_deleted(removed, now_ms)
+        self._mark_snapshots_deleted(removed, now_ms)
+
+    def _mark_deleted(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Rename files away now, remove them after `file.delete.delay.ms`: readers may still hold them."""
+        for segment in segments:
+            segment.rename(file_names.DELETED)
+        self._remove_files_later(segments, now_ms)
+
+    def _remove_files_later(self, segments: Sequence[Segment], now_ms: int) -> None:
+        def remove() -> None:
+            for segment in segments:
+                segment.release()
+                segment.remove_files()
+
+        self.deferred.add(now_ms + self.config.file_delete_delay_ms, remove)
+
+    def _mark_snapshots_deleted(self, segments: Iterable[Segment], now_ms: int) -> None:
+        paths = [self.producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
+
+        def remove() -> None:
+            for path in paths:
+                if path is not None:
+                    self._files.remove(path)
+
+        self.deferred.add(now_ms + self.config.file_delete_delay_ms, remove)
+
+    def _write_epochs_soon(self, now_ms: int) -> None:
+        def write() -> None:
+            if self._files.exists(self.directory):
+                self.epochs.write()
+
+        self.deferred.add(now_ms, write)
+
+    # Truncate
+
+    def truncate_to(self, offset: Offset, now_ms: int) -> bool:
+        """Cut the log so that it ends at `offset`; says whether anything went."""
+        assert offset >= 0, f"{self.partition}: cannot truncate to {offset}"
+        if offset >= self.log_end_offset:
+            if self.epochs.truncate_end(self.log_end_offset):
+                self._write_epochs_soon(now_ms)
+            return False
+        if self.segments.first.base_offset > offset:
+            self.truncate_fully(offset, now_ms)
+            return True
+        self._remove_segments(self.segments.after(offset), now_ms)
+        self.segments.active.truncate_to(offset, now_ms)
+        self._set_log_end(offset)
+        if self.epochs.truncate_end(offset):
+            self._write_epochs_soon(now_ms)
+        self.marks.log_start_offset = min(offset, self.marks.log_start_offset)
+        self._reload_producers(offset, now_ms)
+        if self.high_watermark >= self.log_end_offset:
+            self._set_high_watermark(self.log_end_offset)
+        self._update_first_unstable()
+        return True
+
+    def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
+        """Throw everything away and go on at `offset`."""
+        going = list(self.segments)
+        for segment in going:
+            self.segments.remove(segment.base_offset)
+        self._mark_deleted(going, now_ms)
+        self._create_segment(offset, now_ms)
+        self._set_log_end(offset)
+        self.epochs.clear()
+        self.producers.truncate_fully(offset)
+        self.marks.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._reload_producers(offset, now_ms)
+        self._set_high_watermark(offset)
+
+    def _reload_producers(self, end: Offset, now_ms: int) -> None:
+        rebuild_producers(self.producers, self.segments, self.log_start_offset, end, now_ms, clean=False)
+
+    # Replace segments by cleaned ones
+
+    def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
+        """Put cleaned segments, written beside the log as `.cleaned` files, in place of the ones they came from."""
+        swap_segments(self._files, self.directory, self.segments, new, old)
+        self._remove_files_later(old, now_ms)
+        replaced = {segment.base_offset for segment in new}
+        self._mark_snapshots_deleted([segment for segment in old if segment.base_offset not in replaced], now_ms)
+
+    # Its life
+
+    def assign_topic_id(self, topic_id: TopicId) -> None:
+        """Note the topic's identity in `partition.metadata`."""
+        if self.topic_id is not None and self.topic_id != topic_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{self.partition} has topic id {self.topic_id} on disk and {topic_id} in the metadata",
+            )
+        if self.topic_id is None:
+            self.topic_id = topic_id
+            write_topic_id(self._files, join(self.directory, file_names.PARTITION_METADATA), topic_id)
+
+    def update_config(self, config: TopicConfig) -> None:
+        self.config = config
+        for segment in self.segments:
+            segment.config = config
+
+    def run_due(self, now_ms: int) -> int:
+        """Do what was put off: flush sealed segments, remove deleted files, write epochs."""
+        return self.deferred.run_due(now_ms)
+
+    def close(self) -> None:
+        """A clean end: a snapshot of the producers, indexes complete and trimmed. Flush first to be durable."""
+        self.producers.take_snapshot()
+        for segment in self.segments:
+            segment.close()
+
+    def abandon(self) -> None:
+        """Let go of everything without writing anything, as a crash would."""
+        for segment in self.segments:
+            segment.release()
+
+    def rename_folder(self, name: str) -> None:
+        """Move the whole partition to another folder name beside this one."""
+        parent = self.directory.rpartition("/")[0]
+        target = join(parent, name)
+        self._files.replace(self.directory, target)
+        self._files.sync_directory(parent)
+        self.directory = target
+        self.producers.directory = target
+        self.epochs.path = join(target, file_names.LEADER_EPOCH_CHECKPOINT)
+        for segment in self.segments:
+            segment.moved_to(target)
+
+    def delete(self) -> None:
+        """Remove the partition's folder with everything in it."""
+        self.deferred.clear()
+        for segment in self.segments:
+            segment.release()
+        self._files.remove_directory(self.directory)
+
+
+def _end_position(segment: Segment, bound: LogPosition) -> int | None:
+    """Where the readable part of a segment ends; None if none of it may be read."""
+    if segment.base_offset < bound.segment_base_offset:
+        return segment.size
+    if segment.base_offset == bound.segment_base_offset:
+        return bound.position
+    return None

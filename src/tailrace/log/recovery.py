@@ -1,0 +1,423 @@
+"""Open a partition's folder: carry interrupted changes on, rebuild what is a hint, cut a torn tail.
+
+After a clean stop nothing is scanned: segments are opened by name, the last one is read from its last index entry on,
+producers come from their snapshot. After an unclean stop the segments from the recovery point on are read whole: each
+batch's checksum holds, or the log ends before it. What is cut because of a damaged batch, with whole batches after it,
+is kept beside the log as a `.broken` file; a torn tail is not.
+
+    1. `.deleted` files go; `.cleaned` files go, with the `.swap` files they make invalid; other swaps are carried on.
+    2. Segments are loaded. An index file that is missing or of an impossible size is rebuilt.
+    3. Unclean: recover segment by segment from the recovery point on; after a cut the later segments go.
+    4. Leader epochs and producer states are brought to the log's bounds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tailrace.log import file_names
+from tailrace.log.batch_reader import BatchHeader, parse_header
+from tailrace.log.checkpoints import read_topic_id
+from tailrace.log.deferred import Deferred
+from tailrace.log.files import Files, join
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.leader_epochs import LeaderEpochs
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.position import LogPosition
+from tailrace.log.producer_replay import rebuild_producers
+from tailrace.log.producer_states import Origin, ProducerStates
+from tailrace.log.segment import Segment, SegmentOverflow
+from tailrace.log.segment_list import SegmentList
+from tailrace.log.segment_swap import swap_segments
+from tailrace.log.transaction_index import AbortedTransaction
+from tailrace.log.watermarks import Watermarks
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.records.batch import CorruptBatch, RecordBatch
+from tailrace.records.legacy import check_message
+
+_log = logging.getLogger(__name__)
+_COPY_CHUNK = 1024 * 1024
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What opening a log had to do; empty after a clean stop."""
+
+    segments_scanned: int = 0
+    bytes_scanned: int = 0
+    bytes_cut: int = 0
+    indexes_rebuilt: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def no_jitter() -> int:
+    return 0
+
+
+def open_log(
+    files: Files,
+    directory: str,
+    config: TopicConfig,
+    *,
+    now_ms: int,
+    log_start_offset: Offset = 0,
+    recovery_point: Offset = 0,
+    clean: bool = False,
+    recover: bool | None = None,
+    new_jitter_ms: Callable[[], int] = no_jitter,
+    producer_expiration_ms: int = 86_400_000,
+    report: RecoveryReport | None = None,
+) -> PartitionLog:
+    """The log in `directory` (named `topic-N`), which is made if it is not there.
+
+    After an unclean stop the unflushed segments are read whole; `recover=False` leaves that out, for one who only looks
+    and takes a torn tail as an error.
+    """
+    partition = file_names.parse_partition_folder(directory.rpartition("/")[2])
+    if partition is None:
+        raise ValueError(f"{directory} is not named like a partition's folder, topic-N")
+    files.make_directory(directory)
+    loader = _Loader(
+        files,
+        directory,
+        partition,
+        config,
+        now_ms=now_ms,
+        log_start_offset=log_start_offset,
+        recovery_point=recovery_point,
+        clean=clean,
+        recover=not clean if recover is None else recover,
+        new_jitter_ms=new_jitter_ms,
+        producer_expiration_ms=producer_expiration_ms,
+        report=report or RecoveryReport(),
+    )
+    return loader.load()
+
+
+class _Loader:
+    """The steps of opening, with what they share."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        partition: TopicPartition,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        log_start_offset: Offset,
+        recovery_point: Offset,
+        clean: bool,
+        recover: bool,
+        new_jitter_ms: Callable[[], int],
+        producer_expiration_ms: int,
+        report: RecoveryReport,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.partition = partition
+        self.config = config
+        self.now_ms = now_ms
+        self.log_start_offset = log_start_offset
+        self.recovery_point = recovery_point
+        self.clean = clean
+        self.recover = recover
+        self.new_jitter_ms = new_jitter_ms
+        self.producer_expiration_ms = producer_expiration_ms
+        self.report = report
+        self.segments = SegmentList()
+        self.deferred = Deferred()
+        self.epochs = LeaderEpochs(files, join(directory, file_names.LEADER_EPOCH_CHECKPOINT))
+
+    def load(self) -> PartitionLog:
+        names = self._finish_interrupted_changes()
+        self.epochs.load()
+        self._load_segments(names)
+        if self.recover:
+            self._recover_unflushed()
+        end = self._end_of_log()
+        recovery_point = end if self.clean else min(self.recovery_point, end)
+        start = max(self.log_start_offset, self.segments.first.base_offset)
+        if self.epochs.truncate_end(end) | self.epochs.truncate_start(self.log_start_offset):
+            self.epochs.write()
+        producers = self._new_producer_states()
+        producers.remove_stray_snapshots(self.segments.base_offsets)
+        rebuild_producers(producers, self.segments, start, end, self.now_ms, clean=self.clean)
+        active = self.segments.active
+        marks = Watermarks(start, LogPosition(end, active.base_offset, active.size), LogPosition(start))
+        metadata = join(self.directory, file_names.PARTITION_METADATA)
+        return PartitionLog(
+            self.files,
+            self.directory,
+            self.partition,
+            self.config,
+            segments=self.segments,
+            marks=marks,
+            epochs=self.epochs,
+            producers=producers,
+            deferred=self.deferred,
+            recovery_point=recovery_point,
+            topic_id=read_topic_id(self.files, metadata) if file_names.PARTITION_METADATA in names else None,
+            new_jitter_ms=self.new_jitter_ms,
+            now_ms=self.now_ms,
+        )
+
+    def _new_producer_states(self) -> ProducerStates:
+        return ProducerStates(self.files, self.directory, self.partition, self.producer_expiration_ms)
+
+    def _names(self) -> list[str]:
+        return sorted(entry.name for entry in self.files.entries(self.directory) if not entry.is_directory)
+
+    # 1. Interrupted changes
+
+    def _finish_interrupted_changes(self) -> list[str]:
+        names = self._names()
+        parsed = [(name, found) for name in names if (found := file_names.parse_segment_file(name)) and found[2]]
+        if not parsed:
+            return names
+        first_cleaned = min((base for _, (base, _, suffix) in parsed if suffix == file_names.CLEANED), default=LONG_MAX)
+        swaps = []
+        for name, (base, kind, suffix) in parsed:
+            if suffix == file_names.SWAP and base < first_cleaned:
+                swaps.append((name, base, kind))
+            else:
+                self.files.remove(join(self.directory, name))
+        self._carry_on_swaps(swaps)
+        return self._names()
+
+    def _carry_on_swaps(self, swaps: list[tuple[str, Offset, str]]) -> None:
+        """The old segments that a finished `.swap` replaces go, then it takes its place."""
+        bases = [base for _, base, kind in swaps if kind == file_names.LOG]
+        if bases:
+            last = Segment.open(self.files, self.directory, max(bases), self.config, suffix=file_names.SWAP)
+            start, end = min(bases), max(last.next_offset(), max(bases) + 1)
+            last.release()
+            for name in self._names():
+                found = file_names.parse_segment_file(name)
+                if found and not found[2] and start <= found[0] < end:
+                    self.files.remove(join(self.directory, name))
+            self.files.sync_directory(self.directory)
+        for name, base, kind in swaps:
+            source = join(self.directory, name)
+            self.files.replace(source, join(self.directory, file_names.segment_file(base, kind)))
+        if swaps:
+            self.files.sync_directory(self.directory)
+
+    # 2. Segments
+
+    def _load_segments(self, names: list[str]) -> None:
+        present = set(names)
+        for name in names:
+            found = file_names.parse_segment_file(name)
+            if not found or found[1] == file_names.PRODUCER_SNAPSHOT:
+                continue
+            base, kind, _ = found
+            if kind != file_names.LOG:
+                if file_names.segment_file(base, file_names.LOG) not in present:
+                    _log.warning("%s: index without a log file removed: %s", self.partition, name)
+                    self.files.remove(join(self.directory, name))
+                continue
+            segment = Segment.open(self.files, self.directory, base, self.config, jitter_ms=self.new_jitter_ms())
+            problem = self._index_problem(segment, present)
+            if problem:
+                self.report.indexes_rebuilt.append(segment.log.path)
+                self.report.problems.append(problem)
+                _log.warning("%s: indexes are rebuilt: %s", self.partition, problem)
+                self._recover_or_split(segment)
+            else:
+                self.segments.add(segment)
+
+    def _index_problem(self, segment: Segment, present: set[str]) -> str | None:
+        """Why a segment's indexes cannot be used as they are; their sizes are looked at, not their bytes."""
+        for kind, width in ((file_names.OFFSET_INDEX, 8), (file_names.TIME_INDEX, 12)):
+            name = file_names.segment_file(segment.base_offset, kind)
+            if name not in present:
+                return f"{join(self.directory, name)} is missing"
+            size = self.files.size(join(self.directory, name))
+            if size % width:
+                return f"{join(self.directory, name)} has {size} bytes, no multiple of {width}"
+        if file_names.segment_file(segment.base_offset, file_names.TRANSACTION_INDEX) in present:
+            try:
+                _ = segment.transaction_index.entries
+            except CorruptIndex as error:
+                return str(error)
+        return None
+
+    # 3. Recovery
+
+    def _recover_unflushed(self) -> None:
+        unflushed = self.segments.between(self.recovery_point, LONG_MAX)
+        for slot, segment in enumerate(unflushed):
+            cut = self._recover_or_split(segment)
+            if cut:
+                self._set_aside(unflushed[slot + 1 :], segment)
+                return
+
+    def _recover_or_split(self, segment: Segment) -> int:
+        """Recover a segment and add it; one whose offsets overflow is first split."""
+        try:
+            cut = self._recover(segment)
+        except SegmentOverflow:
+            if segment.base_offset not in self.segments:
+                self.segments.add(segment)
+            for part in self._split(segment):
+                self._recover(part)
+            return 0
+        self.segments.add(segment)
+        return cut
+
+    def _recover(self, segment: Segment) -> int:
+        """Read a segment whole: indexes, epochs and producers are rebuilt, and the first bad batch ends it."""
+        states = self._new_producer_states()
+        rebuild_producers(states, self.segments, self.log_start_offset, segment.base_offset, self.now_ms, clean=False)
+        self.report.segments_scanned += 1
+        self.report.bytes_scanned += segment.size
+        segment.start_rebuild()
+        valid = 0
+        problem: CorruptBatch | None = None
+        try:
+            for end in self._take_valid_batches(segment, states):
+                valid = end
+        except CorruptBatch as error:
+            problem = error
+        if problem is not None:
+            self.report.problems.append(str(problem))
+            _log.warning("%s: the log is cut: %s", self.partition, problem)
+            self._keep_if_whole_batches_follow(segment, valid)
+        cut = segment.finish_rebuild(valid)
+        self.report.bytes_cut += cut
+        states.take_snapshot()
+        segment.release()
+        return cut
+
+    def _take_valid_batches(self, segment: Segment, states: ProducerStates) -> Iterator[int]:
+        """Take each valid batch into indexes, epochs and producers; yields the byte where it ends."""
+        for header, view in segment.batches():
+            try:
+                _check(header, view)
+            except CorruptBatch as error:
+                raise error.at(segment.log.path, header.position) from None
+            segment.note_rebuilt(header)
+            if header.magic == 2:
+                latest = self.epochs.latest
+                if header.leader_epoch >= 0 and (latest is None or header.leader_epoch > latest.epoch):
+                    self.epochs.assign(header.leader_epoch, header.base_offset)
+                if header.producer_id >= 0:
+                    self._note_producer(segment, states, RecordBatch(view))
+                states.end_offset = header.next_offset
+            yield header.position + header.size
+
+    def _note_producer(self, segment: Segment, states: ProducerStates, batch: RecordBatch) -> None:
+        append = states.prepare(batch.producer_id, Origin.REPLICATION)
+        ended = append.add(batch)
+        states.apply(append)
+        if ended is not None:
+            if ended.is_aborted:
+                stable = states.last_stable_offset_after(ended)
+                segment.transaction_index.append(
+                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
+                )
+            states.complete(ended)
+
+    def _keep_if_whole_batches_follow(self, segment: Segment, position: int) -> None:
+        """A torn tail is noise; whole batches behind a damaged one are data, and kept aside."""
+        if self._whole_batch_follows(segment, position):
+            target = f"{segment.log.path}.{position}.broken"
+            self._copy(segment, position, target)
+            self.report.broken.append(target)
+
+    def _whole_batch_follows(self, segment: Segment, position: int) -> bool:
+        """Whether, past the damaged batch, its length leads to a batch whose checksum holds."""
+        try:
+            head = segment.log.read(position, min(61, segment.size - position))
+            damaged = parse_header(head, 0, position, segment.size - position)
+            for header, view in segment.batches(damaged.position + damaged.size):
+                _check(header, view)
+                return True
+        except CorruptBatch:
+            return False
+        return False
+
+    def _copy(self, segment: Segment, position: int, target: str) -> None:
+        copy = self.files.open(target, create=True)
+        try:
+            copy.truncate(0)
+            done = 0
+            while position + done < segment.size:
+                chunk = segment.log.read(position + done, min(_COPY_CHUNK, segment.size - position - done))
+                if not chunk:
+                    break
+                copy.write(done, chunk)
+                done += len(chunk)
+            copy.sync()
+        finally:
+            copy.close()
+
+    def _set_aside(self, later: list[Segment], cut: Segment) -> None:
+        """Segments after a cut do not follow it any more: their data is kept as `.broken`, their indexes go."""
+        for segment in later:
+            self.segments.remove(segment.base_offset)
+            segment.release()
+            if segment.size:
+                target = f"{segment.log.path}.broken"
+                self.files.replace(segment.log.path, target)
+                self.report.broken.append(target)
+            segment.remove_files()
+            self.files.remove(
+                join(self.directory, file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT))
+            )
+            self.report.problems.append(f"{segment.log.path} follows {cut.log.path}, which was cut; set aside")
+
+    def _split(self, segment: Segment) -> list[Segment]:
+        """Cut a segment whose offsets span more than 2^31 into several that do not."""
+        parts: list[Segment] = []
+        for header, view in segment.batches():
+            if not parts or not parts[-1].offset_index.fits(header.last_offset):
+                part = Segment.create(
+                    self.files,
+                    self.directory,
+                    header.base_offset,
+                    self.config,
+                    now_ms=self.now_ms,
+                    suffix=file_names.CLEANED,
+                )
+                parts.append(part)
+            parts[-1].append_raw(view, header)
+        for part in parts:
+            part.seal()
+            part.flush()
+        swap_segments(self.files, self.directory, self.segments, parts, [segment])
+        segment.remove_files()
+        return parts
+
+    def _end_of_log(self) -> Offset:
+        if len(self.segments):
+            end = self.segments.active.next_offset()
+            if end >= self.log_start_offset:
+                return end
+            problem = f"{self.directory} ends at {end}, before its log start offset {self.log_start_offset}"
+            self.report.problems.append(problem)
+            _log.warning("%s: all segments are set aside: %s", self.partition, problem)
+            self._set_aside(list(self.segments), self.segments.first)
+            self.epochs.clear()
+        segment = Segment.create(
+            self.files,
+            self.directory,
+            self.log_start_offset,
+            self.config,
+            now_ms=self.now_ms,
+            jitter_ms=self.new_jitter_ms(),
+        )
+        self.segments.add(segment)
+        return self.log_start_offset
+
+
+def _check(header: BatchHeader, view: memoryview) -> None:
+    if header.magic == 2:
+        RecordBatch(view).check()
+    else:
+        check_message(view)

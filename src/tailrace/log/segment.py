@@ -1,0 +1,378 @@
+"""Segment: one .log file with its three indexes.
+
+Invariants
+    1. Every offset in it lies in [base offset, base offset + 2^31).
+    2. `size` counts whole batches; bytes past it (a preallocated or torn tail) are never read.
+    3. The last entry of either sparse index lies below `size`.
+    4. `max_timestamp` is the largest timestamp of its batches, `max_timestamp_offset` the last offset of the first
+       batch that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.log import file_names
+from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
+from tailrace.log.files import File, Files, join
+from tailrace.log.offset_index import OffsetIndex, OffsetPosition
+from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.time_index import TimeIndex, TimestampOffset
+from tailrace.log.transaction_index import TransactionIndex
+from tailrace.model.ids import NO_TIMESTAMP, Offset
+from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.records.batch import Buffer, RecordBatch
+
+SEGMENT_KINDS = (
+    file_names.LOG,
+    file_names.OFFSET_INDEX,
+    file_names.TIME_INDEX,
+    file_names.TRANSACTION_INDEX,
+)
+
+
+class SegmentOverflow(Exception):
+    """An offset that cannot be told relative to the segment's base offset."""
+
+    def __init__(self, segment: Segment, offset: Offset) -> None:
+        super().__init__(f"offset {offset} does not fit into {segment.log.path}")
+        self.segment = segment
+
+
+class Segment:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: Offset,
+        config: TopicConfig,
+        *,
+        log: File,
+        size: int,
+        created_ms: int,
+        jitter_ms: int = 0,
+        suffix: str = "",
+    ) -> None:
+        def path(kind: str) -> str:
+            return join(directory, file_names.segment_file(base_offset, kind, suffix))
+
+        self._files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.config = config
+        self.log = log
+        self.size = size
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        index_bytes = config.segment_index_bytes
+        self.offset_index = OffsetIndex(files, path(file_names.OFFSET_INDEX), base_offset, index_bytes)
+        self.time_index = TimeIndex(files, path(file_names.TIME_INDEX), base_offset, index_bytes)
+        self.transaction_index = TransactionIndex(files, path(file_names.TRANSACTION_INDEX), base_offset)
+        self._largest: TimestampOffset | None = None
+        self._first_batch_timestamp: int | None = None
+        self._bytes_since_index_entry = 0
+
+    # Opening and creating
+
+    @classmethod
+    def create(
+        cls,
+        files: Files,
+        directory: str,
+        base_offset: Offset,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        jitter_ms: int = 0,
+        suffix: str = "",
+    ) -> Segment:
+        """A new, empty segment with its files."""
+        log = files.open(join(directory, file_names.segment_file(base_offset, file_names.LOG, suffix)), create=True)
+        if config.preallocate:
+            log.allocate(config.roll_bytes)
+        segment = cls(
+            files,
+            directory,
+            base_offset,
+            config,
+            log=log,
+            size=0,
+            created_ms=now_ms,
+            jitter_ms=jitter_ms,
+            suffix=suffix,
+        )
+        segment._write_indexes()
+        return segment
+
+    @classmethod
+    def open(
+        cls,
+        files: Files,
+        directory: str,
+        base_offset: Offset,
+        config: TopicConfig,
+        *,
+        jitter_ms: int = 0,
+        suffix: str = "",
+        read_only: bool = False,
+    ) -> Segment:
+        """A segment that is there already; nothing but the log file's size is looked at."""
+        path = join(directory, file_names.segment_file(base_offset, file_names.LOG, suffix))
+        return cls(
+            files,
+            directory,
+            base_offset,
+            config,
+            log=files.open(path, read_only=read_only),
+            size=files.size(path),
+            created_ms=files.modified_ms(path),
+            jitter_ms=jitter_ms,
+            suffix=suffix,
+        )
+
+    # What is in it
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp and the last offset of the first batch with it; from the time index after a reopen."""
+        if self._largest is None:
+            self._largest = self.time_index.last()
+        return self._largest
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.largest.timestamp
+
+    def retention_timestamp_ms(self) -> int:
+        """What retention and lookups by time go by: the largest timestamp, or the file's date if no record has one."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self._files.modified_ms(self.log.path)
+
+    def first_batch_timestamp(self) -> int:
+        """The first batch's largest timestamp, from which the segment's age is counted; -1 while there is none."""
+        if self._first_batch_timestamp is None and self.size:
+            self._first_batch_timestamp = next(self.headers()).max_timestamp
+        return NO_TIMESTAMP if self._first_batch_timestamp is None else self._first_batch_timestamp
+
+    def compaction_timestamp_ms(self) -> int:
+        """The first batch's timestamp for the compaction lag; as late as can be where it is not known."""
+        first = self.first_batch_timestamp()
+        return first if first >= 0 else LONG_MAX
+
+    def waited_ms(self, now_ms: int, append_timestamp: int) -> int:
+        """How old the segment is for `segment.ms`: by the records' own time where they have one."""
+        first = self.first_batch_timestamp()
+        return append_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def headers(self, start: int = 0) -> Iterator[BatchHeader]:
+        return walk_headers(self.log, start, self.size)
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[BatchHeader, memoryview]]:
+        return read_batches(self.log, start, self.size if end is None else end)
+
+    def next_offset(self) -> Offset:
+        """One past the last offset, found from the last index entry on."""
+        next_offset = self.base_offset
+        for header in self.headers(self.offset_index.last().position):
+            next_offset = header.next_offset
+        return next_offset
+
+    # Append
+
+    def append(self, data: Buffer, batches: list[RecordBatch]) -> None:
+        """Write validated batches at the end, with the index entries they call for."""
+        position = self.size
+        last_offset = batches[-1].last_offset
+        if not self.offset_index.fits(last_offset):
+            raise SegmentOverflow(self, last_offset)
+        try:
+            self.log.write(position, data)
+        except OSError:
+            # Disk full, most likely: nothing of a half-written batch may stay behind what is already there.
+            self.log.truncate(position)
+            raise
+        for batch in batches:
+            self.note_batch(position, batch.last_offset, batch.max_timestamp)
+            position += batch.size
+            self._bytes_since_index_entry += batch.size
+        self.size = position
+
+    def append_raw(self, view: Buffer, header: BatchHeader) -> None:
+        """Write a batch of any format as it is; for segments made from other segments."""
+        if not self.offset_index.fits(header.last_offset):
+            raise SegmentOverflow(self, header.last_offset)
+        self.log.write(self.size, view)
+        self.note_batch(self.size, header.last_offset, header.max_timestamp)
+        self._bytes_since_index_entry += header.size
+        self.size += header.size
+
+    def note_batch(self, position: int, last_offset: Offset, max_timestamp: int) -> None:
+        """Take a batch into the indexes: the largest timestamp so far and, when it is time, an entry each."""
+        largest = self.largest
+        if max_timestamp > largest.timestamp:
+            self._largest = largest = TimestampOffset(max_timestamp, last_offset)
+        if self._bytes_since_index_entry > self.config.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.append(*largest)
+            self._bytes_since_index_entry = 0
+
+    # Read
+
+    def find(self, offset: Offset, probes: list[int] | None = None) -> BatchHeader | None:
+        """The first batch that reaches `offset`: index entry below it, then header by header."""
+        entry = self.offset_index.lookup(offset, probes)
+        for header in self.headers(entry.position):
+            if header.last_offset >= offset:
+                return header
+        return None
+
+    def read(
+        self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool
+    ) -> tuple[LogPosition, FileSlice | None, bool] | None:
+        """Where the bytes from `start` on are: (place of its batch, slice, whether the first batch is cut short).
+
+        `end_position` is where the readable part ends; None when none of this segment is. None: nothing at or past
+        `start` in this segment, go on with the next.
+        """
+        header = self.find(start)
+        if header is None:
+            return None
+        place = LogPosition(start, self.base_offset, header.position)
+        limit = max(max_bytes, header.size) if at_least_one else max_bytes
+        if limit == 0 or end_position is None:
+            return place, None, False
+        size = min(end_position - header.position, limit)
+        return place, FileSlice(self.log, header.position, size), limit < header.size
+
+    def upper_bound_offset(self, position: int) -> Offset | None:
+        """An offset that no batch before this byte position reaches; None when only the segment's end will do."""
+        entry = self.offset_index.upper_bound(position)
+        return entry.offset if entry else None
+
+    def timestamp_start(self, timestamp: int, start: Offset, probes: list[int] | None = None) -> OffsetPosition:
+        """Where to start walking for the first record at or after a timestamp."""
+        return self.offset_index.lookup(max(self.time_index.lookup(timestamp, probes).offset, start))
+
+    # Truncate and rebuild
+
+    def truncate_to(self, offset: Offset, now_ms: int) -> int:
+        """Cut the segment before the batch that reaches `offset`; says how many bytes went."""
+        header = self.find(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        cut = 0
+        if header is not None:
+            cut = self.size - header.position
+            self.log.truncate(header.position)
+            self.size = header.position
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_batch_timestamp = None
+        self._bytes_since_index_entry = 0
+        if self.max_timestamp >= 0:
+            self._largest = self._read_largest()
+        return cut
+
+    def _read_largest(self) -> TimestampOffset:
+        largest = self.time_index.last()
+        for header in self.headers(self.offset_index.lookup(largest.offset).position):
+            if header.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(header.max_timestamp, header.last_offset)
+        return largest
+
+    def start_rebuild(self) -> None:
+        """Empty the indexes and forget what they said; `note_rebuilt` and `finish_rebuild` follow."""
+        self.offset_index.file.reset()
+        self.time_index.file.reset()
+        self.transaction_index.reset()
+        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._bytes_since_index_entry = 0
+
+    def note_rebuilt(self, header: BatchHeader) -> None:
+        if not self.offset_index.fits(header.last_offset):
+            raise SegmentOverflow(self, header.last_offset)
+        self.note_batch(header.position, header.last_offset, header.max_timestamp)
+        self._bytes_since_index_entry += header.size
+
+    def finish_rebuild(self, valid_bytes: int) -> int:
+        """Cut what follows the last valid batch; says how many bytes went."""
+        cut = self.size - valid_bytes
+        if cut:
+            self.log.truncate(valid_bytes)
+            self.size = valid_bytes
+        self._bytes_since_index_entry = 0
+        self.time_index.append(*self.largest, sealing=True)
+        self._write_indexes()
+        return cut
+
+    # Its life on disk
+
+    def seal(self) -> None:
+        """No more appends: the last time index entry, indexes written out, a preallocated tail cut off."""
+        self._complete_indexes()
+        self.log.truncate(self.size)
+        self.release()
+
+    def flush(self) -> None:
+        """Make everything in it durable."""
+        self.log.sync()
+        self.offset_index.file.sync()
+        self.time_index.file.sync()
+        self.transaction_index.sync()
+
+    def close(self) -> None:
+        self._complete_indexes()
+        if self.config.preallocate:
+            self.log.truncate(self.size)
+        self.release()
+
+    def _complete_indexes(self) -> None:
+        if self._largest is not None:
+            self.time_index.append(*self._largest, sealing=True)
+        self._write_indexes()
+
+    def _write_indexes(self) -> None:
+        self.offset_index.file.write_out()
+        self.time_index.file.write_out()
+
+    def release(self) -> None:
+        """Let go of descriptors and index bytes; the next use takes them up again."""
+        self.log.release()
+        self.offset_index.file.release()
+        self.time_index.file.release()
+
+    def rename(self, suffix: str) -> None:
+        """Give all its files another suffix."""
+        for kind in SEGMENT_KINDS:
+            source = join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix))
+            target = join(self.directory, file_names.segment_file(self.base_offset, kind, suffix))
+            if self._files.exists(source):
+                self._files.replace(source, target)
+        self._set_place(self.directory, suffix)
+
+    def moved_to(self, directory: str) -> None:
+        """The folder was renamed; the open file stays the same one."""
+        self._set_place(directory, self.suffix)
+
+    def _set_place(self, directory: str, suffix: str) -> None:
+        self.directory, self.suffix = directory, suffix
+
+        def path(kind: str) -> str:
+            return join(directory, file_names.segment_file(self.base_offset, kind, suffix))
+
+        self.log.path = path(file_names.LOG)
+        self.offset_index.file.path = path(file_names.OFFSET_INDEX)
+        self.time_index.file.path = path(file_names.TIME_INDEX)
+        self.transaction_index.path = path(file_names.TRANSACTION_INDEX)
+
+    def remove_files(self) -> None:
+        for kind in SEGMENT_KINDS:
+            self._files.remove(join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix)))
+
+    def total_file_size(self) -> int:
+        """Bytes of the log file and its indexes."""
+        return self.size + 8 * self.offset_index.count + 12 * self.time_index.count
+
+    def __repr__(self) -> str:
+        return f"Segment({self.log.path}, {self.size} B)"

@@ -1,0 +1,79 @@
+"""Lookup by timestamp: the first record at or after a time, exact for out-of-order timestamps and compressed batches.
+
+    1. The first segment whose largest timestamp reaches the target.
+    2. Its time index names an offset before which everything is earlier; the offset index turns that into a position.
+    3. From there batch by batch: one whose largest timestamp is too early is passed over by its header alone.
+    4. Inside the first that reaches it, record by record. If its matching records all lie before the log's start, or
+       the header promised more than the records hold, go on with the next batch.
+
+"First" is by offset: among records at or after the target, the one with the smallest offset in that segment.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.segment import Segment
+from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
+from tailrace.records.batch import RecordBatch
+from tailrace.records.legacy import iter_messages
+from tailrace.records.record import iter_records
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+
+
+class FoundOffset(NamedTuple):
+    offset: Offset
+    timestamp: int
+    leader_epoch: LeaderEpoch | None
+
+
+def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
+    """What ListOffsets answers for a timestamp or one of the special targets; None when nothing is that late."""
+    if target in (EARLIEST, EARLIEST_LOCAL):
+        earliest = log.epochs.earliest
+        epoch = earliest.epoch if earliest and earliest.start_offset <= log.log_start_offset else None
+        return FoundOffset(log.log_start_offset, NO_TIMESTAMP, epoch)
+    if target == LATEST:
+        latest = log.epochs.latest
+        return FoundOffset(log.log_end_offset, NO_TIMESTAMP, latest.epoch if latest else None)
+    if target == LATEST_TIERED:
+        return FoundOffset(-1, NO_TIMESTAMP, -1)
+    if target == MAX_TIMESTAMP:
+        return _find_largest(max(log.segments, key=lambda segment: segment.max_timestamp))
+    for segment in log.segments:
+        if segment.retention_timestamp_ms() >= target:
+            return find_in_segment(segment, target, log.log_start_offset)
+    return None
+
+
+def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset | None:
+    """The first record of a segment at or after a time and at or after an offset."""
+    for header in segment.headers(segment.timestamp_start(target, start).position):
+        if header.max_timestamp < target:
+            continue
+        for offset, timestamp in _times(segment.log.read(header.position, header.size), header.magic):
+            if timestamp >= target and offset >= start:
+                return FoundOffset(offset, timestamp, header.leader_epoch if header.leader_epoch >= 0 else None)
+    return None
+
+
+def _find_largest(segment: Segment) -> FoundOffset | None:
+    largest = segment.largest
+    for header in segment.headers(segment.offset_index.lookup(largest.offset).position):
+        if header.max_timestamp == largest.timestamp:
+            for offset, timestamp in _times(segment.log.read(header.position, header.size), header.magic):
+                if timestamp == largest.timestamp:
+                    return FoundOffset(offset, timestamp, header.leader_epoch if header.leader_epoch >= 0 else None)
+            return None
+    return None
+
+
+def _times(data: bytes, magic: int) -> list[tuple[Offset, int]]:
+    records = iter_records(RecordBatch(memoryview(data))) if magic == 2 else iter_messages(memoryview(data))
+    return [(record.offset, record.timestamp) for record in records]

@@ -1,0 +1,60 @@
+"""Watermarks: log start ≤ last stable ≤ high watermark ≤ log end, asserted here.
+
+- log start: the first offset that is served; retention and DeleteRecords move it up.
+- last stable: everything before it is decided; read_committed ends here.
+- high watermark: everything before it is on all in-sync replicas; consumers end here.
+- log end: the next offset to be written; followers read up to here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tailrace.log.position import LogPosition
+from tailrace.model.ids import Offset
+
+
+class Isolation(Enum):
+    """How far a reader may read."""
+
+    LOG_END = "log_end"
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+@dataclass(slots=True)
+class Watermarks:
+    log_start_offset: Offset
+    log_end: LogPosition
+    high_watermark: LogPosition
+    first_unstable: LogPosition | None = None
+
+    @property
+    def log_end_offset(self) -> Offset:
+        return self.log_end.offset
+
+    @property
+    def high_watermark_offset(self) -> Offset:
+        return self.high_watermark.offset
+
+    @property
+    def last_stable(self) -> LogPosition:
+        if self.first_unstable is not None and self.first_unstable.offset < self.high_watermark.offset:
+            return self.first_unstable
+        return self.high_watermark
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        return self.last_stable.offset
+
+    def bound(self, isolation: Isolation) -> LogPosition:
+        if isolation is Isolation.LOG_END:
+            return self.log_end
+        if isolation is Isolation.READ_COMMITTED:
+            return self.last_stable
+        return self.high_watermark
+
+    def check(self) -> None:
+        assert 0 <= self.log_start_offset <= self.last_stable_offset, self
+        assert self.last_stable_offset <= self.high_watermark.offset <= self.log_end.offset, self
