@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 
 from tailrace.log.batch_reader import parse_header
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_states import BatchMemory, EndedTransaction, Origin, ProducerAppend, ProducerStates
+from tailrace.log.producer_append import EndedTransaction, ProducerAppend
+from tailrace.log.producer_state import BatchMemory
+from tailrace.log.producer_states import ProducerStates
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, CorruptBatch, RecordBatch
-from tailrace.records.validation import validate_produced
+from tailrace.records.validation import Origin, validate_produced
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from tailrace.log.files import Files, join
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.producer_replay import rebuild_producers
-from tailrace.log.producer_states import Origin, ProducerStates
+from tailrace.log.producer_states import ProducerStates
 from tailrace.log.roll_policy import RollReason, roll_reason
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
@@ -39,6 +39,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer
+from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
 

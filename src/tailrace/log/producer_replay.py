@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tailrace.log.batch_reader import BatchHeader
-from tailrace.log.producer_states import EndedTransaction, Origin, ProducerAppend, ProducerStates
+from tailrace.log.producer_append import EndedTransaction, ProducerAppend
+from tailrace.log.producer_states import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.records.batch import RecordBatch
+from tailrace.records.validation import Origin
 
 
 def rebuild_producers(

@@ -27,7 +27,7 @@ from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_replay import rebuild_producers
-from tailrace.log.producer_states import Origin, ProducerStates
+from tailrace.log.producer_states import ProducerStates
 from tailrace.log.segment import Segment, SegmentOverflow
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments
@@ -37,6 +37,7 @@ from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message
+from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
 _COPY_CHUNK = 1024 * 1024
