@@ -138,13 +138,25 @@ def test_dump_runs_inside_the_oracle(log_oracle: LogOracle, tmp_path: Path) -> N
     assert "passed sanity check" in log_oracle.index_sanity_check(tmp_path / "topic-0" / "00000000000000000000.index")
 
 
-def test_a_real_broker_starts_crashes_and_comes_back(
+def test_a_real_broker_is_written_to_crashes_and_serves_it_all(
     kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle
 ) -> None:
     broker = kafka_broker()
     broker.start()
+    with log_oracle.connect(broker.bootstrap) as client:
+        client.create_topic("orders")
+        assert client.produce("orders", 0, [record(0), record(1)], config={"compression.type": "zstd"}) == [[0, 1]]
+        assert broker.produce("orders", 0, log_oracle.build_batch([record(2)])) == 2
+        client.transaction("t", "orders", 0, [record(3)], end="abort")
+        client.transaction("t", "orders", 0, [record(4)], end="open")
     broker.crash()
     assert not (broker.data / ".kafka_cleanshutdown").exists()
     broker.start()
+    with log_oracle.connect(broker.bootstrap) as client:
+        assert [r.value for r in client.consume("orders", 0)] == [b"value-%d" % number for number in range(5)]
+        committed = client.consume("orders", 0, isolation="read_committed")
+        assert [(r.offset, r.value) for r in committed] == [(0, b"value-0"), (1, b"value-1"), (2, b"value-2")]
+        assert client.bounds("orders", 0, isolation="read_committed") == (0, 5)
+        assert client.offset_for_time("orders", 0, START_MS + 1) == TimestampOffset(START_MS + 1, 1, 0)
     broker.stop()
     assert log_oracle.read_clean_shutdown(broker.data) is not None

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.support.kafka_client import KafkaClient
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.oracle_log import OracleLog
 from tests.support.oracle_types import (
@@ -147,6 +148,10 @@ class LogOracle:
             verify_transactions=verify_transactions,
         )
         return OracleLog(self.call, number, directory)
+
+    def connect(self, bootstrap: str) -> KafkaClient:
+        """The Java client of a running broker."""
+        return KafkaClient(self.call, self.call("client_connect", bootstrap=bootstrap))
 
     # --- record batches ---
 
