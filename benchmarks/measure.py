@@ -1,0 +1,90 @@
+"""What the benchmarks share: timing, rows, and the page they are written to.
+
+Figures are ratios within one run on one machine. Contenders take turns, so that a busy moment hits both, and the median
+of the rounds counts. Nothing here passes or fails.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Row:
+    work: str
+    ours: str
+    other: str
+    ratio: float | None
+    goal: str
+    met: bool | None
+
+
+def cpu_and_wall(action: Callable[[], object]) -> tuple[float, float]:
+    """(CPU seconds of this process, wall seconds) that the action took."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    action()
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def take_turns(rounds: int, *contenders: Callable[[], float]) -> list[float]:
+    """Each contender's median over rounds in which they take turns."""
+    figures: list[list[float]] = [[] for _ in contenders]
+    for _ in range(rounds):
+        for column, contender in zip(figures, contenders, strict=True):
+            column.append(contender())
+    return [statistics.median(column) for column in figures]
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["| work | ours | compared with | ratio | goal | met |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        met = "" if row.met is None else ("yes" if row.met else "**no**")
+        lines.append(f"| {row.work} | {row.ours} | {row.other} | {ratio} | {row.goal} | {met} |")
+    return "\n".join(lines)
+
+
+def machine() -> str:
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores of {model}, {memory:.0f} GB, Linux {platform.release()}, {platform.python_version()}"
+    )
+
+
+def commit() -> str:
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return described or "unknown"
+
+
+def page(sections: list[tuple[str, str, list[Row]]]) -> str:
+    """The results page: where and when, then a table and a paragraph for each benchmark."""
+    parts = [
+        "# Benchmark results",
+        "",
+        "Written by `make bench`. Ratios are taken within one run; above 1 is better than what is compared with.",
+        "",
+        f"- machine: {machine()}",
+        f"- commit: {commit()}",
+        f"- date: {datetime.now(UTC):%Y-%m-%d}",
+    ]
+    for title, text, rows in sections:
+        parts += ["", f"## {title}", "", text, "", table(rows)]
+    return "\n".join(parts) + "\n"
