@@ -16,7 +16,6 @@ docs/decisions/0003-codecs.md says where each library comes from and what was co
 from __future__ import annotations
 
 import zlib
-from array import array
 from struct import Struct
 
 import cramjam
@@ -113,10 +112,9 @@ def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
 
 def _compress_snappy(data: Buffer) -> bytes:
     out = bytearray(_SNAPPY_HEADER)
-    table = array("H", bytes(2 * kernels.SNAPPY_TABLE_SIZE))
     view = memoryview(data)
     for start in range(0, len(view), _SNAPPY_BLOCK_SIZE):
-        block = kernels.snappy_compress(view[start : start + _SNAPPY_BLOCK_SIZE], table)
+        block = kernels.snappy_compress(bytes(view[start : start + _SNAPPY_BLOCK_SIZE]))
         out += _INT32.pack(len(block))
         out += block
     return bytes(out)
@@ -162,7 +160,7 @@ def _compress_lz4(data: Buffer, level: int, magic: int) -> bytes:
     for start in range(0, len(view), _LZ4_BLOCK_SIZE):
         block = view[start : start + _LZ4_BLOCK_SIZE]
         if level == _LZ4_FAST_LEVEL:
-            _append_lz4_block(out, cramjam.lz4.compress_block(block, store_size=False), block)
+            _append_lz4_block(out, bytes(cramjam.lz4.compress_block(block, store_size=False)), block)
         else:
             _append_high_compression(out, block, level)
     out += bytes(4)

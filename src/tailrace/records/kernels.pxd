@@ -1,1 +1,150 @@
 # C types for kernels.py: Cython reads them when it compiles that file; plain Python never sees them.
+#
+# `view` types are const unsigned char[::1]: any contiguous buffer, read-only or not. What reads a varint hands back a
+# C pair and reports a broken one by the position -1, so that no exception has to be looked for after every byte.
+# Unsigned 64-bit locals hold what is masked; everything else is signed and cannot overflow.
+
+cimport cython
+
+ctypedef long long i64
+ctypedef unsigned long long u64
+
+@cython.locals(low32=u64, raw=u64, byte=u64, shift=cython.int, value=i64)
+cdef (i64, Py_ssize_t) _varint(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) noexcept
+
+@cython.locals(raw=u64, byte=u64, shift=cython.int, value=i64)
+cdef (i64, Py_ssize_t) _varlong(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) noexcept
+
+@cython.locals(negative=bint, folded=u64, size=Py_ssize_t)
+cdef Py_ssize_t _varint_size(i64 value) noexcept
+
+@cython.locals(negative=bint, folded=u64)
+cdef int _append_varint(bytearray out, i64 value) except -1
+
+@cython.locals(last=i64)
+cdef i64 _add(i64 a, i64 b) noexcept
+
+@cython.locals(last=i64)
+cdef i64 _subtract(i64 a, i64 b) noexcept
+
+@cython.locals(high=i64)
+cdef i64 _int32(const unsigned char[::1] data, Py_ssize_t position) noexcept
+
+@cython.locals(high=i64, low=i64)
+cdef i64 _int64(const unsigned char[::1] data, Py_ssize_t position) noexcept
+
+cdef int _check_count(i64 count) except -1
+
+@cython.locals(count=i64, length=i64)
+cdef Py_ssize_t _skip_headers(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) noexcept
+
+@cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64,
+               size=i64, length=i64, timestamp_delta=i64, offset_delta=i64, timestamp=i64, sequential=bint,
+               missing_keys=i64, smallest=i64, largest=i64, largest_delta=i64)
+cpdef tuple validate_records(const unsigned char[::1] payload, i64 count, i64 base_timestamp, bint check_sizes)
+
+@cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
+               stop=Py_ssize_t, index=i64, size=i64, length=i64, timestamp_delta=i64, offset_delta=i64,
+               header_count=i64, attributes=cython.int, records=list, found=list)
+cpdef list decode_records(bytes payload, i64 count)
+
+@cython.locals(key_size=Py_ssize_t, value_size=Py_ssize_t, size=Py_ssize_t)
+cpdef encode_record(bytearray out, i64 offset_delta, i64 timestamp_delta, key, value, headers)
+
+@cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64,
+               size=i64, timestamp_delta=i64, offset_delta=i64, timestamp=i64, offset=i64)
+cpdef find_record(const unsigned char[::1] payload, i64 count, i64 base_offset, i64 base_timestamp, i64 min_offset,
+                  i64 min_timestamp)
+
+@cython.locals(data="const unsigned char[::1]", flags="const unsigned char[::1]", end=Py_ssize_t,
+               position=Py_ssize_t, start=Py_ssize_t, stop=Py_ssize_t, index=i64, size=i64, length=i64,
+               timestamp_delta=i64, offset_delta=i64, timestamp=i64, header_count=i64, out=bytearray, body=bytearray,
+               kept=i64, largest=i64, fixed=bint, fixed_timestamp=i64, based=bint, base=i64, name=bytes)
+cpdef tuple rewrite_records(bytes payload, i64 count, keep, i64 base_timestamp, append_time, new_base_timestamp)
+
+@cython.locals(view="const unsigned char[::1]", position=Py_ssize_t, size=i64, base_offset=i64, last_offset=i64)
+cpdef tuple find_batch(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, i64 target_offset)
+
+@cython.locals(view="const unsigned char[::1]", position=Py_ssize_t, size=i64, magic=cython.int, base_offset=i64,
+               crc=i64, timestamp=i64, attributes=i64, batches=list)
+cpdef tuple scan_batches(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end)
+
+@cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+cpdef Py_ssize_t offset_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 relative_offset) except? -2
+
+@cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+cpdef Py_ssize_t position_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 file_position) except? -2
+
+@cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+cpdef Py_ssize_t time_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 timestamp) except? -2
+
+
+cdef class LatestOffsets:
+    cdef readonly i64 slots
+    cdef readonly i64 size
+    cdef readonly i64 latest_offset
+    cdef readonly i64 lookups
+    cdef readonly i64 probes
+    cdef u64[::1] _table
+    cdef unsigned char[::1] _block
+    cdef unsigned int[::1] _words
+    cdef unsigned int[::1] _sines
+    cdef unsigned int[::1] _turns
+    cdef u64 _high
+    cdef u64 _low
+
+    cdef int _hash(self, const unsigned char[::1] key, Py_ssize_t start, Py_ssize_t stop) except -1
+
+    @cython.locals(block="unsigned char[::1]", words="unsigned int[::1]", low32="unsigned int",
+                   state_a="unsigned int", state_b="unsigned int", state_c="unsigned int", state_d="unsigned int",
+                   a="unsigned int", b="unsigned int", c="unsigned int", d="unsigned int", mix="unsigned int",
+                   turn="unsigned int", bits=u64, tail=Py_ssize_t, padded=Py_ssize_t, index=Py_ssize_t,
+                   blocks=Py_ssize_t, total=Py_ssize_t, number=Py_ssize_t)
+    cdef int _md5(self, const unsigned char[::1] key, Py_ssize_t start, Py_ssize_t stop) except -1
+
+    @cython.locals(low32=u64, shift=i64, word=u64)
+    cdef i64 _slot(self, i64 attempt) noexcept
+
+    @cython.locals(table="unsigned long long[::1]", high=u64, low=u64, attempt=i64, entry=Py_ssize_t)
+    cdef int _put(self, i64 offset) except -1
+
+    @cython.locals(table="unsigned long long[::1]", high=u64, low=u64, attempt=i64, entry=Py_ssize_t)
+    cdef i64 _get(self) noexcept
+
+    @cython.locals(table="unsigned long long[::1]", index=Py_ssize_t)
+    cpdef clear(self)
+
+    cpdef update_latest_offset(self, i64 offset)
+    cpdef put(self, const unsigned char[::1] key, i64 offset)
+    cpdef i64 get(self, const unsigned char[::1] key) except? -2
+    cpdef bytes digest(self, const unsigned char[::1] key)
+
+    @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
+                   stop=Py_ssize_t, index=i64, size=i64, length=i64, offset_delta=i64, offset=i64, limit=i64, _=i64)
+    cpdef tuple put_records(self, const unsigned char[::1] payload, i64 count, i64 base_offset, i64 start_offset,
+                            i64 max_size)
+
+    @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
+                   stop=Py_ssize_t, index=i64, size=i64, length=i64, value_length=i64, offset_delta=i64, offset=i64,
+                   key_start=Py_ssize_t, keep=bytearray, flags="unsigned char[::1]", kept=i64, tombstones=bint,
+                   last_kept=i64, retain=bint, _=i64)
+    cpdef tuple retained(self, const unsigned char[::1] payload, i64 count, i64 base_offset, bint retain_deletes)
+
+
+cdef u64 _swap32(u64 word) noexcept
+
+cdef u64 _load32(const unsigned char[::1] data, Py_ssize_t position) noexcept
+
+cdef int _snappy_literal(bytearray out, bytes block, Py_ssize_t start, Py_ssize_t stop) except -1
+
+cdef int _snappy_copy(bytearray out, Py_ssize_t distance, Py_ssize_t size) except -1
+
+@cython.locals(data="const unsigned char[::1]", slots="unsigned short[::1]", end=Py_ssize_t, low32=u64, out=bytearray,
+               size=Py_ssize_t, mask=Py_ssize_t, emitted=Py_ssize_t, position=Py_ssize_t, candidate=Py_ssize_t,
+               limit=Py_ssize_t, skip=Py_ssize_t, step=Py_ssize_t, found=bint, word=u64, slot=u64, start=Py_ssize_t,
+               distance=Py_ssize_t)
+cpdef bytes snappy_compress(bytes block)
+
+@cython.locals(view="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, low32=u64, prime1=u64, prime2=u64,
+               prime3=u64, prime4=u64, prime5=u64, a=u64, b=u64, c=u64, d=u64, total=u64)
+cpdef u64 xxh32(const unsigned char[::1] data) except? 1

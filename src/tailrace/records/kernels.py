@@ -1,20 +1,36 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, annotation_typing=False
 """The loops over records: the only code that runs once per record.
 
 Plain Python that Cython compiles in place, with its C types in kernels.pxd: one source for both speeds. The
 interpreted file is what runs where there is no compiler, and the oracle that the compiled one is tested against.
 
-Two rules keep both meanings equal. Every read is checked against an explicit end, because the compiled code indexes
-raw memory. Every sum that Java would let wrap is masked to 64 bits, because Python's integers do not.
+Three rules keep both meanings equal. Every read is checked against an explicit end, because the compiled code indexes
+raw memory. Every sum that Java would let wrap goes through _add, because Python's integers do not wrap and C's must
+not. Constants of more than 31 bits are put into a typed local first, or Cython would compute with Python objects.
 """
 
-from tailrace.records.batch import CorruptBatch
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+
+from tailrace.records.batch import Buffer, CorruptBatch
+from tailrace.records.utf8 import decode_utf8
 
 COMPILED = not __file__.endswith(".py")
 
+Headers = tuple[tuple[bytes, bytes | None], ...]
+DecodedRecord = tuple[int, int, bytes | None, bytes | None, Headers, int]
+BatchFields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int, int]
 
-def _varint(data, position, end):
+# --- integers -------------------------------------------------------------------------------------------------------
+
+
+def _varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
     """(value, next position); next position is -1 when the bytes end early or the varint is too long."""
+    low32 = 0xFFFFFFFF
     raw = 0
     shift = 0
     while shift < 35:
@@ -24,7 +40,7 @@ def _varint(data, position, end):
         position += 1
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
-            raw &= 0xFFFFFFFF
+            raw &= low32
             value = raw >> 1
             if raw & 1:
                 value = -1 - value
@@ -33,7 +49,7 @@ def _varint(data, position, end):
     return 0, -1
 
 
-def _varlong(data, position, end):
+def _varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
     """As _varint, for 64 bits: ten bytes at most, bits past the 64th dropped."""
     raw = 0
     shift = 0
@@ -61,66 +77,191 @@ def _varlong(data, position, end):
     return value, position + 1
 
 
-def _wrapped(value):
-    """A sum of two int64 as Java gives it."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    return value - 0x10000000000000000 if value >= 0x8000000000000000 else value
+def _varint_size(value: int) -> int:
+    """Bytes that a signed value takes as a zigzag varint."""
+    negative = value < 0
+    folded = -1 - value if negative else value
+    folded = folded * 2 + negative
+    size = 1
+    while folded > 0x7F:
+        folded >>= 7
+        size += 1
+    return size
 
 
-def _broken(index, position):
+def _append_varint(out: bytearray, value: int) -> None:
+    negative = value < 0
+    folded = -1 - value if negative else value
+    folded = folded * 2 + negative
+    while folded > 0x7F:
+        out.append(folded & 0x7F | 0x80)
+        folded >>= 7
+    out.append(folded)
+
+
+def _add(a: int, b: int) -> int:
+    """a + b as Java's long: past either end it goes on at the other."""
+    last = 0x7FFFFFFFFFFFFFFF
+    if b > 0 and a > last - b:
+        return (a - last - 1) + (b - last - 1)
+    if b < 0 and a < -1 - last - b:
+        return (a + last + 1) + (b + last + 1)
+    return a + b
+
+
+def _int32(data: Buffer, position: int) -> int:
+    """Big-endian and signed; the caller has checked that four bytes are there."""
+    high = (data[position] ^ 0x80) - 0x80
+    return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
+
+
+def _int64(data: Buffer, position: int) -> int:
+    high = _int32(data, position)
+    low = data[position + 4] * 16777216 + (data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7])
+    return high * 65536 * 65536 + low
+
+
+# --- the records of one batch ---------------------------------------------------------------------------------------
+
+
+def _broken(index: int, position: int) -> CorruptBatch:
     return CorruptBatch(f"record {index} is broken at byte {position} of the batch's records")
 
 
-def decode_records(payload, count):
+def _check_count(count: int) -> None:
+    if count < 0:
+        raise CorruptBatch(f"record count is {count}")
+
+
+def _left_over(size: int, count: int) -> CorruptBatch:
+    return CorruptBatch(f"{size} bytes follow the last of {count} records")
+
+
+def _skip_headers(data: Buffer, position: int, end: int) -> int:
+    """The position after a record's headers, -1 if they are broken."""
+    count, position = _varint(data, position, end)
+    if position < 0 or count < 0:
+        return -1
+    while count > 0:
+        length, position = _varint(data, position, end)
+        if position < 0 or length < 0 or length > end - position:
+            return -1
+        position += length
+        length, position = _varint(data, position, end)
+        if position < 0 or length > end - position:
+            return -1
+        if length > 0:
+            position += length
+        count -= 1
+    return position
+
+
+def validate_records(
+    payload: Buffer, count: int, base_timestamp: int, check_sizes: bool
+) -> tuple[bool, int, int, int, int]:
+    """Walk an uncompressed v2 payload without making anything of it.
+
+    Returns whether the offset deltas are 0, 1, 2 …, how many records have no key, the smallest timestamp other than -1
+    (2^63 - 1 without any), the largest one (at least -1), and the offset delta of the first record that has it.
+    Raises CorruptBatch unless exactly `count` records fill the payload. With check_sizes each record must also be as
+    long as it says: Kafka looks at that in uncompressed batches but not when it skims compressed ones.
+    """
+    _check_count(count)
+    data = payload
+    end = len(data)
+    position = 0
+    sequential = True
+    missing_keys = 0
+    smallest = 0x7FFFFFFFFFFFFFFF
+    largest = -1
+    largest_delta = -1
+    for index in range(count):
+        size, start = _varint(data, position, end)
+        if start < 0 or start >= end:
+            raise _broken(index, position)
+        timestamp_delta, position = _varlong(data, start + 1, end)
+        if position < 0:
+            raise _broken(index, start)
+        offset_delta, position = _varint(data, position, end)
+        if position < 0:
+            raise _broken(index, start)
+        length, position = _varint(data, position, end)
+        if position < 0 or length > end - position:
+            raise _broken(index, start)
+        if length >= 0:
+            position += length
+        else:
+            missing_keys += 1
+        length, position = _varint(data, position, end)
+        if position < 0 or length > end - position:
+            raise _broken(index, start)
+        if length > 0:
+            position += length
+        if position < end and data[position] == 0:
+            position += 1
+        else:
+            position = _skip_headers(data, position, end)
+            if position < 0:
+                raise _broken(index, start)
+        if check_sizes and position - start != size:
+            raise _broken(index, start)
+        if offset_delta != index:
+            sequential = False
+        timestamp = _add(base_timestamp, timestamp_delta)
+        if timestamp > largest:
+            largest = timestamp
+            largest_delta = offset_delta
+        if timestamp < smallest and timestamp != -1:
+            smallest = timestamp
+    if position != end:
+        raise _left_over(end - position, count)
+    return sequential, missing_keys, smallest, largest, largest_delta
+
+
+def decode_records(payload: bytes, count: int) -> list[DecodedRecord]:
     """The records of an uncompressed v2 payload.
 
     A list of (offset delta, timestamp delta, key, value, headers, attributes); headers is a tuple of
     (key bytes, value or None). Raises CorruptBatch unless the payload holds exactly `count` well-formed records.
     """
-    if count < 0:
-        raise CorruptBatch(f"record count is {count}")
+    _check_count(count)
     data = payload
     end = len(data)
     position = 0
-    records = []
+    records: list[DecodedRecord] = []
     for index in range(count):
         size, start = _varint(data, position, end)
         if start < 0 or size < 1 or size > end - start:
             raise _broken(index, position)
         stop = start + size
-        attributes = data[start]
-        if attributes > 127:
-            attributes -= 256
+        attributes = (data[start] ^ 0x80) - 0x80
         timestamp_delta, position = _varlong(data, start + 1, stop)
         if position < 0:
             raise _broken(index, start)
         offset_delta, position = _varint(data, position, stop)
         if position < 0:
             raise _broken(index, start)
+        key = None
         length, position = _varint(data, position, stop)
         if position < 0 or length > stop - position:
             raise _broken(index, start)
-        if length < 0:
-            key = None
-        else:
+        if length >= 0:
             key = payload[position : position + length]
             position += length
+        value = None
         length, position = _varint(data, position, stop)
         if position < 0 or length > stop - position:
             raise _broken(index, start)
-        if length < 0:
-            value = None
-        else:
+        if length >= 0:
             value = payload[position : position + length]
             position += length
+        headers: Headers = ()
         header_count, position = _varint(data, position, stop)
-        if position < 0 or header_count < 0 or header_count > stop - position:
+        if position < 0 or header_count < 0:
             raise _broken(index, start)
-        if header_count == 0:
-            headers = ()
-        else:
-            found = []
-            for _ in range(header_count):
+        if header_count > 0:
+            found: list[tuple[bytes, bytes | None]] = []
+            while header_count > 0:
                 length, position = _varint(data, position, stop)
                 if position < 0 or length < 0 or length > stop - position:
                     raise _broken(index, start)
@@ -134,35 +275,25 @@ def decode_records(payload, count):
                 else:
                     found.append((name, payload[position : position + length]))
                     position += length
+                header_count -= 1
             headers = tuple(found)
         if position != stop:
             raise _broken(index, start)
         records.append((offset_delta, timestamp_delta, key, value, headers, attributes))
     if position != end:
-        raise CorruptBatch(f"{end - position} bytes follow the last of {count} records")
+        raise _left_over(end - position, count)
     return records
 
 
-def _varint_size(value):
-    """Bytes that a signed value takes as a zigzag varint."""
-    folded = value * 2 if value >= 0 else (-1 - value) * 2 + 1
-    size = 1
-    while folded > 0x7F:
-        folded >>= 7
-        size += 1
-    return size
-
-
-def _append_varint(out, value):
-    folded = value * 2 if value >= 0 else (-1 - value) * 2 + 1
-    while folded > 0x7F:
-        out.append(folded & 0x7F | 0x80)
-        folded >>= 7
-    out.append(folded)
-
-
-def encode_record(out, offset_delta, timestamp_delta, key, value, headers):
-    """Append one v2 record to a bytearray; headers are (key bytes, value or None). Returns its size."""
+def encode_record(
+    out: bytearray,
+    offset_delta: int,
+    timestamp_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Headers | list[tuple[bytes, bytes | None]],
+) -> None:
+    """Append one v2 record; headers are (key bytes, value or None)."""
     key_size = -1 if key is None else len(key)
     value_size = -1 if value is None else len(value)
     size = 1 + _varint_size(timestamp_delta) + _varint_size(offset_delta)
@@ -175,16 +306,15 @@ def encode_record(out, offset_delta, timestamp_delta, key, value, headers):
     for name, content in headers:
         size += _varint_size(len(name)) + len(name)
         size += 1 if content is None else _varint_size(len(content)) + len(content)
-    before = len(out)
     _append_varint(out, size)
     out.append(0)
     _append_varint(out, timestamp_delta)
     _append_varint(out, offset_delta)
     _append_varint(out, key_size)
-    if key_size > 0:
+    if key is not None:
         out += key
     _append_varint(out, value_size)
-    if value_size > 0:
+    if value is not None:
         out += value
     _append_varint(out, len(headers))
     for name, content in headers:
@@ -195,17 +325,589 @@ def encode_record(out, offset_delta, timestamp_delta, key, value, headers):
         else:
             _append_varint(out, len(content))
             out += content
-    return len(out) - before
 
+
+def find_record(
+    payload: Buffer, count: int, base_offset: int, base_timestamp: int, min_offset: int, min_timestamp: int
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record at or past both bounds, in the order of the payload; None without one."""
+    _check_count(count)
+    data = payload
+    end = len(data)
+    position = 0
+    for index in range(count):
+        size, start = _varint(data, position, end)
+        if start < 0 or size < 1 or size > end - start:
+            raise _broken(index, position)
+        timestamp_delta, position = _varlong(data, start + 1, end)
+        if position < 0:
+            raise _broken(index, start)
+        timestamp = _add(base_timestamp, timestamp_delta)
+        if timestamp >= min_timestamp:
+            offset_delta, position = _varint(data, position, end)
+            if position < 0:
+                raise _broken(index, start)
+            offset = _add(base_offset, offset_delta)
+            if offset >= min_offset:
+                return offset, timestamp
+        position = start + size
+    return None
+
+
+def rewrite_records(
+    payload: bytes,
+    count: int,
+    keep: Buffer,
+    base_timestamp: int,
+    append_time: int | None,
+    new_base_timestamp: int | None,
+) -> tuple[bytes, int, int, int]:
+    """The records whose byte in `keep` is not zero, written again as a builder would write them.
+
+    Their timestamps (all `append_time`, if given) become deltas from new_base_timestamp, or else from the first kept
+    record's. Returns (payload, base timestamp, largest timestamp, number of records).
+    """
+    _check_count(count)
+    if len(keep) < count:
+        raise ValueError(f"{len(keep)} flags for {count} records")
+    data = payload
+    flags = keep
+    end = len(data)
+    position = 0
+    out = bytearray()
+    body = bytearray()
+    kept = 0
+    largest = -1
+    fixed = append_time is not None
+    fixed_timestamp = 0 if append_time is None else append_time
+    based = new_base_timestamp is not None
+    base = 0 if new_base_timestamp is None else new_base_timestamp
+    for index in range(count):
+        size, start = _varint(data, position, end)
+        if start < 0 or size < 1 or size > end - start:
+            raise _broken(index, position)
+        stop = start + size
+        if flags[index] == 0:
+            position = stop
+            continue
+        timestamp_delta, position = _varlong(data, start + 1, stop)
+        if position < 0:
+            raise _broken(index, start)
+        timestamp = fixed_timestamp if fixed else _add(base_timestamp, timestamp_delta)
+        if not based:
+            base = timestamp
+            based = True
+        if timestamp > largest:
+            largest = timestamp
+        offset_delta, position = _varint(data, position, stop)
+        if position < 0:
+            raise _broken(index, start)
+        del body[:]
+        body.append(0)
+        _append_varint(body, _subtract(timestamp, base))
+        _append_varint(body, offset_delta)
+        for _ in range(2):
+            length, position = _varint(data, position, stop)
+            if position < 0 or length > stop - position:
+                raise _broken(index, start)
+            if length < 0:
+                body.append(1)
+            else:
+                _append_varint(body, length)
+                body += payload[position : position + length]
+                position += length
+        header_count, position = _varint(data, position, stop)
+        if position < 0 or header_count < 0:
+            raise _broken(index, start)
+        _append_varint(body, header_count)
+        while header_count > 0:
+            length, position = _varint(data, position, stop)
+            if position < 0 or length < 0 or length > stop - position:
+                raise _broken(index, start)
+            # Kafka reads and writes header keys as text, which replaces what is not UTF-8.
+            name = decode_utf8(payload[position : position + length]).encode()
+            position += length
+            _append_varint(body, len(name))
+            body += name
+            length, position = _varint(data, position, stop)
+            if position < 0 or length > stop - position:
+                raise _broken(index, start)
+            if length < 0:
+                body.append(1)
+            else:
+                _append_varint(body, length)
+                body += payload[position : position + length]
+                position += length
+            header_count -= 1
+        if position != stop:
+            raise _broken(index, start)
+        _append_varint(out, len(body))
+        out += body
+        kept += 1
+    if position != end:
+        raise _left_over(end - position, count)
+    return bytes(out), base, largest, kept
+
+
+def _subtract(a: int, b: int) -> int:
+    """a - b as Java's long."""
+    last = 0x7FFFFFFFFFFFFFFF
+    if b == -1 - last:
+        return a + last + 1 if a < 0 else a - last - 1
+    return _add(a, -b)
+
+
+# --- batches and indexes ---------------------------------------------------------------------------------------------
+
+
+def find_batch(data: Buffer, start: int, end: int, target_offset: int) -> tuple[int, int, int, int]:
+    """The first batch that ends at or after target_offset: (position, size, base offset, last offset).
+
+    Batches of any format lie end to end from `start`; one whose header is inside counts even if its records are not.
+    Without such a batch the size is 0 and the position is where the walk ended: past `end`, or at a header that is
+    cut off. A length that no batch can have raises CorruptBatch.
+    """
+    view = data
+    if start < 0 or end > len(view):
+        raise ValueError(f"range {start}..{end} is not inside the {len(view)} bytes given")
+    position = start
+    while end - position >= 27:
+        size = _int32(view, position + 8) + 12
+        if size < 26:
+            raise CorruptBatch(f"batch length {size - 12} is too small", position=position)
+        base_offset = _int64(view, position)
+        last_offset = base_offset
+        if view[position + 16] >= 2:
+            last_offset = _add(base_offset, _int32(view, position + 23))
+        if last_offset >= target_offset:
+            return position, size, base_offset, last_offset
+        position += size
+    return position, 0, -1, -1
+
+
+def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields], int, str | None]:
+    """The headers of all whole batches between `start` and `end`, none of which is checked against its checksum.
+
+    Returns them, the position after the last, and what is wrong there: None if the bytes end, even inside a batch.
+    Each is (position, size, base offset, last offset, leader epoch, magic, crc, attributes, base timestamp,
+    max timestamp, producer id, producer epoch, base sequence, record count). Formats 0 and 1 have -1 for what they do
+    not know, and their one timestamp twice.
+    """
+    view = data
+    if start < 0 or end > len(view):
+        raise ValueError(f"range {start}..{end} is not inside the {len(view)} bytes given")
+    batches: list[BatchFields] = []
+    position = start
+    while end - position >= 17:
+        size = _int32(view, position + 8) + 12
+        magic = view[position + 16]
+        if magic > 2:
+            return batches, position, f"magic {(magic ^ 0x80) - 0x80} is unknown"
+        if size < (61 if magic == 2 else 34 if magic == 1 else 26):
+            return batches, position, f"batch length {size - 12} is too small for magic {magic}"
+        if size > end - position:
+            break
+        base_offset = _int64(view, position)
+        if magic == 2:
+            crc = _int32(view, position + 17) & 0x7FFFFFFF
+            if view[position + 17] & 0x80:
+                crc = crc + 0x7FFFFFFF + 1
+            batches.append(
+                (
+                    position,
+                    size,
+                    base_offset,
+                    _add(base_offset, _int32(view, position + 23)),
+                    _int32(view, position + 12),
+                    2,
+                    crc,
+                    ((view[position + 21] ^ 0x80) - 0x80) * 256 + view[position + 22],
+                    _int64(view, position + 27),
+                    _int64(view, position + 35),
+                    _int64(view, position + 43),
+                    ((view[position + 51] ^ 0x80) - 0x80) * 256 + view[position + 52],
+                    _int32(view, position + 53),
+                    _int32(view, position + 57),
+                )
+            )
+        else:
+            crc = _int32(view, position + 12) & 0x7FFFFFFF
+            if view[position + 12] & 0x80:
+                crc = crc + 0x7FFFFFFF + 1
+            timestamp = _int64(view, position + 18) if magic == 1 else -1
+            attributes = (view[position + 17] ^ 0x80) - 0x80
+            batches.append(
+                (
+                    position,
+                    size,
+                    base_offset,
+                    base_offset,
+                    -1,
+                    magic,
+                    crc,
+                    attributes,
+                    timestamp,
+                    timestamp,
+                    -1,
+                    -1,
+                    -1,
+                    -1,
+                )
+            )
+        position += size
+    return batches, position, None
+
+
+def offset_index_slot(data: Buffer, entries: int, relative_offset: int) -> int:
+    """The last of `entries` 8-byte entries (int32 relative offset, int32 position) up to the offset; -1 without one."""
+    view = data
+    if entries * 8 > len(view):
+        raise ValueError(f"{entries} entries do not fit {len(view)} bytes")
+    low = -1
+    high = entries
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _int32(view, middle * 8) <= relative_offset:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def position_index_slot(data: Buffer, entries: int, file_position: int) -> int:
+    """As offset_index_slot, by the second half of the entries: the last one up to the file position."""
+    view = data
+    if entries * 8 > len(view):
+        raise ValueError(f"{entries} entries do not fit {len(view)} bytes")
+    low = -1
+    high = entries
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _int32(view, middle * 8 + 4) <= file_position:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def time_index_slot(data: Buffer, entries: int, timestamp: int) -> int:
+    """The last of `entries` 12-byte entries (int64 timestamp, int32 relative offset) up to the timestamp, or -1."""
+    view = data
+    if entries * 12 > len(view):
+        raise ValueError(f"{entries} entries do not fit {len(view)} bytes")
+    low = -1
+    high = entries
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _int64(view, middle * 12) <= timestamp:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# --- compaction ------------------------------------------------------------------------------------------------------
+
+# MD5's constants: the integer parts of 2^32 |sin(i)|, and how far each step rotates.
+_SINES = array("I", [int(abs(math.sin(i + 1)) * 2**32) for i in range(64)])
+_TURNS = array("I", [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21])
+
+
+class LatestOffsets:
+    """The latest offset of each key, in a fixed amount of memory: the map that compaction is made of.
+
+    Kafka's SkimpyOffsetMap: 24 bytes a slot, the MD5 of the key (which stands for the key; two keys with the same MD5
+    would be taken for one) and the offset. A key is looked for at the slots named by the successive overlapping 32-bit
+    words of its hash, then one by one after the last of them. A slot of zeros is empty, there is no removal, and
+    nothing is ever dropped: a full map refuses.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        if memory_bytes < 24:
+            raise ValueError(f"an offset map needs at least 24 bytes, not {memory_bytes}")
+        self.slots = memory_bytes // 24
+        self.size = 0
+        self.latest_offset = -1
+        self.lookups = 0
+        self.probes = 0
+        self._table = array("Q", bytes(self.slots * 24))
+        self._block = bytearray(128)
+        self._words = array("I", bytes(64))
+        self._sines = _SINES
+        self._turns = _TURNS
+        self._high = 0
+        self._low = 0
+
+    def clear(self) -> None:
+        self.size = 0
+        self.latest_offset = -1
+        self.lookups = 0
+        self.probes = 0
+        table = self._table
+        for index in range(self.slots * 3):
+            table[index] = 0
+
+    def update_latest_offset(self, offset: int) -> None:
+        self.latest_offset = offset
+
+    def digest(self, key: Buffer) -> bytes:
+        """The hash that stands for the key."""
+        self._hash(key, 0, len(key))
+        return self._high.to_bytes(8, "big") + self._low.to_bytes(8, "big")
+
+    def _hash(self, key: Buffer, start: int, stop: int) -> None:
+        """Put the MD5 of key[start:stop] into _high and _low."""
+        if not COMPILED:
+            digest = hashlib.md5(key[start:stop], usedforsecurity=False).digest()
+            self._high = int.from_bytes(digest[:8], "big")
+            self._low = int.from_bytes(digest[8:], "big")
+        else:
+            self._md5(key, start, stop)
+
+    def _md5(self, key: Buffer, start: int, stop: int) -> None:
+        """MD5 by hand: for the short keys of records, calling a library costs more than hashing."""
+        block = self._block
+        words = self._words
+        low32 = 0xFFFFFFFF
+        state_a = 0x67452301
+        state_b = 0xEFCDAB89
+        state_c = 0x98BADCFE
+        state_d = 0x10325476
+        bits = (stop - start) * 8
+        tail = (stop - start) & 63
+        for index in range(tail):
+            block[index] = key[stop - tail + index]
+        block[tail] = 0x80
+        padded = 64 if tail < 56 else 128
+        for index in range(tail + 1, padded - 8):
+            block[index] = 0
+        for index in range(8):
+            block[padded - 8 + index] = bits >> (8 * index) & 0xFF
+        blocks = (stop - start) >> 6
+        total = blocks + (padded >> 6)
+        for number in range(total):
+            for index in range(16):
+                if number < blocks:
+                    words[index] = _load32(key, start + number * 64 + index * 4)
+                else:
+                    words[index] = _load32(block, (number - blocks) * 64 + index * 4)
+            a = state_a
+            b = state_b
+            c = state_c
+            d = state_d
+            for index in range(16):
+                mix = (a + ((b & c) | (~b & d)) + self._sines[index] + words[index]) & low32
+                turn = self._turns[index & 3]
+                a = d
+                d = c
+                c = b
+                b = (b + ((mix << turn) & low32 | mix >> (32 - turn))) & low32
+            for index in range(16):
+                mix = (a + ((d & b) | (~d & c)) + self._sines[16 + index] + words[(5 * index + 1) & 15]) & low32
+                turn = self._turns[4 + (index & 3)]
+                a = d
+                d = c
+                c = b
+                b = (b + ((mix << turn) & low32 | mix >> (32 - turn))) & low32
+            for index in range(16):
+                mix = (a + (b ^ c ^ d) + self._sines[32 + index] + words[(3 * index + 5) & 15]) & low32
+                turn = self._turns[8 + (index & 3)]
+                a = d
+                d = c
+                c = b
+                b = (b + ((mix << turn) & low32 | mix >> (32 - turn))) & low32
+            for index in range(16):
+                mix = (a + (c ^ (b | (~d & low32))) + self._sines[48 + index] + words[7 * index & 15]) & low32
+                turn = self._turns[12 + (index & 3)]
+                a = d
+                d = c
+                c = b
+                b = (b + ((mix << turn) & low32 | mix >> (32 - turn))) & low32
+            state_a = (state_a + a) & low32
+            state_b = (state_b + b) & low32
+            state_c = (state_c + c) & low32
+            state_d = (state_d + d) & low32
+        self._high = _swap32(state_a) << 32 | _swap32(state_b)
+        self._low = _swap32(state_c) << 32 | _swap32(state_d)
+
+    def _slot(self, attempt: int) -> int:
+        """Where the attempt-th probe for the current hash looks."""
+        low32 = 0xFFFFFFFF
+        self.probes += 1
+        shift = attempt if attempt < 12 else 12
+        if shift <= 4:
+            word = self._high >> (32 - 8 * shift) & low32
+        elif shift < 8:
+            word = (self._high << (8 * shift - 32) | self._low >> (96 - 8 * shift)) & low32
+        else:
+            word = self._low >> (96 - 8 * shift) & low32
+        if attempt > 12:
+            word = (word + attempt - 12) & low32
+        # Java's absolute value of an int, where the smallest int counts as zero.
+        if word > 0x7FFFFFFF:
+            word = low32 - word + 1
+            if word > 0x7FFFFFFF:
+                word = 0
+        return word % self.slots
+
+    def _put(self, offset: int) -> None:
+        """Set the offset of the current hash; there is room."""
+        table = self._table
+        high = self._high
+        low = self._low
+        self.lookups += 1
+        attempt = 0
+        while True:
+            entry = self._slot(attempt) * 3
+            if table[entry] == high and table[entry + 1] == low:
+                break
+            if table[entry] == 0 and table[entry + 1] == 0 and table[entry + 2] == 0:
+                table[entry] = high
+                table[entry + 1] = low
+                self.size += 1
+                break
+            attempt += 1
+        table[entry + 2] = offset
+        self.latest_offset = offset
+
+    def _get(self) -> int:
+        """The offset of the current hash, or -1."""
+        table = self._table
+        high = self._high
+        low = self._low
+        self.lookups += 1
+        attempt = 0
+        while attempt < self.slots + 12:
+            entry = self._slot(attempt) * 3
+            if table[entry] == high and table[entry + 1] == low:
+                return table[entry + 2]
+            if table[entry] == 0 and table[entry + 1] == 0 and table[entry + 2] == 0:
+                return -1
+            attempt += 1
+        return -1
+
+    def put(self, key: Buffer, offset: int) -> None:
+        """Remember `offset` (not negative) as the key's latest; ValueError if every slot is taken."""
+        if offset < 0:
+            raise ValueError(f"offset {offset} is negative")
+        if self.size >= self.slots:
+            raise ValueError(f"the offset map is full: {self.size} entries in {self.slots} slots")
+        self._hash(key, 0, len(key))
+        self._put(offset)
+
+    def get(self, key: Buffer) -> int:
+        """The key's latest offset, or -1."""
+        self._hash(key, 0, len(key))
+        return self._get()
+
+    def put_records(
+        self, payload: Buffer, count: int, base_offset: int, start_offset: int, max_size: int
+    ) -> tuple[int, bool]:
+        """Put the keys of an uncompressed v2 payload, from start_offset on, while the map holds less than max_size.
+
+        Returns how many records were read and whether the map was too full for the next.
+        """
+        _check_count(count)
+        if base_offset < 0:
+            raise ValueError(f"base offset {base_offset} is negative")
+        data = payload
+        end = len(data)
+        position = 0
+        limit = max_size if max_size < self.slots else self.slots
+        for index in range(count):
+            size, start = _varint(data, position, end)
+            if start < 0 or size < 1 or size > end - start:
+                raise _broken(index, position)
+            stop = start + size
+            _, position = _varlong(data, start + 1, stop)
+            if position < 0:
+                raise _broken(index, start)
+            offset_delta, position = _varint(data, position, stop)
+            if position < 0 or offset_delta < 0:
+                raise _broken(index, start)
+            length, position = _varint(data, position, stop)
+            if position < 0 or length > stop - position:
+                raise _broken(index, start)
+            offset = _add(base_offset, offset_delta)
+            if length >= 0 and offset >= start_offset:
+                if self.size >= limit:
+                    return index, True
+                self._hash(data, position, position + length)
+                self._put(offset)
+            position = stop
+        return count, False
+
+    def retained(
+        self, payload: Buffer, count: int, base_offset: int, retain_deletes: bool
+    ) -> tuple[bytearray, int, bool, int]:
+        """Which records of an uncompressed v2 payload compaction keeps.
+
+        A record stays if it lies past everything in the map, or if it has a key, no later record has that key, and it
+        is no tombstone or tombstones are retained. Returns a flag per record, the number kept, whether a tombstone is
+        among them, and the last offset kept (-1 without any).
+        """
+        _check_count(count)
+        data = payload
+        end = len(data)
+        position = 0
+        keep = bytearray(count)
+        flags = keep
+        kept = 0
+        tombstones = False
+        last_kept = -1
+        for index in range(count):
+            size, start = _varint(data, position, end)
+            if start < 0 or size < 1 or size > end - start:
+                raise _broken(index, position)
+            stop = start + size
+            _, position = _varlong(data, start + 1, stop)
+            if position < 0:
+                raise _broken(index, start)
+            offset_delta, position = _varint(data, position, stop)
+            if position < 0:
+                raise _broken(index, start)
+            length, position = _varint(data, position, stop)
+            if position < 0 or length > stop - position:
+                raise _broken(index, start)
+            key_start = position
+            if length > 0:
+                position += length
+            value_length, position = _varint(data, position, stop)
+            if position < 0 or value_length > stop - position:
+                raise _broken(index, start)
+            offset = _add(base_offset, offset_delta)
+            retain = offset > self.latest_offset
+            if not retain and length >= 0 and (value_length >= 0 or retain_deletes):
+                self._hash(data, key_start, key_start + length)
+                retain = offset >= self._get()
+            if retain:
+                flags[index] = 1
+                kept += 1
+                if value_length < 0:
+                    tombstones = True
+                if offset > last_kept:
+                    last_kept = offset
+            position = stop
+        if position != end:
+            raise _left_over(end - position, count)
+        return keep, kept, tombstones, last_kept
+
+
+def _swap32(word: int) -> int:
+    return (word & 0xFF) << 24 | (word & 0xFF00) << 8 | word >> 8 & 0xFF00 | word >> 24
+
+
+# --- codecs ----------------------------------------------------------------------------------------------------------
 
 SNAPPY_TABLE_SIZE = 16384
 
 
-def _load32(data, position):
-    return data[position] | data[position + 1] << 8 | data[position + 2] << 16 | data[position + 3] << 24
+def _load32(data: Buffer, position: int) -> int:
+    """Little-endian and unsigned; the caller has checked that four bytes are there."""
+    return (data[position] | data[position + 1] << 8 | data[position + 2] << 16) + data[position + 3] * 16777216
 
 
-def _snappy_literal(out, data, start, stop):
+def _snappy_literal(out: bytearray, block: bytes, start: int, stop: int) -> None:
     size = stop - start - 1
     if size < 60:
         out.append(size << 2)
@@ -216,10 +918,10 @@ def _snappy_literal(out, data, start, stop):
         out.append(61 << 2)
         out.append(size & 0xFF)
         out.append(size >> 8)
-    out += data[start:stop]
+    out += block[start:stop]
 
 
-def _snappy_copy(out, distance, size):
+def _snappy_copy(out: bytearray, distance: int, size: int) -> None:
     if size < 12 and distance < 2048:
         out.append(1 | (size - 4) << 2 | distance >> 8 << 5)
         out.append(distance & 0xFF)
@@ -229,18 +931,16 @@ def _snappy_copy(out, distance, size):
         out.append(distance >> 8)
 
 
-def snappy_compress(block, table):
+def snappy_compress(block: bytes) -> bytes:
     """One raw snappy block of at most 65536 bytes, with the choices that Google's snappy 1.1.10 makes.
 
-    `table` is an array of SNAPPY_TABLE_SIZE uint16, scratch space for the positions of four-byte sequences.
+    Those who port it keep the format but hash differently, and so find other matches in short blocks.
     """
     data = block
     end = len(data)
     if end > 65536:
         raise ValueError(f"a snappy block holds at most 65536 bytes, not {end}")
-    if len(table) < SNAPPY_TABLE_SIZE:
-        raise ValueError(f"the table needs {SNAPPY_TABLE_SIZE} entries")
-    slots = table
+    low32 = 0xFFFFFFFF
     out = bytearray()
     size = end
     while size > 0x7F:
@@ -250,13 +950,12 @@ def snappy_compress(block, table):
     mask = 255
     while mask < SNAPPY_TABLE_SIZE - 1 and mask + 1 < end:
         mask = mask * 2 + 1
-    for slot in range(mask + 1):
-        slots[slot] = 0
+    slots = array("H", bytes(2 * mask + 2))
     emitted = 0  # everything before this is in `out`
     position = 0
+    candidate = 0
     limit = end - 15
-    while limit >= 0:
-        emitted = position
+    while position < limit:
         position += 1
         skip = 32
         found = False
@@ -266,7 +965,7 @@ def snappy_compress(block, table):
             if position + step > limit:
                 break
             word = _load32(data, position)
-            slot = ((word * 0x1E35A7BD) & 0xFFFFFFFF) >> 18 & mask
+            slot = ((word * 0x1E35A7BD) & low32) >> 18 & mask
             candidate = slots[slot]
             slots[slot] = position
             if _load32(data, candidate) == word:
@@ -294,52 +993,57 @@ def snappy_compress(block, table):
             if position >= limit:
                 break
             word = _load32(data, position - 1)
-            slots[((word * 0x1E35A7BD) & 0xFFFFFFFF) >> 18 & mask] = position - 1
+            slots[((word * 0x1E35A7BD) & low32) >> 18 & mask] = position - 1
             word = _load32(data, position)
-            slot = ((word * 0x1E35A7BD) & 0xFFFFFFFF) >> 18 & mask
+            slot = ((word * 0x1E35A7BD) & low32) >> 18 & mask
             candidate = slots[slot]
             slots[slot] = position
             if _load32(data, candidate) != word:
                 break
-        if position >= limit:
-            break
     if emitted < end:
         _snappy_literal(out, block, emitted, end)
     return bytes(out)
 
 
-def xxh32(data):
-    """The 32-bit xxHash of `data` with seed 0, the checksum inside lz4 frames."""
+def xxh32(data: Buffer) -> int:
+    """The 32-bit xxHash with seed 0, the checksum inside lz4 frames."""
     view = data
     end = len(view)
     position = 0
+    low32 = 0xFFFFFFFF
+    prime1 = 0x9E3779B1
+    prime2 = 0x85EBCA77
+    prime3 = 0xC2B2AE3D
+    prime4 = 0x27D4EB2F
+    prime5 = 0x165667B1
     if end >= 16:
-        a = 0x24234428
-        b = 0x85EBCA77
+        a = (prime1 + prime2) & low32
+        b = prime2
         c = 0
-        d = 0x61C8864F
-        while position <= end - 16:
-            a = (a + _load32(view, position) * 0x85EBCA77) & 0xFFFFFFFF
-            a = ((a << 13 | a >> 19) & 0xFFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF
-            b = (b + _load32(view, position + 4) * 0x85EBCA77) & 0xFFFFFFFF
-            b = ((b << 13 | b >> 19) & 0xFFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF
-            c = (c + _load32(view, position + 8) * 0x85EBCA77) & 0xFFFFFFFF
-            c = ((c << 13 | c >> 19) & 0xFFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF
-            d = (d + _load32(view, position + 12) * 0x85EBCA77) & 0xFFFFFFFF
-            d = ((d << 13 | d >> 19) & 0xFFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF
+        d = low32 - prime1 + 1
+        while end - position >= 16:
+            a = (a + _load32(view, position) * prime2) & low32
+            a = ((a << 13 & low32) | a >> 19) * prime1 & low32
+            b = (b + _load32(view, position + 4) * prime2) & low32
+            b = ((b << 13 & low32) | b >> 19) * prime1 & low32
+            c = (c + _load32(view, position + 8) * prime2) & low32
+            c = ((c << 13 & low32) | c >> 19) * prime1 & low32
+            d = (d + _load32(view, position + 12) * prime2) & low32
+            d = ((d << 13 & low32) | d >> 19) * prime1 & low32
             position += 16
-        total = ((a << 1 | a >> 31) + (b << 7 | b >> 25) + (c << 12 | c >> 20) + (d << 18 | d >> 14)) & 0xFFFFFFFF
+        total = (a << 1 & low32 | a >> 31) + (b << 7 & low32 | b >> 25)
+        total += (c << 12 & low32 | c >> 20) + (d << 18 & low32 | d >> 14)
     else:
-        total = 0x165667B1
-    total = (total + end) & 0xFFFFFFFF
-    while position <= end - 4:
-        total = (total + _load32(view, position) * 0xC2B2AE3D) & 0xFFFFFFFF
-        total = ((total << 17 | total >> 15) & 0xFFFFFFFF) * 0x27D4EB2F & 0xFFFFFFFF
+        total = prime5
+    total = (total + end) & low32
+    while end - position >= 4:
+        total = (total + _load32(view, position) * prime3) & low32
+        total = (total << 17 & low32 | total >> 15) * prime4 & low32
         position += 4
     while position < end:
-        total = (total + view[position] * 0x165667B1) & 0xFFFFFFFF
-        total = ((total << 11 | total >> 21) & 0xFFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF
+        total = (total + view[position] * prime5) & low32
+        total = (total << 11 & low32 | total >> 21) * prime1 & low32
         position += 1
-    total = (total ^ total >> 15) * 0x85EBCA77 & 0xFFFFFFFF
-    total = (total ^ total >> 13) * 0xC2B2AE3D & 0xFFFFFFFF
+    total = (total ^ total >> 15) * prime2 & low32
+    total = (total ^ total >> 13) * prime3 & low32
     return total ^ total >> 16
