@@ -46,7 +46,9 @@ class KafkaBroker:
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
+        after_crash: bool = False,
     ) -> None:
+        """after_crash: the directory is that of a broker that was killed elsewhere."""
         self.installation = installation
         self.directory = directory
         self.port = free_port() if port is None else port
@@ -54,7 +56,7 @@ class KafkaBroker:
         self.heap = heap
         self.properties = {**self._default_properties(), **(properties or {})}
         self.process: subprocess.Popen[bytes] | None = None
-        self._crashed = False
+        self._crashed = after_crash
 
     @property
     def bootstrap(self) -> str:

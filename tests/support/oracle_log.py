@@ -168,7 +168,7 @@ class OracleLog:
         max_io_buffer_size: int = 1024 * 1024 + 12,
         load_factor: float = 0.9,
     ) -> CleanResult:
-        """Compact once, as one cleaner thread does when it has chosen this log.
+        """Compact once, as one cleaner thread does when it has chosen this log; nothing dirty, nothing done.
 
         dedupe_buffer_size: 24 bytes a key; io_buffer_size is for reading and writing together, and both grow
         to max_io_buffer_size (message.max.bytes) when a batch does not fit.

@@ -75,6 +75,8 @@ final class CleanerCommands {
 
     private Object clean(Args args) throws Exception {
         LogToClean dirty = new Candidate(logs.log(args), args).log;
+        if (dirty.cleanableBytes() == 0) // a cleaner thread never chooses such a log
+            return result(dirty, dirty.firstDirtyOffset(), new CleanerStats(time));
         Cleaner cleaner = new Cleaner(
             0,
             new SkimpyOffsetMap(args.integer("dedupe_buffer_size"), "MD5"),
@@ -85,10 +87,13 @@ final class CleanerCommands {
             time,
             NEVER_INTERRUPTED);
         Map.Entry<Long, CleanerStats> cleaned = cleaner.clean(dirty);
-        CleanerStats stats = cleaned.getValue();
+        return result(dirty, cleaned.getKey(), cleaned.getValue());
+    }
+
+    private static Object result(LogToClean dirty, long toOffset, CleanerStats stats) {
         return Json.map(
             "from_offset", dirty.firstDirtyOffset(),
-            "to_offset", cleaned.getKey(),
+            "to_offset", toOffset,
             "bytes_read", stats.bytesRead(),
             "bytes_written", stats.bytesWritten(),
             "messages_read", stats.messagesRead(),
