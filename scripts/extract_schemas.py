@@ -127,8 +127,7 @@ def without_unstable(messages: dict[str, Facts]) -> dict[str, Facts]:
         if request.get("latestVersionUnstable"):
             for name in (request["name"], request["name"].removesuffix("Request") + "Response"):
                 valid = Range.parse(messages[name]["validVersions"])
-                assert valid.low is not None and valid.high is not None
-                rest = Range(None, None) if valid.low == valid.high else Range(valid.low, valid.high - 1)
+                rest = Range(None, None) if valid.low == valid.high else Range(valid.low, (valid.high or 0) - 1)
                 stable[name] = {**messages[name], "validVersions": str(rest)}
     return stable
 
@@ -306,7 +305,9 @@ def render_schema(facts: Facts) -> str:
         if key == "fields":
             text = f"[\n{render_fields(value, '  ')}\n]" if value else "[]"
         elif key == "commonStructs":
-            structs = [f' {{"name": "{one["name"]}", "fields": [\n{render_fields(one["fields"], "  ")}\n ]}}' for one in value]
+            structs = [
+                f' {{"name": "{one["name"]}", "fields": [\n{render_fields(one["fields"], "  ")}\n ]}}' for one in value
+            ]
             text = "[\n" + ",\n".join(structs) + "\n]"
         else:
             text = json.dumps(value)
@@ -354,35 +355,35 @@ PYTHON_TYPES = {
 }  # fmt: skip
 
 
-def python_type(field: Facts) -> str:
+def python_type(field: Facts, message: str) -> str:
     kind = field["type"]
     element = kind.removeprefix("[]")
-    name = PYTHON_TYPES.get(element) or ("int" if re.fullmatch(r"u?int\d+", element) else element)
+    name = PYTHON_TYPES.get(element) or ("int" if re.fullmatch(r"u?int\d+", element) else f"{message}.{element}")
     if kind.startswith("[]"):
         name = f"list[{name}]"
     nullable = "nullableVersions" in field or kind == "records" or field.get("default", ...) is None
     return f"{name} | None" if nullable else name
 
 
-def render_stub_class(name: str, fields: list[Facts], structs: list[Facts], base: str, indent: str) -> Iterator[str]:
-    from tailrace.protocol.schema import attribute_name
-
-    yield f"{indent}class {name}({base}):"
-    inner = indent + "    "
-    for struct in structs:
-        yield from render_stub_class(struct["name"], struct["fields"], [], "Struct", inner)
+def structs_inside(fields: list[Facts]) -> Iterator[tuple[str, list[Facts]]]:
     for field in fields:
         if field.get("fields"):
-            yield from render_stub_class(field["type"].removeprefix("[]"), field["fields"], [], "Struct", inner)
-    for field in fields:
-        yield f"{inner}{attribute_name(field['name'])}: {python_type(field)}"
-    yield f"{inner}def __init__("
-    yield f"{inner}    self,"
-    if fields:
-        yield f"{inner}    *,"
-    for field in fields:
-        yield f"{inner}    {attribute_name(field['name'])}: {python_type(field)} = ...,"
-    yield f"{inner}) -> None: ..."
+            yield field["type"].removeprefix("[]"), field["fields"]
+            yield from structs_inside(field["fields"])
+
+
+def render_stub_class(name: str, fields: list[Facts], message: str, base: str, indent: str) -> Iterator[str]:
+    from tailrace.protocol.schema import attribute_name
+
+    typed = [f"{attribute_name(field['name'])}: {python_type(field, message)}" for field in fields]
+    yield f"{indent}class {name}({base}):"
+    for line in typed:
+        yield f"{indent}    {line}"
+    yield f"{indent}    def __init__("
+    yield f"{indent}        self,{' *,' if typed else ''}"
+    for line in typed:
+        yield f"{indent}        {line} = ...,"
+    yield f"{indent}    ) -> None: ..."
 
 
 def render_stubs(messages: dict[str, Facts]) -> str:
@@ -390,12 +391,18 @@ def render_stubs(messages: dict[str, Facts]) -> str:
     lines = [
         "# Written by scripts/extract_schemas.py from the schemas; do not edit.",
         "# ruff: noqa",
+        "# fmt: off",
         "from tailrace.protocol.message import Message, Records, Struct",
         "",
     ]
     for place in sorted(messages, key=lambda place: place.split("/")[1]):
         facts = messages[place]
-        lines += render_stub_class(facts["name"], facts["fields"], facts.get("commonStructs", []), "Message", "")
+        name = facts["name"]
+        lines += render_stub_class(name, facts["fields"], name, "Message", "")
+        common = [(struct["name"], struct["fields"]) for struct in facts.get("commonStructs", [])]
+        inside = [one for _, fields in common for one in structs_inside(fields)]
+        for struct, fields in [*common, *inside, *structs_inside(facts["fields"])]:
+            lines += render_stub_class(struct, fields, name, "Struct", "    ")
         lines.append("")
     return "\n".join(lines)
 

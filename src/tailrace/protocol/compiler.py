@@ -2,8 +2,9 @@
 
 A generated function holds no decision that the version has already made. Neighbouring values of fixed size, and the
 first byte of a length that follows them, are one `struct` call; arrays of structs are loops within the function; a
-struct's tagged fields, rare as a rule, have a function of their own. Show one with `python -m tailrace.protocol.compiler
-FetchRequest 17`.
+struct's tagged fields, rare as a rule, have a function of their own. To see them:
+
+    python -m tailrace.protocol.compiler FetchRequest 17
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from struct import Struct
-from struct import error as StructError
 from typing import Any
 
 from tailrace.protocol.errors import UnwritableMessage
@@ -56,7 +56,7 @@ def _element_complaints(value: Any, field: Field, message: MessageSchema, versio
     elif kind in FORMATS:
         try:
             Struct(f">{FORMATS[kind]}").pack(value)
-        except StructError:
+        except struct.error:
             yield f"{name} is {value!r}, which is no {kind}"
     elif kind == "string":
         yield from _string_complaints(value, name)
@@ -75,4 +75,3 @@ def _string_complaints(value: Any, name: str) -> Iterator[str]:
         return
     if length > STRING_MAX:
         yield f"{name} has {length} bytes, more than the {STRING_MAX} of a string"
-

@@ -20,6 +20,10 @@ class MalformedMessage(ProtocolError):
         return type(self), (self.what, self.reason, self.position)
 
 
+class UnknownRecordType(MalformedMessage):
+    """A record whose number or version no schema describes; not damaged, as a rule, but newer than we are."""
+
+
 class UnwritableMessage(ProtocolError):
     """A message whose values do not fit its version; the one error that writing raises."""
 

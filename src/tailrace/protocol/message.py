@@ -11,16 +11,16 @@ Python types: uuid is 16 raw bytes, arrays are lists (any sequence is written), 
 read. For writing, records may be anything with a length: `write` puts the object itself among the parts, so that a
 range of a file is sent without being read.
 
-A struct field that is not null by default starts as one shared object that cannot be changed; assign a new struct.
+A struct field that is not null by default starts as one shared object that cannot be changed (unless it has lists):
+assign a new struct.
 Tagged fields without a known meaning are kept in `unknown_tags` and written again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from tailrace.protocol.compiler import compile_reader, compile_writer
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
 from tailrace.protocol.primitives import Buffer, Tags
 from tailrace.protocol.schema import MessageSchema, StructSchema
@@ -36,7 +36,7 @@ class Struct:
     __slots__ = ("unknown_tags",)
 
     SCHEMA: ClassVar[StructSchema]
-    DEFAULT: ClassVar[Struct]  # what a field of this type starts with, unless it starts as null
+    DEFAULT: ClassVar[Struct]  # what fields of this type start with, where some do not start as null
     unknown_tags: Tags
 
     def __eq__(self, other: object) -> bool:
@@ -78,6 +78,8 @@ class Message(Struct):
         try:
             return cls._readers[version]
         except KeyError:
+            from tailrace.protocol.compiler import compile_reader  # here, because most programs start without it
+
             return cls._readers.setdefault(version, compile_reader(cls, version))
 
     @classmethod
@@ -86,6 +88,8 @@ class Message(Struct):
         try:
             return cls._writers[version]
         except KeyError:
+            from tailrace.protocol.compiler import compile_writer
+
             return cls._writers.setdefault(version, compile_writer(cls, version))
 
     @classmethod
@@ -113,6 +117,14 @@ class Message(Struct):
             return b"".join(parts)
         except TypeError as error:
             raise UnwritableMessage(f"{self.SCHEMA.name} v{version}: {error}") from error
+
+
+class VersionedMessage(NamedTuple):
+    """A message and the version it was read in."""
+
+    name: str
+    version: int
+    message: Message
 
 
 # ----------------------------------------------------------------------------------------------------- making classes
@@ -157,12 +169,23 @@ def _make_class(
             parameters.append(f"{name}=...")
             body.append(f"    self.{name} = [] if {name} is ... else {name}")
             continue
-        namespace[f"_{name}"] = structs[field.struct].DEFAULT if field.default is ... and field.struct else field.default
+        namespace[f"_{name}"] = field.default
+        if field.default is ...:
+            assert field.struct is not None
+            inner = structs[field.struct]
+            if "DEFAULT" not in vars(inner):
+                inner.DEFAULT = _frozen_default(inner)
+            namespace[f"_{name}"] = inner.DEFAULT
+            if field.struct.holds_lists():  # frozen it may be, its lists are not: each message gets its own
+                namespace[f"_{name}"] = inner
+                parameters.append(f"{name}=...")
+                body.append(f"    self.{name} = _{name}() if {name} is ... else {name}")
+                continue
         parameters.append(f"{name}=_{name}")
         body.append(f"    self.{name} = {name}")
     signature = ", ".join(["self", *(["*", *parameters] if parameters else [])])
     exec("\n".join([f"def __init__({signature}):", *body, "    self.unknown_tags = ()"]), namespace)
-    made: Any = type(
+    return type(
         schema.name,
         (base,),
         {
@@ -173,8 +196,6 @@ def _make_class(
             "SCHEMA": schema,
         },
     )
-    made.DEFAULT = _frozen_default(made)
-    return made  # type: ignore[no-any-return]
 
 
 def _frozen_default(struct_class: type[Struct]) -> Struct:

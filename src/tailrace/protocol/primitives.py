@@ -16,9 +16,10 @@ Nothing is allocated on the word of a length: it is compared with the bytes that
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from struct import Struct
-from struct import error as StructError
 from typing import Final, TypeAlias, TypeVar
 
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
@@ -37,9 +38,11 @@ UVARINT_BYTES_MAX: Final = 5
 BYTE: Final = tuple(bytes((value,)) for value in range(128))
 
 # Arrays are short as a rule (replicas, partitions): their layouts are kept, longer ones made when met.
-_KEPT: Final = 32
-_ARRAYS: Final = {
-    kind: tuple(Struct(f">{count}{code}") for count in range(_KEPT)) for kind, code in FORMATS.items() if kind != "uuid"
+ARRAYS_KEPT: Final = 32
+ARRAYS: Final = {
+    kind: tuple(Struct(f">{count}{code}") for count in range(ARRAYS_KEPT))
+    for kind, code in FORMATS.items()
+    if kind != "uuid"
 }
 
 
@@ -82,18 +85,15 @@ def compact_string_length(length_and_one: int) -> bytes:
 
 def read_numbers(kind: str, buffer: Buffer, position: int, count: int) -> tuple[list[int], int]:
     """count numbers (or bools) of one kind, and where they end."""
-    layouts = _ARRAYS[kind]
     stop = position + SIZES[kind] * count
     if stop > len(buffer):
         raise MalformedMessage(f"array of {count} {kind}", "is longer than the bytes that follow", position)
-    layout = layouts[count] if count < _KEPT else Struct(f">{count}{FORMATS[kind]}")
+    layout = Struct(f">{count}{FORMATS[kind]}")
     return list(layout.unpack_from(buffer, position)), stop
 
 
 def write_numbers(kind: str, values: Sequence[int]) -> bytes:
-    count = len(values)
-    layout = _ARRAYS[kind][count] if count < _KEPT else Struct(f">{count}{FORMATS[kind]}")
-    return layout.pack(*values)
+    return Struct(f">{len(values)}{FORMATS[kind]}").pack(*values)
 
 
 def read_uuids(buffer: Buffer, position: int, count: int) -> tuple[list[bytes], int]:
@@ -147,7 +147,7 @@ def read_strings(buffer: Buffer, position: int, count: int, is_compact: bool) ->
 
 
 def write_chunks(values: Sequence[bytes], is_string: bool, is_compact: bool) -> bytes:
-    written = []
+    written: list[bytes] = []
     for value in values:
         if is_compact:
             length = compact_string_length(len(value) + 1) if is_string else uvarint(len(value) + 1)
@@ -188,7 +188,7 @@ def write_tags(known: Sequence[tuple[int, bytes]], unknown: Sequence[tuple[int, 
     tags = [*known, *unknown]
     if unknown:
         tags.sort(key=lambda tag: tag[0])
-        for (tag, _), (following, _) in zip(tags, tags[1:], strict=False):
+        for (tag, _), (following, _) in pairwise(tags):
             if tag == following:
                 raise UnwritableMessage(f"tagged field {tag} is there twice")
     written = [uvarint(len(tags))]
@@ -219,7 +219,7 @@ class Reader:
 
     def number(self, kind: str) -> int:
         """A number, bool or uuid of the kind called so in a schema."""
-        return self._fixed(_ARRAYS[kind][1])
+        return self._fixed(ARRAYS[kind][1])
 
     def int8(self) -> int:
         return self.number("int8")
@@ -236,7 +236,7 @@ class Reader:
     def _fixed(self, layout: Struct) -> int:
         try:
             value: int = layout.unpack_from(self._buffer, self.position)[0]
-        except StructError:
+        except struct.error:
             raise self.malformed(f"ends within {layout.size} bytes") from None
         self.position += layout.size
         return value
@@ -282,7 +282,7 @@ class Reader:
         chunk = self.chunk(string=True, compact=compact)
         return None if chunk is None else chunk.decode("utf-8", "replace")
 
-    def bytes(self, *, compact: bool = False) -> bytes | None:
+    def blob(self, *, compact: bool = False) -> bytes | None:
         return self.chunk(string=False, compact=compact)
 
     def array(self, read: Callable[[], T], *, compact: bool = False) -> list[T] | None:
@@ -295,8 +295,9 @@ class Reader:
         return [read() for _ in range(count)]
 
     def tags(self) -> Tags:
+        count = self.uvarint()
         try:
-            tags, self.position = read_tags(self._what, self._buffer, self.position, self.uvarint())
+            tags, self.position = read_tags(self._what, self._buffer, self.position, count)
         except IndexError:
             raise self.malformed("ends within its tagged fields") from None
         return tags
@@ -316,8 +317,8 @@ class Writer:
     def number(self, kind: str, value: int) -> None:
         """A number or bool of the kind called so in a schema."""
         try:
-            self._written += _ARRAYS[kind][1].pack(value)
-        except StructError:
+            self._written += ARRAYS[kind][1].pack(value)
+        except struct.error:
             raise UnwritableMessage(f"{value!r} is not {kind}") from None
 
     def int8(self, value: int) -> None:
@@ -360,7 +361,7 @@ class Writer:
     def string(self, value: str | None, *, compact: bool = False) -> None:
         self.chunk(None if value is None else value.encode(), string=True, compact=compact)
 
-    def bytes(self, value: Buffer | None, *, compact: bool = False) -> None:
+    def blob(self, value: Buffer | None, *, compact: bool = False) -> None:
         self.chunk(value, string=False, compact=compact)
 
     def array(self, values: Sequence[T] | None, write: Callable[[T], None], *, compact: bool = False) -> None:

@@ -6,11 +6,13 @@ bounds are checked by struct and by indexing where they check anyway, and by han
 
 from __future__ import annotations
 
-from struct import error as StructError
+import struct
 from typing import Any
 
 from tailrace.protocol.errors import MalformedMessage
 from tailrace.protocol.primitives import (
+    ARRAYS,
+    ARRAYS_KEPT,
     FORMATS,
     SIZES,
     STRING_MAX,
@@ -29,7 +31,7 @@ class ReaderSource(Source):
     def __init__(self, message_class: Any, version: int) -> None:
         super().__init__(message_class, version)
         self.names |= {
-            "new": object.__new__, "tail": uvarint_tail, "Malformed": MalformedMessage, "StructError": StructError,
+            "new": object.__new__, "tail": uvarint_tail, "Malformed": MalformedMessage, "StructError": struct.error,
             "read_numbers": read_numbers, "read_uuids": read_uuids, "read_strings": read_strings,
             "read_chunks": read_chunks, "read_tags": read_tags,
         }  # fmt: skip
@@ -114,9 +116,12 @@ class ReaderSource(Source):
             self.line(f"    {var}.unknown_tags = ()")
 
     def _default(self, field: Field) -> str:
-        if field.default is ...:
-            return "[]" if field.is_array else self.default_name(_struct_of(field))
-        return repr(field.default)
+        if field.default is not ...:
+            return repr(field.default)
+        if field.is_array:
+            return "[]"
+        struct = _struct_of(field)
+        return f"{self.class_name(struct)}()" if struct.holds_lists() else self.default_name(struct)
 
     def _tags_function(self, struct: StructSchema, path: str) -> str:
         """A function (message, buffer, position, count's first byte) → end that reads a struct's tagged fields."""
@@ -240,8 +245,11 @@ class ReaderSource(Source):
 
     def _primitive_array(self, field: Field, target: str, compact: bool) -> None:
         if field.element in NUMBERS:
-            call = f'read_numbers("{field.element}", buf, pos, n)'
-        elif field.element == "uuid":
+            kept = self.constant(f"read_{field.element}", [layout.unpack_from for layout in ARRAYS[field.element]])
+            self.line(f"if n < {ARRAYS_KEPT}: {target} = list({kept}[n](buf, pos)); pos += {SIZES[field.element]} * n")
+            self.line(f'else: {target}, pos = read_numbers("{field.element}", buf, pos, n)')
+            return
+        if field.element == "uuid":
             call = "read_uuids(buf, pos, n)"
         elif field.element == "string":
             call = f"read_strings(buf, pos, n, {compact})"

@@ -1,4 +1,4 @@
-"""Registry: message classes by name, and by API key.
+"""Registry: message classes by name, by API key, and by the number of a record type.
 
 A class is made from its schema when it is first asked for, and its readers and writers when a version is first used,
 so that importing the package costs next to nothing.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tailrace.protocol.errors import UnsupportedVersion
+from tailrace.protocol.api_keys import api
 from tailrace.protocol.message import Message, make_message_class
 from tailrace.protocol.schema import index, load_schema
 
@@ -19,20 +19,21 @@ def message_class(name: str) -> type[Message]:
     return make_message_class(load_schema(name), module="tailrace.protocol.messages")
 
 
-def api_name(api_key: int) -> str:
-    """Kafka's name of an API: 1 is Fetch. UnsupportedVersion for a number that stands for none."""
-    facts = index()["apis"].get(str(api_key))
-    if facts is None:
-        raise UnsupportedVersion(f"there is no API with key {api_key}")
-    name: str = facts["name"]
-    return name
-
-
 @cache
 def request_class(api_key: int) -> type[Message]:
-    return message_class(f"{api_name(api_key)}Request")
+    return message_class(f"{api(api_key).name}Request")
 
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    return message_class(f"{api_name(api_key)}Response")
+    return message_class(f"{api(api_key).name}Response")
+
+
+def record_class(family: str, kind: str, number: int) -> type[Message] | None:
+    """The class of a numbered record, or None where the number stands for none.
+
+    Families and their kinds: metadata/metadata, remote_log/metadata, and group, transaction and share with key and
+    value.
+    """
+    name = index()["records"][f"{family}/{kind}"].get(str(number))
+    return None if name is None else message_class(name)

@@ -142,6 +142,13 @@ class StructSchema:
         """The fields that version does not have."""
         return [field for field in self.fields if version not in field.versions]
 
+    def holds_lists(self) -> bool:
+        """Whether a new struct has lists in it."""
+        return any(
+            field.default is ... and (field.is_array or (field.struct is not None and field.struct.holds_lists()))
+            for field in self.fields
+        )
+
     def __repr__(self) -> str:
         return f"<StructSchema {self.name}>"
 

@@ -6,12 +6,14 @@ lacks, a number out of range, a value of the wrong type, `diagnosis` names the f
 
 from __future__ import annotations
 
-from struct import error as StructError
+import struct
 from typing import Any
 
 from tailrace.protocol.diagnosis import unwritable
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.primitives import (
+    ARRAYS,
+    ARRAYS_KEPT,
     BYTE,
     FORMATS,
     compact_string_length,
@@ -32,7 +34,7 @@ class WriterSource(Source):
         self.names |= {
             "BYTE": BYTE, "ZERO_UUID": ZERO_UUID, "uvarint": uvarint, "string_length": compact_string_length,
             "write_numbers": write_numbers, "write_uuids": write_uuids, "write_strings": write_strings,
-            "write_chunks": write_chunks, "write_tags": write_tags, "StructError": StructError,
+            "write_chunks": write_chunks, "write_tags": write_tags, "StructError": struct.error,
             "Unwritable": UnwritableMessage, "unwritable": unwritable, "VERSION": version,
         }  # fmt: skip
         self._run: list[tuple[str, str]] = []  # values and format codes of the struct call that is being gathered
@@ -146,9 +148,7 @@ class WriterSource(Source):
         else:
             self._chunk(field, value)
 
-    def _inner_struct(
-        self, field: Field, struct: StructSchema, value: str, depth: int, *, is_tagged: bool
-    ) -> None:
+    def _inner_struct(self, field: Field, struct: StructSchema, value: str, depth: int, *, is_tagged: bool) -> None:
         var = f"m{depth + 1}"
         if self.version not in field.nullable:
             self.line(f"{var} = {value}")
@@ -215,7 +215,9 @@ class WriterSource(Source):
 
     def _primitive_array(self, field: Field, array: str, compact: bool) -> str:
         if field.element in NUMBERS:
-            return f'write_numbers("{field.element}", {array})'
+            kept = self.constant(f"write_{field.element}", [layout.pack for layout in ARRAYS[field.element]])
+            few, many = f"{kept}[len({array})](*{array})", f'write_numbers("{field.element}", {array})'
+            return f"({few} if len({array}) < {ARRAYS_KEPT} else {many})"
         if field.element == "uuid":
             return f"write_uuids({array})"
         if field.element == "string":

@@ -17,7 +17,7 @@ INTEGERS = {
     "uint32": (0, 2**32 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
-ALPHABET = "abcxyz0-_. äß€𝄞\"\\\n"
+ALPHABET = 'abcxyz0-_. äß€𝄞"\\\n'
 
 
 def every_version() -> list[tuple[str, int]]:
@@ -26,10 +26,14 @@ def every_version() -> list[tuple[str, int]]:
 
 
 def random_message(
-    name: str, version: int, seed: int, *, unknown_tags: bool = False, most: int = 3
+    name: str, version: int, seed: int, *, unknown_tags: bool = False, most: int = 3, modest: bool = False
 ) -> Message:
-    """A message that version can carry; the same one for the same seed. Arrays have up to `most` elements."""
-    maker = _Maker(random.Random(f"{name} {version} {seed}"), message_class(name), version, unknown_tags, most)
+    """A message that version can carry; the same one for the same seed.
+
+    Arrays of structs have up to `most` elements. In a modest one all numbers make sense: times lie within this century,
+    errors are known.
+    """
+    maker = _Maker(random.Random(f"{name} {version} {seed}"), message_class(name), version, unknown_tags, most, modest)
     made = maker.struct(message_class(name).SCHEMA, message_class(name))
     assert isinstance(made, Message)
     return made
@@ -37,13 +41,14 @@ def random_message(
 
 class _Maker:
     def __init__(
-        self, dice: random.Random, message: type[Message], version: int, unknown_tags: bool, most: int
+        self, dice: random.Random, message: type[Message], version: int, unknown_tags: bool, most: int, modest: bool
     ) -> None:
         self.dice = dice
         self.message = message
         self.version = version
         self.unknown_tags = unknown_tags and version in message.SCHEMA.flexible
         self.most = most
+        self.modest = modest
 
     def struct(self, schema: StructSchema, struct_class: type[Struct]) -> Struct:
         made = struct_class()
@@ -60,7 +65,9 @@ class _Maker:
             return None
         if field.is_array:
             # Now and then one that needs a longer length; not of structs, whose nesting would multiply it.
-            count = self.dice.choice((0, 1, self.most, 130)) if field.struct is None else self.dice.randint(0, self.most)
+            count = (
+                self.dice.choice((0, 1, self.most, 130)) if field.struct is None else self.dice.randint(0, self.most)
+            )
             return [self.element(field) for _ in range(count)]
         return self.element(field)
 
@@ -70,6 +77,8 @@ class _Maker:
             return self.struct(field.struct, self.message.STRUCTS[field.struct])
         if kind in INTEGERS:
             low, high = INTEGERS[kind]
+            if self.modest:
+                return dice.randint(0, min(high, 98 if kind == "int16" else 10**12))
             return dice.choice((0, low, high, dice.randint(low, high), dice.randint(0, 100)))
         if kind == "bool":
             return dice.random() < 0.5

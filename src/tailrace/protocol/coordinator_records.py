@@ -1,0 +1,88 @@
+"""Coordinator records: keys and values in `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
+
+    key     int16 record number, message (always its version 0)
+    value   int16 version, message; null deletes what the key names
+
+The number in the key says what both are. Bytes after a message are not looked at, as Kafka does not either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tailrace.protocol.errors import MalformedMessage, UnknownRecordType, UnsupportedVersion
+from tailrace.protocol.json_form import to_dict
+from tailrace.protocol.message import Message, VersionedMessage
+from tailrace.protocol.primitives import Buffer, Reader, Writer
+from tailrace.protocol.registry import message_class, record_class
+
+FAMILIES: Final = {"__consumer_offsets": "group", "__transaction_state": "transaction", "__share_group_state": "share"}
+
+
+def decode_key(family: str, key: Buffer) -> VersionedMessage:
+    """What a key of a coordinator's topic names; UnknownRecordType where its number is unknown."""
+    reader = Reader(key, what=f"{family} record key")
+    number = reader.int16()
+    found = record_class(family, "key", number)
+    if found is None:
+        raise UnknownRecordType(f"{family} record key", f"number {number} is unknown", 0)
+    message, _ = found.read(key, 0, reader.position)
+    return VersionedMessage(found.SCHEMA.name, 0, message)
+
+
+def decode_value(family: str, key: VersionedMessage, value: Buffer) -> VersionedMessage:
+    """The value that belongs to a decoded key; UnknownRecordType where its version is unknown."""
+    number = key.message.SCHEMA.api_key
+    found = None if number is None else record_class(family, "value", number)
+    if found is None:
+        raise UnknownRecordType(f"{family} record value", f"{key.name} has no value", 0)
+    reader = Reader(value, what=found.SCHEMA.name)
+    version = reader.int16()
+    if version not in found.SCHEMA.versions:
+        raise UnknownRecordType(found.SCHEMA.name, f"version {version} is unknown", 0)
+    message, _ = found.read(value, version, reader.position)
+    return VersionedMessage(found.SCHEMA.name, version, message)
+
+
+def encode_key(key: Message) -> bytes:
+    assert key.SCHEMA.api_key is not None, f"{key.SCHEMA.name} is no numbered record"
+    writer = Writer()
+    writer.int16(key.SCHEMA.api_key)
+    writer.raw(key.encode(0))
+    return writer.getvalue()
+
+
+def encode_value(value: Message, version: int) -> bytes:
+    writer = Writer()
+    writer.int16(version)
+    writer.raw(value.encode(version))
+    return writer.getvalue()
+
+
+# --------------------------------------------------------------------------------------- as DumpLogSegments tells them
+
+
+def key_to_dict(key: VersionedMessage) -> dict[str, Any]:
+    return {"type": str(key.message.SCHEMA.api_key), "data": to_dict(key.message, key.version)}
+
+
+def value_to_dict(value: VersionedMessage) -> dict[str, Any]:
+    """With the subscriptions and assignments of classic consumer groups opened, where they can be."""
+    data = to_dict(value.message, value.version)
+    if value.name == "GroupMetadataValue" and data["protocolType"] == "consumer":
+        members: Any = value.message
+        for told, member in zip(data["members"], members.members, strict=True):
+            told["subscription"] = _opened("ConsumerProtocolSubscription", member.subscription, told["subscription"])
+            told["assignment"] = _opened("ConsumerProtocolAssignment", member.assignment, told["assignment"])
+    return {"version": str(value.version), "data": data}
+
+
+def _opened(name: str, embedded: bytes, otherwise: Any) -> Any:
+    """The message embedded in bytes, which a client wrote and nobody has checked; `otherwise` if it is none."""
+    try:
+        reader = Reader(embedded, what=name)
+        version = reader.int16()
+        message, _ = message_class(name).read(embedded, version, reader.position)
+        return to_dict(message, version)
+    except (MalformedMessage, UnsupportedVersion):
+        return otherwise
