@@ -69,7 +69,6 @@ def plan_leader_append(
     )
     if not validated.batches:
         return None
-    check_segment_size(len(validated.data), partition, config)
     return AppendPlan(validated.data, validated.batches, validated.max_timestamp, validated.log_append_time_ms)
 
 
@@ -101,7 +100,6 @@ def plan_follower_append(
         batches.append(batch)
     if not batches:
         return None
-    check_segment_size(end, partition, config)
     return AppendPlan(memoryview(data)[:end], batches, max_timestamp)
 
 

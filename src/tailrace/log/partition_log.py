@@ -21,7 +21,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tailrace.log import file_names, retention
-from tailrace.log.append_plan import AppendPlan, plan_follower_append, plan_leader_append, plan_producers
+from tailrace.log.append_plan import (
+    AppendPlan,
+    check_segment_size,
+    plan_follower_append,
+    plan_leader_append,
+    plan_producers,
+)
 from tailrace.log.checkpoints import write_topic_id
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
@@ -150,13 +156,16 @@ class PartitionLog:
         """The bounds as they are now, with their places: a read that starts here is not changed by a later append."""
         marks = self.marks
         if marks.high_watermark.is_offset_only:
-            marks.high_watermark = self._locate(marks.high_watermark.offset)
+            marks.high_watermark = self._placed(marks.high_watermark.offset)
         if marks.first_unstable is not None and marks.first_unstable.is_offset_only:
-            marks.first_unstable = self._locate(marks.first_unstable.offset)
+            marks.first_unstable = self._placed(marks.first_unstable.offset)
         return Watermarks(marks.log_start_offset, marks.log_end, marks.high_watermark, marks.first_unstable)
 
+    def _placed(self, offset: Offset) -> LogPosition:
+        return self._locate(offset)._replace(offset=offset)
+
     def _locate(self, offset: Offset) -> LogPosition:
-        """The place of an offset; by number only if it lies outside the segments there are."""
+        """The place of the batch that holds an offset; by number only if it lies outside the segments there are."""
         if offset == self.log_end_offset:
             return self.marks.log_end
         slot = self.segments.floor_slot(offset)
@@ -165,7 +174,7 @@ class PartitionLog:
         for segment in self.segments.tail(slot):
             header = segment.find(offset)
             if header is not None:
-                return LogPosition(offset, segment.base_offset, header.position)
+                return LogPosition(header.base_offset, segment.base_offset, header.position)
         return self.marks.log_end
 
     def _update_first_unstable(self) -> None:
@@ -215,6 +224,7 @@ class PartitionLog:
             return AppendResult(-1, -1, -1, self.log_start_offset)
         for batch in plan.batches:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        check_segment_size(len(plan.data), self.partition, self.config)
         segment = self._segment_for(plan, now_ms)
         start = LogPosition(plan.first_offset, segment.base_offset, segment.size)
         changes = plan_producers(plan, self.producers, origin, start, transaction_version)
@@ -225,8 +235,7 @@ class PartitionLog:
             )
         segment.append(plan.data, plan.batches)
         self._set_log_end(plan.last_offset + 1)
-        for append in changes.appends.values():
-            self.producers.apply(append)
+        self.producers.apply_all(changes.appends)
         for ended in changes.ended:
             if ended.is_aborted:
                 segment.transaction_index.append(
@@ -349,7 +358,7 @@ class PartitionLog:
                 place, found, incomplete = result
                 aborted = self._aborted(start, segment, place, found) if committed else None
                 return LogRead(place, found, incomplete, aborted)
-        return LogRead(marks.log_end)
+        return LogRead(marks.log_end)  # everything from `start` on was compacted away
 
     def _aborted(
         self, start: Offset, segment: Segment, place: LogPosition, found: FileSlice | None
@@ -463,9 +472,7 @@ class PartitionLog:
             self._write_epochs_soon(now_ms)
         self.marks.log_start_offset = min(offset, self.marks.log_start_offset)
         self._reload_producers(offset, now_ms)
-        if self.high_watermark >= self.log_end_offset:
-            self._set_high_watermark(self.log_end_offset)
-        self._update_first_unstable()
+        self._set_high_watermark(min(self.high_watermark, self.log_end_offset))
         return True
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:

@@ -59,7 +59,6 @@ def _replay(states: ProducerStates, batches: Iterator[tuple[BatchHeader, memoryv
             transaction = append.add(RecordBatch(view))
             if transaction is not None:
                 ended.append(transaction)
-    for append in appends.values():
-        states.apply(append)
+    states.apply_all(appends)
     for transaction in ended:
         states.complete(transaction)

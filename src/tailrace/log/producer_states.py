@@ -13,6 +13,7 @@ import logging
 
 from tailrace.log import file_names
 from tailrace.log.files import Files, join
+from tailrace.log.java_order import FIRST_CAPACITY, grown_capacity, hash_order
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_append import EndedTransaction, OpenTransaction, ProducerAppend
 from tailrace.log.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
@@ -36,7 +37,7 @@ class ProducerStates:
         self.ended_transactions: dict[Offset, OpenTransaction] = {}
         self.end_offset: Offset = 0
         self._last_snapshot_offset: Offset = 0
-        self._hash_capacity = 16
+        self._hash_capacity = FIRST_CAPACITY
         self.snapshots = self._find_snapshots()
 
     # Snapshots on disk
@@ -60,18 +61,13 @@ class ProducerStates:
         """Write the states to a file named by `end_offset`, unless that one is written already."""
         if self.end_offset <= self._last_snapshot_offset:
             return None
-        data = encode_snapshot(state.to_snapshot() for state in self._in_hash_order())
+        data = encode_snapshot(
+            self.producers[key].to_snapshot() for key in hash_order(self.producers, self._hash_capacity)
+        )
         self._files.write(self.snapshot_path(self.end_offset), data, sync=sync)
         self.snapshots.add(self.end_offset)
         self._last_snapshot_offset = self.end_offset
         return self.end_offset
-
-    def _in_hash_order(self) -> list[ProducerState]:
-        """The order in which Apache Kafka's hash map lists producers, which its snapshots show."""
-        if len(self.producers) < 2:
-            return list(self.producers.values())
-        mask = self._hash_capacity - 1
-        return sorted(self.producers.values(), key=lambda state: _java_hash(state.producer_id) & mask)
 
     def remove_snapshot(self, offset: Offset) -> None:
         self.snapshots.discard(offset)
@@ -156,6 +152,12 @@ class ProducerStates:
         current = self.producers.get(producer_id) or ProducerState(producer_id)
         return ProducerAppend(self.partition, current, origin)
 
+    def apply_all(self, appends: dict[ProducerId, ProducerAppend]) -> None:
+        """Apply the changes of several producers, in the order in which Kafka's map of them lists them."""
+        # It is filled by computeIfAbsent, which puts a new key first in its bucket.
+        for producer_id in hash_order(reversed(appends), grown_capacity(FIRST_CAPACITY, len(appends))):
+            self.apply(appends[producer_id])
+
     def apply(self, append: ProducerAppend) -> None:
         known = self.producers.get(append.updated.producer_id)
         if known is None:
@@ -167,8 +169,7 @@ class ProducerStates:
 
     def _put(self, state: ProducerState) -> None:
         self.producers[state.producer_id] = state
-        while len(self.producers) > self._hash_capacity * 3 // 4:
-            self._hash_capacity *= 2
+        self._hash_capacity = grown_capacity(self._hash_capacity, len(self.producers))
 
     def last_stable_offset_after(self, ended: EndedTransaction) -> Offset:
         """The last stable offset once this transaction is over: where the next open one of another producer starts."""
@@ -216,9 +217,3 @@ class ProducerStates:
         expired = [state.producer_id for state in self.producers.values() if self._is_expired(state, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
-
-
-def _java_hash(value: int) -> int:
-    """java.lang.Long's hash code, spread as java.util.HashMap does."""
-    code = (value ^ (value >> 32)) & 0xFFFFFFFF
-    return code ^ (code >> 16)

@@ -102,6 +102,8 @@ class Segment:
             jitter_ms=jitter_ms,
             suffix=suffix,
         )
+        segment.offset_index.file.reset()
+        segment.time_index.file.reset()
         segment._write_indexes()
         return segment
 
@@ -237,7 +239,7 @@ class Segment:
         header = self.find(start)
         if header is None:
             return None
-        place = LogPosition(start, self.base_offset, header.position)
+        place = LogPosition(header.base_offset, self.base_offset, header.position)
         limit = max(max_bytes, header.size) if at_least_one else max_bytes
         if limit == 0 or end_position is None:
             return place, None, False

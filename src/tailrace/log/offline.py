@@ -1,0 +1,183 @@
+"""Open a partition's log to look at it, with the code that serves it, and leave the disk alone.
+
+Everything goes through `OverlayFiles`, so that recovery can do its work in memory. Two depths:
+
+- `open_bounds`: segments, their indexes and the log's bounds. Nothing is scanned but the last segment past its last
+  index entry. An index that is missing or impossible counts as empty, which makes lookups slower and not wrong; a tail
+  that makes no sense is left out. Producers are not known: no last stable offset.
+- `open_exact`: also producers, so that the last stable offset and aborted transactions are what a broker would say.
+  After an unclean stop this reads the last segment; a torn tail is cut (in memory) by recovery itself.
+
+Files of a running broker grow, are renamed and vanish: what fails for that reason is tried again from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tailrace.log import file_names
+from tailrace.log.checkpoints import CorruptCheckpoint
+from tailrace.log.data_directory import PartitionFolder
+from tailrace.log.files import Files, join
+from tailrace.log.findings import Finding
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.overlay_files import OverlayFiles
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.recovery import RecoveryReport, open_log
+from tailrace.log.transaction_index import TransactionIndex
+from tailrace.model.errors import KafkaError
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.records.batch import CorruptBatch
+
+_ATTEMPTS = 4
+_ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12}
+
+
+class Unopenable(Exception):
+    """A partition that cannot even be looked at; says why, with the file."""
+
+
+@dataclass(slots=True)
+class OfflineLog:
+    """A log opened for looking, and what was noticed while opening it."""
+
+    log: PartitionLog
+    folder: PartitionFolder
+    files: OverlayFiles
+    findings: list[Finding] = field(default_factory=list)
+
+
+def open_bounds(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
+    return _open_patiently(files, folder, lambda overlay, found: _open_bounds(overlay, folder, found, now_ms))
+
+
+def open_exact(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
+    return _open_patiently(files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms))
+
+
+def _open_patiently(
+    files: Files, folder: PartitionFolder, open_it: Callable[[OverlayFiles, list[Finding]], PartitionLog]
+) -> OfflineLog:
+    """Open the log; once more without a small file that turned out corrupt, and once more when one vanished."""
+    out_of_the_way: list[Finding] = []
+    vanished = 0
+    while True:
+        overlay = OverlayFiles(files, without=[finding.path for finding in out_of_the_way])
+        findings = list(out_of_the_way)
+        try:
+            files.entries(folder.path)
+            log = open_it(overlay, findings)
+        except CorruptCheckpoint as error:
+            out_of_the_way.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            if out_of_the_way.count(out_of_the_way[-1]) > 1:
+                raise Unopenable(str(error)) from None
+        except FileNotFoundError as error:
+            vanished += 1
+            if vanished == _ATTEMPTS:
+                raise Unopenable(f"{error.filename or folder.path} was there a moment ago and is gone") from None
+        except OSError as error:
+            raise Unopenable(f"{error.filename or folder.path} cannot be read: {error.strerror}") from None
+        except (CorruptBatch, CorruptIndex, KafkaError) as error:
+            raise Unopenable(f"{folder.path}: {error}") from None
+        else:
+            high_watermark = LONG_MAX if folder.high_watermark is None else folder.high_watermark
+            log.advance_high_watermark(high_watermark)
+            return OfflineLog(log, folder, overlay, findings)
+
+
+def _open_bounds(overlay: OverlayFiles, folder: PartitionFolder, findings: list[Finding], now_ms: int) -> PartitionLog:
+    names = [entry.name for entry in overlay.entries(folder.path) if not entry.is_directory]
+    for name in names:
+        # Without its snapshots a cleanly stopped log has no producers, and nothing is read to learn about them.
+        if name.endswith(file_names.PRODUCER_SNAPSHOT):
+            overlay.remove(join(folder.path, name))
+    findings += _replace_bad_indexes(overlay, folder.path, names)
+    while True:
+        try:
+            log = open_log(overlay, folder.path, TopicConfig(), now_ms=now_ms, clean=True, recover=False)
+            break
+        except CorruptBatch as error:
+            if error.path is None or error.position is None:
+                raise
+            tail = overlay.open(error.path)
+            lost = tail.size() - error.position
+            if lost <= 0:
+                raise
+            findings.append(Finding(error.path, f"the last {lost} bytes are no batch: {error.reason}", error.position))
+            tail.truncate(error.position)
+    start = _log_start(folder, log, findings)
+    log.advance_high_watermark(max(start, folder.high_watermark or 0))
+    log.delete_records(start, now_ms)
+    return log
+
+
+def _log_start(folder: PartitionFolder, log: PartitionLog, findings: list[Finding]) -> Offset:
+    start = folder.log_start_offset or 0
+    if start <= log.log_end_offset:
+        return start
+    # A broker would set the segments aside and go on, empty, at that offset; who only looks wants to see them.
+    findings.append(
+        Finding(
+            folder.path, f"the log ends at {log.log_end_offset}, before the log start offset {start} of the checkpoint"
+        )
+    )
+    return 0
+
+
+def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[Finding], now_ms: int) -> PartitionLog:
+    bounds: list[Finding] = []
+    start = _log_start(folder, _open_bounds(overlay.fresh(), folder, bounds, now_ms), findings)
+    report = RecoveryReport()
+    recovery_point: Offset | None = None
+    while True:
+        try:
+            log = open_log(
+                overlay,
+                folder.path,
+                TopicConfig(),
+                now_ms=now_ms,
+                log_start_offset=start,
+                recovery_point=recovery_point or 0,
+                clean=folder.is_clean and recovery_point is None,
+                recover=recovery_point is not None,
+                producer_expiration_ms=LONG_MAX,
+                report=report,
+            )
+        except CorruptBatch as error:
+            damaged = file_names.parse_segment_file((error.path or "").rpartition("/")[2])
+            if damaged is None or recovery_point is not None:
+                raise
+            recovery_point = damaged[0]
+            continue
+        findings += [Finding(folder.path, problem) for problem in report.problems]
+        return log
+
+
+def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> list[Finding]:
+    """Empty indexes, in memory, for those that are missing or impossible: nothing is rebuilt then."""
+    findings = []
+    present = set(names)
+    for name in names:
+        found = file_names.parse_segment_file(name)
+        if not found or found[1] != file_names.LOG or found[2]:
+            continue
+        for kind, width in _ENTRY_SIZES.items():
+            index = join(path, file_names.segment_file(found[0], kind))
+            problem = None
+            if file_names.segment_file(found[0], kind) not in present:
+                problem = "is missing"
+            elif (size := overlay.size(index)) % width:
+                problem = f"has {size} bytes, no multiple of the entry size {width}"
+            if problem:
+                findings.append(Finding(index, problem))
+                overlay.write(index, b"", sync=False)
+        index = join(path, file_names.segment_file(found[0], file_names.TRANSACTION_INDEX))
+        if overlay.exists(index):
+            try:
+                _ = TransactionIndex(overlay, index, found[0]).entries
+            except CorruptIndex as error:
+                findings.append(Finding(index, str(error).removeprefix(f"{index}: ")))
+                overlay.remove(index)
+    return findings

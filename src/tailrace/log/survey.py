@@ -1,0 +1,150 @@
+"""Survey: what can be told about a partition without reading its segments.
+
+Names and sizes come from the folder, bounds from the first and last batch headers, the largest timestamps from the time
+indexes, leader epochs from their checkpoint. Only the last segment is walked, from its last index entry on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tailrace.log import file_names
+from tailrace.log.data_directory import PartitionFolder
+from tailrace.log.files import Files, join
+from tailrace.log.findings import Finding, Severity
+from tailrace.log.leader_epochs import EpochStart
+from tailrace.log.offline import OfflineLog, Unopenable, open_bounds
+from tailrace.log.segment import Segment
+from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicId
+from tailrace.records.batch import CorruptBatch
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    base_offset: Offset
+    end_offset: Offset  # where the next segment starts; for the last one, where the log ends
+    size: int
+    offset_index_entries: int
+    time_index_entries: int
+    aborted_transactions: int
+    has_snapshot: bool
+    first_timestamp: int  # of the first batch; -1 where there is none
+    largest_timestamp: int
+    modified_ms: int
+
+
+@dataclass(slots=True)
+class PartitionFacts:
+    folder: PartitionFolder
+    topic_id: TopicId | None = None
+    log_start_offset: Offset = 0
+    log_end_offset: Offset = 0
+    high_watermark: Offset | None = None  # as the checkpoint says
+    epochs: list[EpochStart] = field(default_factory=list)
+    segments: list[SegmentFacts] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    is_readable: bool = True
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def first_timestamp(self) -> int:
+        return next((s.first_timestamp for s in self.segments if s.first_timestamp >= 0), NO_TIMESTAMP)
+
+    @property
+    def largest_timestamp(self) -> int:
+        return max((segment.largest_timestamp for segment in self.segments), default=NO_TIMESTAMP)
+
+
+def survey(files: Files, folder: PartitionFolder, now_ms: int) -> PartitionFacts:
+    """The facts of one partition; what cannot be read is among its findings."""
+    try:
+        offline = open_bounds(files, folder, now_ms)
+    except Unopenable as error:
+        return PartitionFacts(folder, findings=[Finding(folder.path, str(error))], is_readable=False)
+    log = offline.log
+    facts = PartitionFacts(
+        folder,
+        log.topic_id,
+        log.log_start_offset,
+        log.log_end_offset,
+        folder.high_watermark,
+        list(log.epochs.entries),
+        findings=offline.findings,
+    )
+    try:
+        names = {entry.name for entry in files.entries(folder.path)}
+        facts.segments = [_segment_facts(files, offline, segment, names) for segment in log.segments]
+    except CorruptBatch as error:
+        facts.findings.append(Finding(error.path or folder.path, error.reason, error.position))
+    except OSError as error:
+        facts.findings.append(Finding(str(error.filename or folder.path), f"cannot be read: {error.strerror}"))
+    facts.findings += leftovers(folder.path, names)
+    for name, offset in (
+        ("high watermark", folder.high_watermark),
+        ("recovery point", folder.recovery_point),
+    ):
+        if offset is not None and offset > log.log_end_offset:
+            facts.findings.append(
+                Finding(
+                    folder.path, f"the log ends at {log.log_end_offset}, before its checkpointed {name} of {offset}"
+                )
+            )
+    log.abandon()
+    return facts
+
+
+def _segment_facts(files: Files, offline: OfflineLog, segment: Segment, names: set[str]) -> SegmentFacts:
+    log = offline.log
+    later = log.segments.after(segment.base_offset)
+    largest = segment.max_timestamp
+    if not later:
+        for header in segment.headers(segment.offset_index.last().position):
+            largest = max(largest, header.max_timestamp)
+    first = next(segment.headers(), None)
+    facts = SegmentFacts(
+        segment.base_offset,
+        later[0].base_offset if later else log.log_end_offset,
+        segment.size,
+        segment.offset_index.count,
+        segment.time_index.count,
+        len(segment.transaction_index.entries),
+        file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT) in names,
+        NO_TIMESTAMP if first is None else (first.base_timestamp if first.magic == 2 else first.max_timestamp),
+        largest,
+        files.modified_ms(segment.log.path) if files.exists(segment.log.path) else segment.created_ms,
+    )
+    segment.release()
+    return facts
+
+
+def leftovers(path: str, names: set[str]) -> list[Finding]:
+    """Files that a finished change would not have left, and files that are nobody's."""
+    findings = []
+    for name in sorted(names):
+        parsed = file_names.parse_segment_file(name)
+        note = None
+        if parsed and parsed[2] == file_names.DELETED:
+            note = "is waiting to be removed"
+        elif parsed and parsed[2]:
+            note = "was left by an interrupted change; the next start carries on or throws it away"
+        elif parsed and parsed[1] not in (file_names.LOG, file_names.PRODUCER_SNAPSHOT):
+            if file_names.segment_file(parsed[0], file_names.LOG) not in names:
+                note = "is an index without its log file"
+        elif name.endswith(".broken"):
+            note = "is what a recovery or repair cut off"
+        elif not parsed and not is_known(name):
+            note = "is no file that a log has"
+        if note:
+            findings.append(Finding(join(path, name), note, severity=Severity.NOTE))
+    return findings
+
+
+_KNOWN = {file_names.LEADER_EPOCH_CHECKPOINT, file_names.PARTITION_METADATA, "quorum-state"}
+
+
+def is_known(name: str) -> bool:
+    """Whether a file belongs into a partition's folder: the quorum keeps its state and snapshots there too."""
+    return name in _KNOWN or name.endswith((".checkpoint", ".checkpoint.part", ".checkpoint.deleted", ".tmp"))
