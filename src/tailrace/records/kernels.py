@@ -117,7 +117,8 @@ def _int32(data: Buffer, position: int) -> int:
 
 def _int64(data: Buffer, position: int) -> int:
     high = _int32(data, position)
-    low = data[position + 4] * 16777216 + (data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7])
+    low = data[position + 4]  # widened first: times 2^24 it would overflow the C int that a byte is
+    low = low * 16777216 + (data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7])
     return high * 65536 * 65536 + low
 
 
