@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation, KafkaUnavailable, kafka_installation
 from tests.support.log_oracle import LogOracle

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.log_oracle import START_MS, LogOracle
 from tests.support.oracle_log import EARLIEST, LATEST, MAX_TIMESTAMP

@@ -36,6 +36,7 @@ POM = SUPPORT / "kafka" / "pom.xml"
 LOG4J = SUPPORT / "kafka" / "log4j2.yaml"
 JAVA_SOURCES = SUPPORT / "java"
 MINIMUM_JAVA = 17
+MAVEN_TIMEOUT_S = 600
 
 # Short-lived JVMs: no optimising compiler, no parallel collector, no words of the JVM's own on stdout.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
@@ -117,9 +118,24 @@ class KafkaInstallation:
             )
 
 
-@functools.cache
 def kafka_installation() -> KafkaInstallation:
     """Java and Kafka, fetched when they are not here yet; KafkaUnavailable where that fails."""
+    found = _try_once()
+    if isinstance(found, KafkaUnavailable):
+        raise found
+    return found
+
+
+@functools.cache
+def _try_once() -> KafkaInstallation | KafkaUnavailable:
+    # A failure is remembered too: Maven takes its time to find that there is no network, and every test asks.
+    try:
+        return _install()
+    except KafkaUnavailable as why:
+        return why
+
+
+def _install() -> KafkaInstallation:
     version = kafka_version()
     java = _find_java()
     home = os.environ.get("TAILRACE_KAFKA_CACHE") or f"~/.cache/tailrace/kafka-{version}"
@@ -160,7 +176,11 @@ def _fetch_jars(directory: Path) -> None:
     if maven is None:
         raise KafkaUnavailable("Maven (mvn) is needed to fetch Apache Kafka's jars")
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
-    done = subprocess.run([maven, "-q", "-B", "-f", str(POM), *goal], capture_output=True, text=True)
+    command = [maven, "-q", "-B", "-f", str(POM), *goal]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise KafkaUnavailable(f"Maven did not fetch Apache Kafka within {MAVEN_TIMEOUT_S} s") from None
     if done.returncode or not any(directory.glob("kafka-clients-*.jar")):
         raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {kafka_version()}: {_last(done, lines=1)}")
 
