@@ -16,6 +16,7 @@ from tailrace.log.files import Files
 from tailrace.log.index_file import CorruptIndex, IndexFile, floor_slot
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX
+from tailrace.records import kernels
 
 _ENTRY = Struct(">ii")
 
@@ -54,14 +55,16 @@ class OffsetIndex:
 
     def lookup(self, target: Offset, probes: list[int] | None = None) -> OffsetPosition:
         """The last entry at or below `target`: a place from which to walk. The segment's start if there is none."""
-        data, unpack = self.file.data, _ENTRY.unpack_from
-        slot = floor_slot(self.file.count, lambda n: int(unpack(data, n * 8)[0]), target - self.base_offset, probes)
+        data, relative = self.file.data, target - self.base_offset
+        if probes is None:
+            slot = kernels.offset_index_slot(data, len(data) // _ENTRY.size, relative)
+        else:
+            slot = floor_slot(self.file.count, lambda n: int(_ENTRY.unpack_from(data, n * 8)[0]), relative, probes)
         return self.entry(slot) if slot >= 0 else OffsetPosition(self.base_offset, 0)
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
         """The first entry at or past a byte position: an offset that is surely beyond it. None past the last entry."""
-        data, unpack = self.file.data, _ENTRY.unpack_from
-        slot = floor_slot(self.file.count, lambda n: int(unpack(data, n * 8)[1]), position - 1) + 1
+        slot = kernels.position_index_slot(self.file.data, self.file.count, position - 1) + 1
         return self.entry(slot) if slot < self.file.count else None
 
     def append(self, offset: Offset, position: int) -> None:
@@ -71,10 +74,8 @@ class OffsetIndex:
 
     def truncate_to(self, offset: Offset) -> None:
         """Drop the entries at or past `offset`."""
-        data, unpack = self.file.data, _ENTRY.unpack_from
-        self.file.truncate(
-            floor_slot(self.file.count, lambda n: int(unpack(data, n * 8)[0]), offset - 1 - self.base_offset) + 1
-        )
+        before = kernels.offset_index_slot(self.file.data, self.file.count, offset - 1 - self.base_offset)
+        self.file.truncate(before + 1)
 
     def check(self) -> None:
         """Raise CorruptIndex unless offsets and positions grow from entry to entry."""

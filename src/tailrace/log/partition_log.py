@@ -279,6 +279,8 @@ class PartitionLog:
             active.seal()
         segment = self._create_segment(base_offset, now_ms)
         self._set_log_end(self.log_end_offset)
+        if self.high_watermark == self.log_end_offset:
+            self.marks.high_watermark = self.marks.log_end
         self.producers.end_offset = base_offset
         snapshot_offset = self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")

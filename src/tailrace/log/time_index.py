@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tailrace.log.files import Files
 from tailrace.log.index_file import CorruptIndex, IndexFile, floor_slot
 from tailrace.model.ids import NO_TIMESTAMP, Offset
+from tailrace.records import kernels
 
 _ENTRY = Struct(">qi")
 
@@ -51,8 +52,11 @@ class TimeIndex:
 
     def lookup(self, target: int, probes: list[int] | None = None) -> TimestampOffset:
         """The last entry at or below the target timestamp; no record before its offset is later than it."""
-        data, unpack = self.file.data, _ENTRY.unpack_from
-        slot = floor_slot(self.file.count, lambda n: int(unpack(data, n * 12)[0]), target, probes)
+        data = self.file.data
+        if probes is None:
+            slot = kernels.time_index_slot(data, len(data) // _ENTRY.size, target)
+        else:
+            slot = floor_slot(self.file.count, lambda n: int(_ENTRY.unpack_from(data, n * 12)[0]), target, probes)
         return self.entry(slot) if slot >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def append(self, timestamp: int, offset: Offset, *, sealing: bool = False) -> None:

@@ -13,18 +13,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
+from tailrace.records import kernels
 from tailrace.records.batch import RecordBatch
 from tailrace.records.legacy import iter_messages
-from tailrace.records.record import iter_records
+from tailrace.records.record import uncompressed_payload
 
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
+
+_NEVER = -(2**63)  # earlier than any timestamp
 
 
 class FoundOffset(NamedTuple):
@@ -55,11 +59,10 @@ def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
 def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset | None:
     """The first record of a segment at or after a time and at or after an offset."""
     for header in segment.headers(segment.timestamp_start(target, start).position):
-        if header.max_timestamp < target:
-            continue
-        for offset, timestamp in _times(segment.log.read(header.position, header.size), header.magic):
-            if timestamp >= target and offset >= start:
-                return FoundOffset(offset, timestamp, header.leader_epoch if header.leader_epoch >= 0 else None)
+        if header.max_timestamp >= target:
+            found = _find_in_batch(segment, header, target, start)
+            if found is not None:
+                return found
     return None
 
 
@@ -67,13 +70,24 @@ def _find_largest(segment: Segment) -> FoundOffset | None:
     largest = segment.largest
     for header in segment.headers(segment.offset_index.lookup(largest.offset).position):
         if header.max_timestamp == largest.timestamp:
-            for offset, timestamp in _times(segment.log.read(header.position, header.size), header.magic):
-                if timestamp == largest.timestamp:
-                    return FoundOffset(offset, timestamp, header.leader_epoch if header.leader_epoch >= 0 else None)
-            return None
+            return _find_in_batch(segment, header, largest.timestamp, segment.base_offset)
     return None
 
 
-def _times(data: bytes, magic: int) -> list[tuple[Offset, int]]:
-    records = iter_records(RecordBatch(memoryview(data))) if magic == 2 else iter_messages(memoryview(data))
-    return [(record.offset, record.timestamp) for record in records]
+def _find_in_batch(segment: Segment, header: BatchHeader, target: int, start: Offset) -> FoundOffset | None:
+    data = memoryview(segment.log.read(header.position, header.size))
+    epoch = header.leader_epoch if header.leader_epoch >= 0 else None
+    if header.magic < 2:
+        for message in iter_messages(data):
+            if message.timestamp >= target and message.offset >= start:
+                return FoundOffset(message.offset, message.timestamp, epoch)
+        return None
+    batch = RecordBatch(data)
+    # With log append time every record has the batch's timestamp, whatever its own delta says.
+    least = _NEVER if batch.is_log_append_time else target
+    found = kernels.find_record(
+        uncompressed_payload(batch), batch.record_count, batch.base_offset, batch.base_timestamp, start, least
+    )
+    if found is None:
+        return None
+    return FoundOffset(found[0], batch.max_timestamp if batch.is_log_append_time else found[1], epoch)
