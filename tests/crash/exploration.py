@@ -1,0 +1,137 @@
+"""Recover every crash state of a driven log and hold it against what is legal."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from random import Random
+from typing import NamedTuple
+
+from tailrace.log.log_directory import LoadReport, LogDirectory
+from tailrace.log.partition_log import PartitionLog
+from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tests.crash.driven_log import NOW, ROOT, Driver, Expectation
+from tests.crash.log_checks import check_log
+from tests.support.batches import StoredBatch, batch, stored_batches
+from tests.support.crash_states import CrashState, crash_points, describe
+from tests.support.memory_files import MemoryFiles, memory_files
+
+
+class RecoveredLog(NamedTuple):
+    batches: tuple[StoredBatch, ...]
+    start: int
+    end: int
+    topic_id: TopicId | None
+
+
+class Recovered(NamedTuple):
+    was_clean: bool
+    was_scanned: bool
+    logs: dict[TopicPartition, RecoveredLog]
+
+
+class Explored(NamedTuple):
+    points: int
+    states: int
+    distinct: int
+
+
+def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0) -> Explored:
+    """Every crash point from operation `first` on, every state worth trying; each distinct one is recovered once."""
+    rng = Random(seed)
+    cache: dict[bytes, Recovered] = {}
+    points = states = 0
+    # A crash is noisy by design: what recovery warns about is checked through its outcome.
+    logging.getLogger("tailrace.log").setLevel(logging.CRITICAL)
+    try:
+        for point in crash_points(driver.files, first=first):
+            points += 1
+            expected = driver.expectation_at(point.index)
+            for state in point.states(rng, effort=effort):
+                states += 1
+                _judge(driver, state, expected, cache, seed)
+    finally:
+        logging.getLogger("tailrace.log").setLevel(logging.NOTSET)
+    return Explored(points, states, len(cache))
+
+
+def _judge(driver: Driver, state: CrashState, expected: Expectation, cache: dict[bytes, Recovered], seed: int) -> None:
+    key = hashlib.sha1(repr(sorted(state.tree.items())).encode()).digest()
+    try:
+        if key not in cache:
+            cache[key] = recover(state.tree, driver.config, driver.now_ms)
+        problems = judge(cache[key], expected)
+    except Exception as error:
+        raise AssertionError(f"{error!r}\n{describe(state, driver.files)}\nseed {seed}") from error
+    assert not problems, "\n".join([*problems, describe(state, driver.files), f"seed {seed}"])
+
+
+def judge(found: Recovered, expected: Expectation) -> list[str]:
+    """What is wrong with a recovered directory."""
+    problems = []
+    if expected.must_be_clean and (not found.was_clean or found.was_scanned):
+        problems.append("a stop that had ended cleanly was taken for a crash")
+    for partition in found.logs.keys() - expected.partitions.keys():
+        problems.append(f"{partition} should not be there")
+    for partition, outcomes in expected.partitions.items():
+        log = found.logs.get(partition)
+        if log is None:
+            if None not in outcomes:
+                problems.append(f"{partition} is gone")
+            continue
+        reasons = [outcome.problem(*log) if outcome else "it should be gone" for outcome in outcomes]
+        if all(reasons):
+            problems += [f"{partition}: {reason}" for reason in reasons if reason]
+    return problems
+
+
+def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int = NOW) -> Recovered:
+    """Open what a crash left, check everything, open it again, append, stop cleanly, open it once more."""
+    files = memory_files(tree)
+    files.make_directory(ROOT)
+    directory, report = load(files, config, now_ms)
+    for log in directory.logs.values():
+        check_log(log)
+    found = Recovered(
+        report.was_clean, bool(report.recoveries), {name: view(log) for name, log in directory.logs.items()}
+    )
+    directory.abandon()
+
+    settled = files.tree(ROOT)
+    directory, _ = load(files, config, now_ms)
+    again = {name: view(log) for name, log in directory.logs.items()}
+    assert again == found.logs, "opening it a second time changed the log"
+    assert without_marker(files.tree(ROOT)) == without_marker(settled), "opening it a second time changed the files"
+
+    for log in directory.logs.values():
+        log.append_as_leader(batch(b"after", timestamp=now_ms), leader_epoch=9, now_ms=now_ms)
+        check_log(log)
+    goes_on = {name: view(log) for name, log in directory.logs.items()}
+    for name, log in found.logs.items():
+        assert goes_on[name].batches[: len(log.batches)] == log.batches
+        assert goes_on[name].end == log.end + 1
+    directory.close(now_ms)
+    directory, report = load(files, config, now_ms)
+    assert report.was_clean
+    assert not report.recoveries, f"scanned after a clean stop: {report.recoveries}"
+    for log in directory.logs.values():
+        check_log(log)
+    assert {name: view(log) for name, log in directory.logs.items()} == goes_on
+    assert files.open_count <= len(directory.logs), f"{files.open_count} files are open"
+    return found
+
+
+def load(files: MemoryFiles, config: TopicConfig, now_ms: int) -> tuple[LogDirectory, LoadReport]:
+    directory = LogDirectory(files, ROOT, new_id=lambda: "again")
+    report = directory.load(lambda topic: config, now_ms)
+    assert not report.failed, report.failed
+    return directory, report
+
+
+def view(log: PartitionLog) -> RecoveredLog:
+    return RecoveredLog(tuple(stored_batches(log)), log.log_start_offset, log.log_end_offset, log.topic_id)
+
+
+def without_marker(tree: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: data for name, data in tree.items() if name != ".kafka_cleanshutdown"}
