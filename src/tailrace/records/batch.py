@@ -54,6 +54,7 @@ TIMESTAMP_TYPE_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
+KNOWN_BITS = 0x7F
 
 
 class Codec(IntEnum):
@@ -193,10 +194,14 @@ class RecordBatch:
         self.leader_epoch = leader_epoch
 
     def set_max_timestamp(self, max_timestamp: int, *, log_append_time: bool) -> None:
-        """Set timestamp type and largest timestamp; the checksum is computed again only if something changed."""
+        """Set timestamp type and largest timestamp; the checksum is computed again only if something changed.
+
+        When it does, attribute bits without a meaning are cleared, as Kafka clears them.
+        """
         if self.max_timestamp == max_timestamp and self.is_log_append_time == log_append_time:
             return
-        self.attributes = (self.attributes & ~TIMESTAMP_TYPE_BIT) | (TIMESTAMP_TYPE_BIT if log_append_time else 0)
+        known = self.attributes & KNOWN_BITS & ~TIMESTAMP_TYPE_BIT
+        self.attributes = known | (TIMESTAMP_TYPE_BIT if log_append_time else 0)
         self.view[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = self.attributes.to_bytes(2, "big", signed=True)
         _INT64.pack_into(self.view, MAX_TIMESTAMP_POSITION, max_timestamp)
         self.max_timestamp = max_timestamp

@@ -46,6 +46,10 @@ _LZ4_FAST_LEVEL = 9  # what Kafka calls level 9 is lz4's fast mode; every other 
 _ZSTD_STEP = 2048
 
 
+class DecompressionFailed(CorruptBatch):
+    """The records' bytes are not what their codec allows, or unfold into too many."""
+
+
 def compress(codec: Codec, data: Buffer, level: int | None = None, *, magic: int = 2) -> bytes:
     """`data` as Kafka's producer and broker write it; `level` None is Kafka's default, snappy has no levels."""
     if codec == Codec.NONE:
@@ -62,7 +66,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None, *, magic: int
 
 
 def decompress(codec: Codec, data: Buffer, magic: int = 2, max_size: int = MAX_DECOMPRESSED_SIZE) -> bytes:
-    """The bytes that were compressed; CorruptBatch if they are not what the codec allows, or more than max_size."""
+    """What was compressed; DecompressionFailed if the bytes are not what the codec allows, or unfold past max_size."""
     if codec == Codec.NONE:
         return bytes(data)
     try:
@@ -74,15 +78,15 @@ def decompress(codec: Codec, data: Buffer, magic: int = 2, max_size: int = MAX_D
             return _decompress_lz4(data, magic, max_size)
         return _decompress_zstd(data, max_size)
     except (zlib.error, cramjam.DecompressionError, zstandard.ZstdError) as error:
-        raise CorruptBatch(f"{codec.name.lower()} data cannot be decompressed: {error}") from error
+        raise DecompressionFailed(f"{codec.name.lower()} data cannot be decompressed: {error}") from error
 
 
-def _too_large(codec: Codec, max_size: int) -> CorruptBatch:
-    return CorruptBatch(f"{codec.name.lower()} data decompresses to more than the {max_size} bytes allowed")
+def _too_large(codec: Codec, max_size: int) -> DecompressionFailed:
+    return DecompressionFailed(f"{codec.name.lower()} data decompresses to more than the {max_size} bytes allowed")
 
 
-def _ends_early(codec: Codec) -> CorruptBatch:
-    return CorruptBatch(f"{codec.name.lower()} data ends early")
+def _ends_early(codec: Codec) -> DecompressionFailed:
+    return DecompressionFailed(f"{codec.name.lower()} data ends early")
 
 
 def _compress_gzip(data: Buffer, level: int) -> bytes:
@@ -135,7 +139,7 @@ def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
         size = _INT32.unpack_from(view, position)[0]
         position += 4
         if size < 0 or size > len(view) - position:
-            raise CorruptBatch(f"snappy block claims {size} bytes, {len(view) - position} are there")
+            raise DecompressionFailed(f"snappy block claims {size} bytes, {len(view) - position} are there")
         out += _decompress_snappy_block(view[position : position + size], max_size - len(out))
         position += size
     return bytes(out)
@@ -200,19 +204,19 @@ def _decompress_lz4(data: Buffer, magic: int, max_size: int) -> bytes:
     if len(view) < 7:
         raise _ends_early(Codec.LZ4)
     if view[:4] != _LZ4_MAGIC:
-        raise CorruptBatch("lz4 data does not start with the frame magic number")
+        raise DecompressionFailed("lz4 data does not start with the frame magic number")
     flags, block_descriptor = view[4], view[5]
     if flags >> 6 != 1:
-        raise CorruptBatch(f"lz4 frame version {flags >> 6} is unknown")
+        raise DecompressionFailed(f"lz4 frame version {flags >> 6} is unknown")
     if flags & 0x03 or block_descriptor & 0x8F or block_descriptor >> 4 < 4:
-        raise CorruptBatch(f"lz4 frame descriptor {flags:#04x} {block_descriptor:#04x} is invalid")
+        raise DecompressionFailed(f"lz4 frame descriptor {flags:#04x} {block_descriptor:#04x} is invalid")
     if not flags & 0x20:
-        raise CorruptBatch("lz4 blocks depend on each other, which Kafka does not read")
+        raise DecompressionFailed("lz4 blocks depend on each other, which Kafka does not read")
     position = 6 + (8 if flags & 0x08 else 0)
     if len(view) <= position:
         raise _ends_early(Codec.LZ4)
     if magic > 0 and kernels.xxh32(view[4:position]) >> 8 & 0xFF != view[position]:
-        raise CorruptBatch("lz4 frame descriptor does not match its checksum")
+        raise DecompressionFailed("lz4 frame descriptor does not match its checksum")
     position += 1
     max_block_size = 1 << (2 * (block_descriptor >> 4) + 8)
     buffer = bytearray(max_block_size)
@@ -227,13 +231,13 @@ def _decompress_lz4(data: Buffer, magic: int, max_size: int) -> bytes:
         if size == 0:
             return bytes(out)
         if size > max_block_size:
-            raise CorruptBatch(f"lz4 block of {size} bytes is larger than the frame's {max_block_size}")
+            raise DecompressionFailed(f"lz4 block of {size} bytes is larger than the frame's {max_block_size}")
         checksum_size = 4 if flags & 0x10 else 0
         if size + checksum_size > len(view) - position:
             raise _ends_early(Codec.LZ4)
         block = view[position : position + size]
         if checksum_size and kernels.xxh32(block) != _UINT32_LE.unpack_from(view, position + size)[0]:
-            raise CorruptBatch(f"lz4 block at byte {position} does not match its checksum")
+            raise DecompressionFailed(f"lz4 block at byte {position} does not match its checksum")
         if stored:
             out += block
         else:

@@ -1,0 +1,413 @@
+"""What produced records must satisfy before they are appended, and what the broker changes in them.
+
+Every batch: a known format, not larger than max.message.bytes, a checksum that holds. From a client a v2 batch comes
+alone, starts at offset 0, has as many records as its offsets say, is no control batch, and has a sequence number if it
+has a producer id. Every record: well-formed, with a key if the topic is compacted, with a timestamp inside the topic's
+bounds unless the broker sets it.
+
+Then the batch is placed at the log's end. If it already has the topic's codec it is patched in place: base offset and
+leader epoch, which the checksum does not cover, and timestamp type and max timestamp, after which it is computed again
+if they changed. Otherwise, and for messages of old formats, a new batch is built.
+
+The answers are Kafka's: a broken record is INVALID_RECORD, a checksum CORRUPT_MESSAGE. Where Kafka fails in an
+unforeseen way (bytes that cannot be decompressed, an unknown codec, a compressed batch whose offset deltas have gaps)
+the client gets UNKNOWN_SERVER_ERROR, and here it does too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NoReturn
+
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
+from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.records import kernels
+from tailrace.records.batch import CODEC_MASK, Buffer, Codec, CorruptBatch, RecordBatch
+from tailrace.records.builder import BatchBuilder
+from tailrace.records.compression import DecompressionFailed, decompress
+from tailrace.records.conversion import split_any, up_convert
+from tailrace.records.legacy import Message
+from tailrace.records.record import Record, TimestampType, iter_records, wrapped
+
+
+class Origin(Enum):
+    """Where an append comes from, and so how far it is trusted."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"  # group and transaction coordinators: offsets and markers
+    RAFT_LEADER = "raft leader"  # the metadata log: offsets are already set
+    REPLICATION = "replication"  # a leader's bytes, taken as they are
+
+
+class RecordsRefused(KafkaError):
+    """A batch refused because of single records, each named by its index in the batch."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedRecords:
+    """Batches ready to be written; `data` spans them all."""
+
+    data: Buffer
+    batches: list[RecordBatch]
+    max_timestamp: int
+    log_append_time_ms: int = NO_TIMESTAMP  # -1 where records keep the time that their producer gave them
+    records_converted: int = 0
+    size_may_have_changed: bool = False
+
+
+def check_produce_request(data: Buffer, version: int) -> None:
+    """What a partition's records in a Produce request of a version (3 or more) must be before anything else."""
+    batches = _split(data, None)
+    first = next(batches, None)
+    if first is None:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"a Produce request of version {version} needs a batch per partition"
+        )
+    if first.magic != 2:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"a Produce request of version {version} takes batches of format 2, not {first.magic}",
+        )
+    if version < 7 and first.attributes & CODEC_MASK == Codec.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"a Produce request of version {version} cannot hold zstd batches"
+        )
+    if next(batches, None) is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"a Produce request of version {version} takes exactly one batch per partition"
+        )
+
+
+def validate_produced(
+    data: Buffer,
+    *,
+    config: TopicConfig,
+    base_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    origin: Origin = Origin.CLIENT,
+    partition: TopicPartition | None = None,
+) -> ValidatedRecords:
+    """Check records and place them at base_offset; patched in the given buffer if that is writable.
+
+    Bytes of a last batch that is cut short are left out. KafkaError, or RecordsRefused, says why not.
+    """
+    view = memoryview(data)
+    if view.readonly:
+        view = memoryview(bytearray(view))
+    batches = list(_split(view, partition))
+    source = Codec.NONE
+    for batch in batches:
+        code = _check_bytes(batch, origin, leader_epoch, config, partition)
+        if code != Codec.NONE:
+            source = code
+    if not batches:
+        return ValidatedRecords(b"", [], NO_TIMESTAMP)
+    if origin in (Origin.RAFT_LEADER, Origin.REPLICATION):
+        return _as_given(view, batches, base_offset, partition)
+    job = _Validation(config, base_offset, leader_epoch, now_ms, origin, partition, source)
+    first = batches[0]
+    if len(batches) > 1 and (first.magic == 2 or source != Codec.NONE):
+        job.refuse("more than one batch")
+    result = job.validate_batch(first) if isinstance(first, RecordBatch) else job.convert_messages(batches)
+    if result.size_may_have_changed:
+        for placed in result.batches:
+            _check_size(placed.size, config, partition)
+    return result
+
+
+def _split(data: Buffer, partition: TopicPartition | None) -> Iterator[RecordBatch | Message]:
+    try:
+        yield from split_any(data)
+    except CorruptBatch as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
+
+
+def _check_size(size: int, config: TopicConfig, partition: TopicPartition | None) -> None:
+    if size > config.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"batch of {size} bytes for {partition} exceeds max.message.bytes={config.max_message_bytes}",
+        )
+
+
+def _check_bytes(
+    batch: RecordBatch | Message,
+    origin: Origin,
+    leader_epoch: int,
+    config: TopicConfig,
+    partition: TopicPartition | None,
+) -> Codec:
+    """Offset, size and checksum of one batch; gives its codec."""
+    if isinstance(batch, RecordBatch):
+        if origin is Origin.RAFT_LEADER and batch.leader_epoch != leader_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, f"batch of epoch {batch.leader_epoch} appended in epoch {leader_epoch}"
+            )
+        if origin is Origin.CLIENT and batch.base_offset != 0:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"the base offset of a batch from a client should be 0, not {batch.base_offset}, in {partition}",
+            )
+    if origin is not Origin.REPLICATION:
+        _check_size(batch.size, config, partition)
+    try:
+        batch.check()
+    except CorruptBatch as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
+    code = batch.attributes & CODEC_MASK
+    if code > Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {code} in {partition}")
+    return Codec(code)
+
+
+def _as_given(
+    view: memoryview, batches: list[RecordBatch | Message], base_offset: int, partition: TopicPartition | None
+) -> ValidatedRecords:
+    """Batches whose offsets were set elsewhere: they must only go up, from the log's end."""
+    whole = [batch for batch in batches if isinstance(batch, RecordBatch)]
+    if len(whole) < len(batches):
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"messages of an old format among the batches for {partition}")
+    expected = base_offset
+    for batch in whole:
+        if batch.base_offset < expected:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"batch at offset {batch.base_offset} for {partition} lies below the next offset {expected}",
+            )
+        expected = batch.next_offset
+    size = sum(batch.size for batch in whole)
+    return ValidatedRecords(view[:size], whole, max(batch.max_timestamp for batch in whole))
+
+
+class _Validation:
+    """The checks and changes of one append."""
+
+    def __init__(
+        self,
+        config: TopicConfig,
+        base_offset: int,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin,
+        partition: TopicPartition | None,
+        source: Codec,
+    ) -> None:
+        self.config = config
+        self.base_offset = base_offset
+        self.leader_epoch = leader_epoch
+        self.now_ms = now_ms
+        self.origin = origin
+        self.partition = partition
+        self.source = source
+        self.target = source if config.compression_type == "producer" else _CODECS[config.compression_type]
+        self.level = None if config.compression_type == "producer" else _level(config, self.target)
+        self.log_append_time = config.message_timestamp_type == "LogAppendTime"
+        self.timestamp_type = TimestampType.LOG_APPEND_TIME if self.log_append_time else TimestampType.CREATE_TIME
+        self.log_append_time_ms = now_ms if self.log_append_time else NO_TIMESTAMP
+
+    def refuse(self, why: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> NoReturn:
+        raise KafkaError(code, f"{why} in {self.partition}")
+
+    def validate_batch(self, batch: RecordBatch) -> ValidatedRecords:
+        if self.origin is Origin.CLIENT:
+            self._check_client_batch(batch)
+        # Control batches are written as they are, whatever the topic's codec.
+        in_place = self.source == self.target or (self.source == Codec.NONE and batch.is_control)
+        count = batch.record_count
+        if count < 0:
+            self.refuse(f"record count {count}")
+        payload: Buffer = b""
+        sequential, smallest, largest = True, LONG_MAX, NO_TIMESTAMP
+        if count > 0:
+            try:
+                payload = batch.payload if self.source == Codec.NONE else decompress(self.source, batch.payload)
+                # Kafka only skims compressed records that it does not have to write again.
+                skim = in_place and self.source != Codec.NONE
+                sequential, missing_keys, smallest, largest, _ = kernels.validate_records(
+                    payload, count, batch.base_timestamp, not skim
+                )
+            except DecompressionFailed as error:
+                self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+            except CorruptBatch as error:
+                self.refuse(str(error))
+            if batch.is_log_append_time:
+                largest = max(batch.max_timestamp, NO_TIMESTAMP)
+                smallest = batch.max_timestamp if batch.max_timestamp != NO_TIMESTAMP else LONG_MAX
+            if (missing_keys and self.config.is_compacted) or self._time_is_suspect(batch, smallest, largest):
+                self._refuse_records(self._records(batch), batch.is_log_append_time)
+        if not in_place:
+            return self._rebuild(batch, bytes(payload), sequential, smallest)
+        if self.source != Codec.NONE and not (sequential and batch.base_offset == 0):
+            self.refuse("compressed records whose offsets do not count up from 0", ErrorCode.UNKNOWN_SERVER_ERROR)
+        batch.set_offset_and_epoch(self.base_offset + count - 1 - batch.last_offset_delta, self.leader_epoch)
+        max_timestamp = self.now_ms if self.log_append_time else largest
+        batch.set_max_timestamp(max_timestamp, log_append_time=self.log_append_time)
+        return ValidatedRecords(batch.view, [batch], max_timestamp, self.log_append_time_ms)
+
+    def _check_client_batch(self, batch: RecordBatch) -> None:
+        count = batch.record_count
+        if batch.last_offset_delta < 0:
+            self.refuse(f"batch with offsets {batch.base_offset}..{batch.last_offset}")
+        if count <= 0:
+            self.refuse(f"batch with a record count of {count}")
+        if batch.last_offset_delta + 1 != count:
+            self.refuse(f"batch with {count} records for offsets {batch.base_offset}..{batch.last_offset}")
+        if batch.is_control:
+            self.refuse("control batch from a client")
+        if batch.has_producer_id and batch.base_sequence < 0:
+            self.refuse(f"batch of producer {batch.producer_id} with sequence number {batch.base_sequence}")
+
+    def _records(self, batch: RecordBatch) -> list[Record]:
+        try:
+            return list(iter_records(batch))
+        except CorruptBatch as error:
+            self.refuse(str(error))
+
+    def _time_is_suspect(self, batch: RecordBatch, smallest: int, largest: int) -> bool:
+        """Whether a record might be refused for its timestamp; the bounds are exact but for wrapped differences."""
+        if self.log_append_time:
+            return batch.is_log_append_time
+        return (
+            smallest < self.now_ms - self.config.message_timestamp_before_max_ms
+            or largest > self.now_ms + self.config.message_timestamp_after_max_ms
+            or (batch.is_log_append_time and batch.max_timestamp == NO_TIMESTAMP)
+        )
+
+    def _refuse_records(self, records: list[Record], batch_has_append_time: bool) -> None:
+        """Raise RecordsRefused if any of the records has to be."""
+        errors: list[tuple[int, str]] = []
+        code = ErrorCode.INVALID_RECORD
+        for index, record in enumerate(records):
+            if self.config.is_compacted and record.key is None:
+                errors.append((index, f"a record of compacted {self.partition} needs a key"))
+            elif (why := self._timestamp_error(record, batch_has_append_time)) is not None:
+                errors.append((index, why))
+                code = ErrorCode.INVALID_TIMESTAMP
+        if errors:
+            what = "timestamps" if code == ErrorCode.INVALID_TIMESTAMP else "; ".join(why for _, why in errors[:3])
+            raise RecordsRefused(code, f"{len(errors)} records refused in {self.partition}: {what}", errors)
+
+    def _timestamp_error(self, record: Record, batch_has_append_time: bool) -> str | None:
+        if not self.log_append_time and record.timestamp != NO_TIMESTAMP:
+            age = wrapped(self.now_ms - record.timestamp)
+            before, after = self.config.message_timestamp_before_max_ms, self.config.message_timestamp_after_max_ms
+            if age > before or wrapped(-age) > after:
+                return (
+                    f"timestamp {record.timestamp} of the record at offset {record.offset} is out of range: "
+                    f"it should be within [{wrapped(self.now_ms - before)}, {wrapped(self.now_ms + after)}]"
+                )
+        elif batch_has_append_time:
+            return "a producer cannot set the timestamp type to LogAppendTime"
+        return None
+
+    def _rebuild(self, batch: RecordBatch, payload: bytes, sequential: bool, smallest: int) -> ValidatedRecords:
+        """The same records in the topic's codec."""
+        try:
+            builder = BatchBuilder(
+                base_offset=self.base_offset,
+                codec=self.target,
+                level=self.level,
+                timestamp_type=self.timestamp_type,
+                log_append_time_ms=self.now_ms,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                base_sequence=batch.base_sequence,
+                transactional=batch.is_transactional,
+                leader_epoch=self.leader_epoch,
+            )
+            count = batch.record_count
+            if sequential and smallest >= 0 and count:
+                append_time = batch.max_timestamp if batch.is_log_append_time else None
+                new, base_timestamp, largest, _ = kernels.rewrite_records(
+                    payload, count, b"\1" * count, batch.base_timestamp, append_time, None
+                )
+                builder.append_encoded(new, count, base_timestamp, largest, self.base_offset + count - 1)
+            else:
+                for record in self._records(batch):
+                    builder.append(record.timestamp, record.key, record.value, record.headers)
+            data = builder.build()
+        except ValueError as error:
+            self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self._built(data, builder.max_timestamp, builder.record_count)
+
+    def _built(self, data: bytes, max_timestamp: int, count: int) -> ValidatedRecords:
+        view = memoryview(bytearray(data))
+        return ValidatedRecords(
+            view,
+            [RecordBatch(view)] if data else [],
+            self.now_ms if self.log_append_time else max_timestamp,
+            self.log_append_time_ms,
+            count,
+            True,
+        )
+
+    def convert_messages(self, batches: list[RecordBatch | Message]) -> ValidatedRecords:
+        """Messages of an old format become one batch."""
+        magic = batches[0].magic
+        records: list[Record] = []
+        for message in batches:
+            if message.magic != magic or not isinstance(message, Message):
+                self.refuse(f"batches of formats {magic} and {message.magic} together")
+            try:
+                records += self._message_records(message)
+            except DecompressionFailed as error:
+                self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+            except CorruptBatch as error:
+                self.refuse(str(error))
+        try:
+            built = up_convert(
+                records,
+                base_offset=self.base_offset,
+                codec=self.target,
+                level=self.level,
+                timestamp_type=self.timestamp_type,
+                log_append_time_ms=self.now_ms,
+                leader_epoch=self.leader_epoch,
+            )
+        except ValueError as error:
+            self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+        max_timestamp = max(record.timestamp for record in records)
+        return self._built(built.data, max(max_timestamp, NO_TIMESTAMP), built.records_converted)
+
+    def _message_records(self, message: Message) -> list[Record]:
+        if message.is_compressed:
+            wrong: list[tuple[int, str]] = []
+            for index, (inner, *_) in enumerate(message.inner()):
+                if inner.magic != message.magic:
+                    wrong.append((index, f"a message of format {inner.magic} inside one of format {message.magic}"))
+                    continue
+                try:
+                    inner.check()
+                except CorruptBatch as error:
+                    self.refuse(str(error), ErrorCode.CORRUPT_MESSAGE)
+            if wrong:
+                raise RecordsRefused(ErrorCode.INVALID_RECORD, f"{len(wrong)} messages refused: {wrong[0][1]}", wrong)
+        records = message.records()
+        self._refuse_records(records, message.timestamp_type == TimestampType.LOG_APPEND_TIME)
+        return records
+
+
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+def _level(config: TopicConfig, codec: Codec) -> int | None:
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    return levels.get(codec)
