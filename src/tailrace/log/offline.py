@@ -159,7 +159,7 @@ def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> 
     """Empty indexes, in memory, for those that are missing or impossible: nothing is rebuilt then."""
     findings = []
     present = set(names)
-    for name in names:
+    for name in sorted(names):
         found = file_names.parse_segment_file(name)
         if not found or found[1] != file_names.LOG or found[2]:
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tailrace.log import file_names
+from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.data_directory import PartitionFolder
 from tailrace.log.files import Files, join
 from tailrace.log.findings import Finding, Severity
@@ -16,7 +17,7 @@ from tailrace.log.leader_epochs import EpochStart
 from tailrace.log.offline import OfflineLog, Unopenable, open_bounds
 from tailrace.log.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicId
-from tailrace.records.batch import CorruptBatch
+from tailrace.records.batch import DELETE_HORIZON_BIT, CorruptBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def survey(files: Files, folder: PartitionFolder, now_ms: int) -> PartitionFacts
         list(log.epochs.entries),
         findings=offline.findings,
     )
+    names: set[str] = set()
     try:
         names = {entry.name for entry in files.entries(folder.path)}
         facts.segments = [_segment_facts(files, offline, segment, names) for segment in log.segments]
@@ -112,7 +114,7 @@ def _segment_facts(files: Files, offline: OfflineLog, segment: Segment, names: s
         segment.time_index.count,
         len(segment.transaction_index.entries),
         file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT) in names,
-        NO_TIMESTAMP if first is None else (first.base_timestamp if first.magic == 2 else first.max_timestamp),
+        NO_TIMESTAMP if first is None else _first_timestamp(first),
         largest,
         files.modified_ms(segment.log.path) if files.exists(segment.log.path) else segment.created_ms,
     )
@@ -120,26 +122,39 @@ def _segment_facts(files: Files, offline: OfflineLog, segment: Segment, names: s
     return facts
 
 
+def _first_timestamp(first: BatchHeader) -> int:
+    """The first record's time; once the cleaner has put a delete horizon in its place, the batch's largest."""
+    is_record_time = first.magic == 2 and not first.attributes & DELETE_HORIZON_BIT
+    return first.base_timestamp if is_record_time else first.max_timestamp
+
+
 def leftovers(path: str, names: set[str]) -> list[Finding]:
-    """Files that a finished change would not have left, and files that are nobody's."""
-    findings = []
+    """Files that a finished change would not have left, and files that are nobody's; one note for all of a kind."""
+    notes: dict[str, list[str]] = {}
     for name in sorted(names):
-        parsed = file_names.parse_segment_file(name)
-        note = None
-        if parsed and parsed[2] == file_names.DELETED:
-            note = "is waiting to be removed"
-        elif parsed and parsed[2]:
-            note = "was left by an interrupted change; the next start carries on or throws it away"
-        elif parsed and parsed[1] not in (file_names.LOG, file_names.PRODUCER_SNAPSHOT):
-            if file_names.segment_file(parsed[0], file_names.LOG) not in names:
-                note = "is an index without its log file"
-        elif name.endswith(".broken"):
-            note = "is what a recovery or repair cut off"
-        elif not parsed and not is_known(name):
-            note = "is no file that a log has"
+        note = _leftover_note(name, names)
         if note:
-            findings.append(Finding(join(path, name), note, severity=Severity.NOTE))
+            notes.setdefault(note, []).append(name)
+    findings = []
+    for note, found in notes.items():
+        place = join(path, found[0]) if len(found) == 1 else path
+        message = note if len(found) == 1 else f"{len(found)} files, {found[0]} and so on: {note}"
+        findings.append(Finding(place, message, severity=Severity.NOTE))
     return findings
+
+
+def _leftover_note(name: str, names: set[str]) -> str | None:
+    parsed = file_names.parse_segment_file(name)
+    if parsed and parsed[2] == file_names.DELETED:
+        return "waiting to be removed"
+    if parsed and parsed[2]:
+        return "left by an interrupted change; the next start carries on or throws it away"
+    if parsed and parsed[1] not in (file_names.LOG, file_names.PRODUCER_SNAPSHOT):
+        is_lone = file_names.segment_file(parsed[0], file_names.LOG) not in names
+        return "an index without its log file" if is_lone else None
+    if name.endswith(".broken"):
+        return "what a recovery or repair cut off"
+    return None if parsed or is_known(name) else "no file that a log has"
 
 
 _KNOWN = {file_names.LEADER_EPOCH_CHECKPOINT, file_names.PARTITION_METADATA, "quorum-state"}

@@ -1,0 +1,106 @@
+"""`tailrace log cat`: the records, as text or as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+
+from tailrace.cli.errors import CommandError
+from tailrace.cli.log_directory import live, now_ms, open_directory
+from tailrace.cli.output import say, warn
+from tailrace.cli.record_text import json_record, text_record
+from tailrace.log.data_directory import PartitionFolder
+from tailrace.log.files import DiskFiles
+from tailrace.log.findings import Finding
+from tailrace.log.offline import Unopenable, open_bounds, open_exact
+from tailrace.log.offline_records import FoundRecord, RecordReader, Selection
+from tailrace.log.watermarks import Isolation
+from tailrace.model.topic_config import LONG_MAX
+
+
+def run(options: argparse.Namespace) -> int:
+    directory = open_directory(options)
+    folders = live(directory.folders) or directory.folders
+    if not folders:
+        raise CommandError(f"{directory.path} has no partitions")
+    cat = _Cat(options, with_partition=options.more or len(folders) > 1)
+    for folder in folders:
+        if cat.left == 0:
+            break
+        cat.show(folder)
+    return 1 if cat.had_problems else 0
+
+
+class _Cat:
+    """What the partitions share: the options, how many records are left to show, whether anything was wrong."""
+
+    def __init__(self, options: argparse.Namespace, *, with_partition: bool) -> None:
+        self.options = options
+        self.with_partition = with_partition
+        self.left = LONG_MAX if options.max is None else options.max
+        self.had_problems = False
+        self._matches = _filter(options)
+        self._selection = Selection(
+            options.from_offset or 0,
+            LONG_MAX if options.to_offset is None else options.to_offset,
+            options.from_timestamp,
+            options.to_timestamp,
+            Isolation(options.isolation),
+        )
+
+    def report(self, finding: Finding) -> None:
+        warn(str(finding))
+        self.had_problems |= finding.is_problem
+
+    def show(self, folder: PartitionFolder) -> None:
+        open_it = open_exact if self._selection.isolation is Isolation.READ_COMMITTED else open_bounds
+        try:
+            offline = open_it(DiskFiles(), folder, now_ms())
+        except Unopenable as error:
+            warn(str(error))
+            self.had_problems = True
+            return
+        for finding in offline.findings:
+            self.report(finding)
+        for found in RecordReader(offline, self._selection, self.report):
+            if self._matches(found):
+                say(self._line(folder, found))
+                self.left -= 1
+                if self.left == 0:
+                    break
+        offline.log.abandon()
+
+    def _line(self, folder: PartitionFolder, found: FoundRecord) -> str:
+        options = self.options
+        if options.json:
+            partition = folder.partition if self.with_partition else None
+            return json_record(found, options.encoding, partition=partition, with_more=options.more)
+        return text_record(found, options.encoding, folder.partition)
+
+
+def _filter(options: argparse.Namespace) -> Callable[[FoundRecord], bool]:
+    """Whether a record is one that was asked for; all given filters must agree."""
+    tests: list[Callable[[FoundRecord], bool]] = []
+    if options.key is not None:
+        key = options.key.encode()
+        tests.append(lambda found: found.record.key == key)
+    if options.grep is not None:
+        try:
+            pattern = re.compile(options.grep.encode())
+        except re.error as error:
+            raise CommandError(f"--grep {options.grep!r} is no regular expression: {error}") from None
+        tests.append(
+            lambda found: any(
+                data is not None and pattern.search(data) for data in (found.record.key, found.record.value)
+            )
+        )
+    if options.header is not None:
+        name, has_value, text = options.header.partition("=")
+        value = text.encode()
+        tests.append(
+            lambda found: any(
+                header.key == name and (not has_value or header.value == value) for header in found.record.headers
+            )
+        )
+    return lambda found: all(test(found) for test in tests)

@@ -1,0 +1,61 @@
+"""A progress bar on a terminal, and nothing anywhere else.
+
+It writes to standard error, so that a report can be piped on, and at most ten times a second.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from tailrace.cli.output import size_text
+
+_WIDTH = 28
+_INTERVAL_S = 0.1
+
+
+class Progress:
+    """Counts bytes towards a total. `advance` may be called as often as one likes."""
+
+    def __init__(self, total: int, stream: TextIO | None = None) -> None:
+        self.total = total
+        self.done = 0
+        self._stream = sys.stderr if stream is None else stream
+        self._is_shown = self._stream.isatty()
+        self._started = self._last = time.monotonic()
+        self._label = ""
+
+    def label(self, text: str) -> None:
+        """What is being worked on."""
+        self._label = text
+
+    def advance(self, size: int) -> None:
+        self.done += size
+        if self._is_shown:
+            now = time.monotonic()
+            if now - self._last >= _INTERVAL_S:
+                self._last = now
+                self._draw(now)
+
+    def _draw(self, now: float) -> None:
+        share = min(self.done / self.total, 1.0) if self.total else 1.0
+        bar = ("█" * int(share * _WIDTH)).ljust(_WIDTH, "░")
+        rate = self.done / max(now - self._started, 0.001)
+        left = (self.total - self.done) / rate if rate and self.total > self.done else 0
+        line = f"{bar} {share:4.0%}  {size_text(int(rate))}/s  {left:.0f} s left  {self._label}"
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(f"\r\x1b[K{line[:width]}")
+        self._stream.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,93 @@
+"""Records as lines: JSON objects, or fields with tabs between them.
+
+UTF-8 is shown as text. Bytes that are none are shown in base64 and marked: in JSON by a field `keyEncoding` or
+`valueEncoding`, in text by `base64:` in front.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+from tailrace.cli.output import json_line, time_text
+from tailrace.log.offline_records import FoundRecord
+from tailrace.model.ids import TopicPartition
+from tailrace.records.record import TimestampType
+
+_TIMESTAMP_TYPES = {
+    TimestampType.NO_TIMESTAMP: "NoTimestampType",
+    TimestampType.CREATE_TIME: "CreateTime",
+    TimestampType.LOG_APPEND_TIME: "LogAppendTime",
+}
+# A record stays on its line, and no byte of it commands the terminal.
+_ESCAPES = {code: f"\\x{code:02x}" for code in [*range(32), 127]} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+def encoded(data: bytes, encoding: str) -> tuple[str, bool]:
+    """Bytes as text, and whether it is base64 only because they are no UTF-8."""
+    if encoding == "hex":
+        return data.hex(), False
+    if encoding == "base64":
+        return b64encode(data).decode(), False
+    try:
+        return data.decode(), False
+    except UnicodeDecodeError:
+        return b64encode(data).decode(), True
+
+
+def json_record(
+    found: FoundRecord, encoding: str, *, partition: TopicPartition | None = None, with_more: bool = False
+) -> str:
+    record, batch = found
+    fields: dict[str, Any] = {}
+    if partition is not None:
+        fields |= {"topic": partition.topic, "partition": partition.partition}
+    fields |= {"offset": record.offset, "timestamp": record.timestamp}
+    if with_more:
+        fields["timestampType"] = _TIMESTAMP_TYPES[record.timestamp_type]
+    _put(fields, "key", record.key, encoding)
+    _put(fields, "value", record.value, encoding)
+    headers = []
+    for name, content in record.headers:
+        header: dict[str, Any] = {"key": name}
+        _put(header, "value", content, encoding)
+        headers.append(header)
+    fields["headers"] = headers
+    if with_more:
+        fields |= {
+            "leaderEpoch": batch.leader_epoch,
+            "producerId": batch.producer_id,
+            "producerEpoch": batch.producer_epoch,
+            "sequence": record.sequence,
+        }
+    return json_line(fields)
+
+
+def _put(fields: dict[str, Any], name: str, data: bytes | None, encoding: str) -> None:
+    if data is None:
+        fields[name] = None
+        return
+    fields[name], is_fallback = encoded(data, encoding)
+    if is_fallback:
+        fields[f"{name}Encoding"] = "base64"
+
+
+def text_record(found: FoundRecord, encoding: str, partition: TopicPartition) -> str:
+    record = found.record
+    words = [
+        str(partition),
+        str(record.offset),
+        time_text(record.timestamp),
+        _field(record.key, encoding),
+        _field(record.value, encoding),
+    ]
+    if record.headers:
+        words.append(" ".join(f"{name.translate(_ESCAPES)}={_field(data, encoding)}" for name, data in record.headers))
+    return "\t".join(words)
+
+
+def _field(data: bytes | None, encoding: str) -> str:
+    if data is None:
+        return "null"
+    text, is_fallback = encoded(data, encoding)
+    return f"base64:{text}" if is_fallback else text.translate(_ESCAPES)
