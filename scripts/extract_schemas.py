@@ -50,6 +50,10 @@ FAMILY_OF_TYPE = {"request": "api", "response": "api", "header": "header", "data
 Facts = dict[str, Any]
 
 
+class JarUnavailable(Exception):
+    """A jar of Kafka's cannot be had here."""
+
+
 # ---------------------------------------------------------------------------------------------------- reading the jars
 
 
@@ -70,11 +74,11 @@ def fetch_jar(artifact: str, version: str, directories: Sequence[Path]) -> Path:
             return directory / name
     maven = shutil.which("mvn")
     if maven is None:
-        raise SystemExit(f"{name} is in none of the directories given, and there is no Maven (mvn) to fetch it")
+        raise JarUnavailable(f"{name} is not here, and there is no Maven (mvn) to fetch it")
     goal = ["dependency:copy", f"-Dartifact=org.apache.kafka:{artifact}:{version}", f"-DoutputDirectory={cache}"]
     done = subprocess.run([maven, "-q", "-B", *goal], capture_output=True, text=True)
     if done.returncode or not (cache / name).exists():
-        raise SystemExit(f"Maven could not fetch {name}:\n{done.stdout}{done.stderr}")
+        raise JarUnavailable(f"Maven could not fetch {name}:\n{done.stdout}{done.stderr}")
     return cache / name
 
 
@@ -159,6 +163,7 @@ def field_facts(field: Facts, valid: Range) -> Facts:
         "flexibleVersions": field.get("flexibleVersions"),
         "tag": field.get("tag"),
         "ignorable": bool(field.get("ignorable")),
+        "everywhere": versions.within(valid) == Range(valid.low, valid.high).within(valid),
         "entityType": field.get("entityType"),
     }
     # What a struct has is told for the versions that have the struct.
@@ -175,19 +180,32 @@ def merge_fields(new: list[Facts], old: list[Facts], where: str) -> list[Facts]:
     previous = None
     for field in old:
         position = next((i for i, known in enumerate(merged) if known["name"] == field["name"]), None)
+        if position is None and not field["versions"]:
+            continue
         if position is None:
             after = 0 if previous is None else 1 + next(i for i, f in enumerate(merged) if f["name"] == previous)
             merged.insert(after, field)
         else:
-            known = merged[position]
-            if (known["type"], known["flexibleVersions"]) != (field["type"], field["flexibleVersions"]):
-                raise SystemExit(f"{where}.{field['name']} is {known['type']} now and was {field['type']}")
-            for key in ("versions", "nullableVersions", "taggedVersions"):
-                known[key] = known[key] | field[key]
-            if known["tag"] is None:
-                known["tag"] = field["tag"]
-            known["fields"] = merge_fields(known["fields"], field["fields"], f"{where}.{field['name']}")
+            merged[position] = merge_field(merged[position], field, f"{where}.{field['name']}")
         previous = field["name"]
+    return merged
+
+
+def merge_field(new: Facts, old: Facts, where: str) -> Facts:
+    for key in ("type", "flexibleVersions"):
+        if new[key] != old[key]:
+            raise SystemExit(f"{where} is {new[key]} now and was {old[key]}")
+    if new.get("default", ...) != old.get("default", ...):
+        raise SystemExit(f"{where} has another default than it had")
+    merged = {**new, "tag": old["tag"] if new["tag"] is None else new["tag"]}
+    for key in ("versions", "nullableVersions", "taggedVersions"):
+        merged[key] = new[key] | old[key]
+    if new["ignorable"] != old["ignorable"]:
+        # Which of them is right is a question only for versions without the field.
+        if new["everywhere"] == old["everywhere"]:
+            raise SystemExit(f"{where} is ignorable in one release only, and it matters")
+        merged["ignorable"] = old["ignorable"] if new["everywhere"] else new["ignorable"]
+    merged["fields"] = merge_fields(new["fields"], old["fields"], where)
     return merged
 
 
@@ -201,17 +219,12 @@ def merge_structs(new: Facts, old: Facts | None, old_only: Range) -> tuple[list[
     }
     if old is not None and old_only.low is not None:
         old_fields = [field_facts(field, old_only) for field in old["fields"]]
-        fields = merge_fields(fields, keep_used(old_fields), new["name"])
+        fields = merge_fields(fields, old_fields, new["name"])
         for struct in old.get("commonStructs", ()):
-            inner = keep_used([field_facts(field, old_only) for field in struct["fields"]])
+            inner = [field_facts(field, old_only) for field in struct["fields"]]
             if any(used_in(fields, struct["name"])):
                 structs[struct["name"]] = merge_fields(structs.get(struct["name"], []), inner, struct["name"])
     return fields, [{"name": name, "fields": inner} for name, inner in structs.items()]
-
-
-def keep_used(fields: list[Facts]) -> list[Facts]:
-    """Without the fields that none of the versions in question has."""
-    return [{**field, "fields": keep_used(field["fields"])} for field in fields if field["versions"]]
 
 
 def used_in(fields: list[Facts], struct: str) -> Iterator[bool]:
@@ -413,7 +426,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jars", action="append", type=Path, default=[], metavar="DIRECTORY", help="where jars lie")
     options = parser.parse_args(arguments)
 
-    messages = collect(options.jars)
+    try:
+        messages = collect(options.jars)
+    except JarUnavailable as why:
+        parser.error(str(why))
     wanted = {Path("schemas") / f"{place}.json": render_schema(facts) for place, facts in messages.items()}
     wanted[Path("schemas/index.json")] = render_index(messages)
     wanted[Path("messages.pyi")] = render_stubs(messages)

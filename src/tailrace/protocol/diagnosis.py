@@ -16,7 +16,7 @@ def unwritable(message: Any, version: int, error: Exception) -> UnwritableMessag
     """The error that names the first field at fault, or repeats `error` where none is found."""
     schema: MessageSchema = message.SCHEMA
     complaint = next(_complaints(message, schema, schema, version, ""), None)
-    return UnwritableMessage(f"{schema.name} v{version}: {complaint or error!r}")
+    return UnwritableMessage(f"{schema.name} v{version}: {complaint or repr(error)}")
 
 
 def _complaints(struct: Any, schema: StructSchema, message: MessageSchema, version: int, path: str) -> Iterator[str]:

@@ -4136,15 +4136,15 @@ class OffsetCommitRequest(Message):
     class OffsetCommitRequestPartition(Struct):
         partition_index: int
         committed_offset: int
-        commit_timestamp: int
         committed_leader_epoch: int
+        commit_timestamp: int
         committed_metadata: str | None
         def __init__(
             self, *,
             partition_index: int = ...,
             committed_offset: int = ...,
-            commit_timestamp: int = ...,
             committed_leader_epoch: int = ...,
+            commit_timestamp: int = ...,
             committed_metadata: str | None = ...,
         ) -> None: ...
 

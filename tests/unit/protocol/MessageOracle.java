@@ -22,7 +22,8 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  *   NAME VERSION BYTES JSON  ->  ok BYTES-WRITTEN-AGAIN JSON-OF-BYTES BYTES-OF-JSON
  *                            or  error WHAT
  *
- * Bytes and JSON are base64. An empty JSON stands for none: then BYTES-OF-JSON is empty too.
+ * Bytes and JSON are base64. An empty JSON stands for none: then BYTES-OF-JSON is empty too. BYTES may be "-" for
+ * none; then the answer is "ok BYTES-OF-JSON".
  */
 public class MessageOracle {
     static final String[] PACKAGES = {
@@ -41,7 +42,11 @@ public class MessageOracle {
         for (String line; (line = in.readLine()) != null; ) {
             String[] words = line.split(" ", -1);
             try {
-                out.println("ok " + answer(words[0], Short.parseShort(words[1]), decode(words[2]), decode(words[3])));
+                short version = Short.parseShort(words[1]);
+                String answer = words[2].equals("-")
+                    ? fromJson(words[0], version, decode(words[3]))
+                    : answer(words[0], version, decode(words[2]), decode(words[3]));
+                out.println("ok " + answer);
             } catch (Throwable error) {
                 Throwable cause = error instanceof InvocationTargetException ? error.getCause() : error;
                 out.println("error " + cause.toString().replace('\n', ' '));
@@ -59,12 +64,14 @@ public class MessageOracle {
         if (buffer.hasRemaining()) throw new IllegalArgumentException(buffer.remaining() + " bytes left over");
         Method write = converter.getMethod("write", type, short.class, boolean.class);
         JsonNode told = (JsonNode) write.invoke(null, message, version, false);
-        String fromJson = "";
-        if (json.length > 0) {
-            Method read = converter.getMethod("read", JsonNode.class, short.class);
-            fromJson = encode(bytes((Message) read.invoke(null, JSON.readTree(json), version), version));
-        }
-        return encode(bytes(message, version)) + " " + encode(JSON.writeValueAsBytes(told)) + " " + fromJson;
+        String made = json.length > 0 ? fromJson(name, version, json) : "";
+        return encode(bytes(message, version)) + " " + encode(JSON.writeValueAsBytes(told)) + " " + made;
+    }
+
+    static String fromJson(String name, short version, byte[] json) throws Exception {
+        Class<?> converter = Class.forName(find(name).getName() + "JsonConverter");
+        Method read = converter.getMethod("read", JsonNode.class, short.class);
+        return encode(bytes((Message) read.invoke(null, JSON.readTree(json), version), version));
     }
 
     static byte[] bytes(Message message, short version) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from tailrace.protocol.message import Message, Struct
@@ -37,6 +38,38 @@ def random_message(
     made = maker.struct(message_class(name).SCHEMA, message_class(name))
     assert isinstance(made, Message)
     return made
+
+
+def trespassing_messages(name: str, version: int, seed: int) -> Iterator[tuple[str, Message]]:
+    """Messages with one value that version may have no place for: a field of other versions, or null.
+
+    One for each field, the first struct of every array standing for all; with the name of the field.
+    """
+    dice = random.Random(f"{name} {version} {seed}")
+    maker = _Maker(dice, message_class(name), version, unknown_tags=False, most=1, modest=False)
+    for path in _places(message_class(name).SCHEMA, version, ()):
+        field = path[-1]
+        values = [None] if field.nullable and version not in field.nullable else []
+        if version not in field.versions:
+            values.append(maker.element(field) if not field.is_array else [maker.element(field)])
+        for value in values:
+            message = maker.struct(message_class(name).SCHEMA, message_class(name))
+            struct: Any = message
+            for step in path[:-1]:
+                inner = maker.element(step)
+                setattr(struct, step.attribute, [inner] if step.is_array else inner)
+                struct = inner
+            setattr(struct, field.attribute, value)
+            assert isinstance(message, Message)
+            yield ".".join(step.attribute for step in path), message
+
+
+def _places(struct: StructSchema, version: int, path: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+    for field in struct.fields:
+        if field.struct is None:
+            yield (*path, field)
+        elif version in field.versions:
+            yield from _places(field.struct, version, (*path, field))
 
 
 class _Maker:
