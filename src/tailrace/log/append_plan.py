@@ -6,9 +6,10 @@ batches as they are; `plan_producers` checks producer epochs and sequences, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tailrace.log.batch_reader import parse_header
+from tailrace.log.batch_reader import BatchHeader, parse_header
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_append import EndedTransaction, ProducerAppend
 from tailrace.log.producer_state import BatchMemory
@@ -16,22 +17,25 @@ from tailrace.log.producer_states import ProducerStates
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, CorruptBatch, RecordBatch
+from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, RecordBatch
+from tailrace.records.legacy import check_message
 from tailrace.records.validation import Origin, validate_produced
 
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """Batches with their offsets set, ready to be written."""
+    """Batches with their offsets set, ready to be written; messages of formats 0 and 1 by what their headers say."""
 
     data: Buffer
-    batches: list[RecordBatch]
+    batches: Sequence[RecordBatch | BatchHeader]
     max_timestamp: int
     log_append_time_ms: int = NO_TIMESTAMP
 
     @property
     def first_offset(self) -> Offset:
-        return self.batches[0].base_offset
+        """-1 where only unpacking would tell: a message of format 0 or 1 names its last record."""
+        first = self.batches[0]
+        return first.base_offset if first.magic == 2 else -1
 
     @property
     def last_offset(self) -> Offset:
@@ -81,14 +85,13 @@ def plan_follower_append(
     leader_epoch: LeaderEpoch,
 ) -> AppendPlan | None:
     """Take a leader's batches as they are. A last one that is cut short stays out, and so does a later epoch's."""
-    batches: list[RecordBatch] = []
+    batches: list[RecordBatch | BatchHeader] = []
     next_offset, max_timestamp = log_end_offset, NO_TIMESTAMP
     end = 0
     for batch in _whole_batches(memoryview(data)):
         if batch.leader_epoch > leader_epoch:
             # From a leader elected after the one we asked: its epoch has to be learned first.
             break
-        batch.check()
         if batch.base_offset < next_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -103,19 +106,23 @@ def plan_follower_append(
     return AppendPlan(memoryview(data)[:end], batches, max_timestamp)
 
 
-def _whole_batches(view: memoryview) -> list[RecordBatch]:
-    batches = []
+def _whole_batches(view: memoryview) -> Iterator[RecordBatch | BatchHeader]:
+    """The batches whose bytes are all there, each with its checksum verified when it is taken."""
     position = 0
     while len(view) - position >= LOG_OVERHEAD:
         size = PREFIX.unpack_from(view, position)[1] + LOG_OVERHEAD
         if size > len(view) - position:
             break
         header = parse_header(view, position, position, len(view) - position)
-        if header.magic != 2:
-            raise CorruptBatch(f"a leader sent a batch of magic {header.magic}")
-        batches.append(RecordBatch(view[position : position + size]))
+        one = view[position : position + size]
+        if header.magic == 2:
+            batch = RecordBatch(one)
+            batch.check()
+            yield batch
+        else:
+            check_message(one)
+            yield header
         position += size
-    return batches
 
 
 def check_segment_size(size: int, partition: TopicPartition, config: TopicConfig) -> None:
@@ -133,7 +140,7 @@ def plan_producers(
     result = ProducerPlan()
     position = start.position
     for batch in plan.batches:
-        if batch.producer_id >= 0:
+        if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
             producer_id = batch.producer_id
             if origin is Origin.CLIENT and (known := states.producers.get(producer_id)):
                 duplicate = known.duplicate_of(batch)

@@ -37,7 +37,7 @@ def read_entries(files: Files, path: str, fields: int, *, missing_ok: bool) -> l
     except UnicodeDecodeError:
         raise CorruptCheckpoint(path, "not a text file") from None
     if not lines:
-        raise CorruptCheckpoint(path, "empty: neither version nor count")
+        return []  # made, as Kafka makes it with the log, and not written to yet
     if lines[0].strip() != _VERSION:
         raise CorruptCheckpoint(path, f"unknown version {lines[0]!r} in line 1")
     if len(lines) < 2 or not lines[1].strip().isdecimal():

@@ -223,7 +223,11 @@ class PartitionLog:
         if plan is None:
             return AppendResult(-1, -1, -1, self.log_start_offset)
         for batch in plan.batches:
-            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            if batch.magic == 2:
+                self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            elif self.epochs.entries:
+                # A leader back at an old format: without epochs in its records, the ones known are no help any more.
+                self.epochs.clear()
         check_segment_size(len(plan.data), self.partition, self.config)
         segment = self._segment_for(plan, now_ms)
         start = LogPosition(plan.first_offset, segment.base_offset, segment.size)

@@ -136,6 +136,8 @@ class _Loader:
 
     def load(self) -> PartitionLog:
         names = self._finish_interrupted_changes()
+        if file_names.LEADER_EPOCH_CHECKPOINT not in names:
+            self.files.write(self.epochs.path, b"", sync=False)  # as Kafka makes it: there, and empty
         self.epochs.load()
         self._load_segments(names)
         if self.recover:

@@ -10,7 +10,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
@@ -181,7 +181,7 @@ class Segment:
 
     # Append
 
-    def append(self, data: Buffer, batches: list[RecordBatch]) -> None:
+    def append(self, data: Buffer, batches: Sequence[RecordBatch | BatchHeader]) -> None:
         """Write validated batches at the end, with the index entries they call for."""
         position = self.size
         last_offset = batches[-1].last_offset

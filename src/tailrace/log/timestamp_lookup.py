@@ -70,6 +70,8 @@ def _find_largest(segment: Segment) -> FoundOffset | None:
     largest = segment.largest
     for header in segment.headers(segment.offset_index.lookup(largest.offset).position):
         if header.max_timestamp == largest.timestamp:
+            if header.magic == 0:
+                return None  # such a message has no timestamp, so none is the largest
             return _find_in_batch(segment, header, largest.timestamp, segment.base_offset)
     return None
 
