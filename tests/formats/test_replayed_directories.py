@@ -1,0 +1,63 @@
+"""What Kafka was asked to do once, done by our log: the same answers, and the same bytes in every file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.log import file_names
+from tailrace.log.files import DiskFiles
+from tests.support.golden import golden, golden_names
+from tests.support.replay import Replay
+
+CLEAN = [
+    name
+    for name in golden_names("partition")
+    if golden(name).manifest["ended"] == "clean" and not name.startswith("compacted")
+]
+CRASHED = [
+    name
+    for name in golden_names("partition")
+    if golden(name).manifest["ended"] == "crashed" and not golden(name).manifest["changes"]
+]
+SPARSE_INDEXES = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file's bytes, but for indexes on their way out: it does not matter whether those were written out."""
+    return {path.name: b"" if path.name.endswith("index.deleted") else path.read_bytes() for path in folder.iterdir()}
+
+
+def replayed(name: str, folder: Path) -> dict[str, bytes]:
+    Replay(DiskFiles(), str(folder)).run(golden(name).manifest["steps"])
+    return content(folder)
+
+
+def assert_same_files(mine: dict[str, bytes], theirs: dict[str, bytes]) -> None:
+    assert sorted(mine) == sorted(theirs)
+    for name in theirs:
+        assert mine[name].hex(" ") == theirs[name].hex(" "), name
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_the_same_steps_leave_the_same_files(name: str, tmp_path: Path) -> None:
+    theirs = content(golden(name).unpack(tmp_path / "kafka") / "topic-0")
+    mine = replayed(name, tmp_path / "topic-0")
+    assert_same_files(mine, theirs)
+
+
+@pytest.mark.parametrize("name", CRASHED)
+def test_a_crash_after_the_same_steps_leaves_the_same_files_but_the_active_indexes(name: str, tmp_path: Path) -> None:
+    """Those are hints that neither side has written out yet: Kafka's are mapped and preallocated, ours in memory."""
+    theirs = content(golden(name).unpack(tmp_path / "kafka") / "topic-0")
+    mine = replayed(name, tmp_path / "topic-0")
+    active = max(path for path in theirs if path.endswith(file_names.LOG)).removesuffix(file_names.LOG)
+    for kind in SPARSE_INDEXES:
+        del mine[active + kind], theirs[active + kind]
+    assert_same_files(mine, theirs)
+
+
+def test_there_are_directories_to_replay() -> None:
+    assert len(CLEAN) >= 13
+    assert CRASHED == ["crashed", "crashed-before-deletion", "crashed-preallocated"]
