@@ -29,8 +29,10 @@ _INT64 = Struct(">q")
 _LEGACY_TIMESTAMP_POSITION = 18
 _LEGACY_ATTRIBUTES_POSITION = 17
 
-# Enough for the headers between two index entries of 4 KB when batches are small.
+# Where batches are small, one read brings the headers between two index entries of 4 KB. Where they are large, a chunk
+# would bring record bytes that nobody looks at: a header at a time is the quicker way.
 _HEADER_CHUNK = 8 * 1024
+_SMALL_BATCH = 1024
 _BATCH_CHUNK = 1024 * 1024
 
 
@@ -101,11 +103,12 @@ def walk_headers(file: File, start: int, end: int) -> Iterator[BatchHeader]:
     """The headers from byte `start` on; CorruptBatch, with its place, where the bytes make no sense."""
     position = start
     chunk, chunk_start = b"", start
+    chunk_size = HEADER_SIZE
     while position < end:
         inside = position - chunk_start
         needed = min(HEADER_SIZE, end - position)
         if inside + needed > len(chunk):
-            chunk = file.read(position, min(_HEADER_CHUNK, end - position))
+            chunk = file.read(position, min(chunk_size, end - position))
             chunk_start, inside = position, 0
             if len(chunk) < needed:
                 raise CorruptBatch(
@@ -117,6 +120,7 @@ def walk_headers(file: File, start: int, end: int) -> Iterator[BatchHeader]:
             raise error.at(file.path, position) from None
         yield header
         position += header.size
+        chunk_size = _HEADER_CHUNK if header.size < _SMALL_BATCH else HEADER_SIZE
 
 
 def read_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -100,12 +100,13 @@ class LeaderEpochs:
 
     def truncate_start(self, start_offset: Offset) -> bool:
         """Drop the epochs before the log's start; the one that covers the start begins there. The caller writes."""
+        before = list(self.entries)
         covering = None
         while self.entries and self.entries[0].start_offset <= start_offset:
             covering = self.entries.pop(0)
         if covering is not None:
             self.entries.insert(0, EpochStart(covering.epoch, start_offset))
-        return covering is not None and covering.start_offset != start_offset
+        return self.entries != before
 
     def clear(self) -> None:
         self.entries = []
