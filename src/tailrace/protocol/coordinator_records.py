@@ -83,6 +83,6 @@ def _opened(name: str, embedded: bytes, otherwise: Any) -> Any:
         reader = Reader(embedded, what=name)
         version = reader.int16()
         message, _ = message_class(name).read(embedded, version, reader.position)
-        return to_dict(message, version)
     except (MalformedMessage, UnsupportedVersion):
         return otherwise
+    return to_dict(message, version)

@@ -18,14 +18,14 @@ Tagged fields without a known meaning are kept in `unknown_tags` and written aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
 from tailrace.protocol.primitives import Buffer, Tags
 from tailrace.protocol.schema import MessageSchema, StructSchema
 
-Records: TypeAlias = Sized
+Records: TypeAlias = Any  # read: a memoryview; written: anything with a length
 Reader: TypeAlias = Callable[[Buffer, int], "tuple[Any, int]"]
 Writer: TypeAlias = Callable[[Any, list[Any]], None]
 

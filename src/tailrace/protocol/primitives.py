@@ -51,13 +51,16 @@ ARRAYS: Final = {
 
 def uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
     """The value of a uvarint whose first byte said that more follow, and where it ends."""
-    value = first & 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = buffer[position]
+    byte = buffer[position]
+    if byte < 0x80:  # two bytes will do for most lengths
+        return first & 0x7F | byte << 7, position + 1
+    value = first & 0x7F | (byte & 0x7F) << 7
+    for shift in (14, 21, 28):
         position += 1
+        byte = buffer[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
+            return value, position + 1
     raise MalformedMessage("uvarint", f"is longer than {UVARINT_BYTES_MAX} bytes", position)
 
 
