@@ -31,7 +31,8 @@ _UINT32_LE = Struct("<I")
 _INT32 = Struct(">i")
 
 _GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
-_GZIP_TRAILER = Struct("<II")
+_GZIP_TRAILER = Struct("<II")  # CRC-32 and size of the contents
+_GZIP_HEADER_CHECKSUM, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 0x02, 0x04, 0x08, 0x10
 
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER = _SNAPPY_MAGIC + bytes.fromhex("0000000100000001")
@@ -44,6 +45,7 @@ _LZ4_STORED = 0x8000_0000
 _LZ4_FAST_LEVEL = 9  # what Kafka calls level 9 is lz4's fast mode; every other level is the high-compression mode
 
 _ZSTD_STEP = 2048
+_ZSTD_NOTHING = bytes.fromhex("28b52ffd2000010000")
 
 
 class DecompressionFailed(CorruptBatch):
@@ -96,22 +98,48 @@ def _compress_gzip(data: Buffer, level: int) -> bytes:
 
 
 def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
+    view = memoryview(data)
+    position = _gzip_header_end(view, 0)
+    if position < 0:
+        raise DecompressionFailed("gzip data does not start with a gzip header")
     parts: list[bytes] = []
     size = 0
-    rest: Buffer = data
-    while True:
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        part = member.decompress(rest, max_size - size + 1)
+    while position >= 0:
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        part = inflate.decompress(view[position:], max_size - size + 1)
         size += len(part)
         if size > max_size:
             raise _too_large(Codec.GZIP, max_size)
         parts.append(part)
-        if not member.eof:
+        position = len(view) - len(inflate.unused_data)
+        if not inflate.eof or len(view) - position < _GZIP_TRAILER.size:
             raise _ends_early(Codec.GZIP)
-        rest = member.unused_data
-        # Java takes what follows for another member only if it starts like one, and ignores it otherwise.
-        if rest[:3] != _GZIP_HEADER[:3]:
-            return b"".join(parts)
+        if _GZIP_TRAILER.unpack_from(view, position) != (zlib.crc32(part), len(part) & 0xFFFF_FFFF):
+            raise DecompressionFailed("gzip data does not match its checksum")
+        # Java takes what follows for another member if it starts like one, and ignores it otherwise.
+        position = _gzip_header_end(view, position + _GZIP_TRAILER.size)
+    return b"".join(parts)
+
+
+def _gzip_header_end(view: memoryview, start: int) -> int:
+    """The position after the header of a gzip member, -1 if there is none; reserved flags are overlooked."""
+    if len(view) - start < len(_GZIP_HEADER) or view[start : start + 3] != _GZIP_HEADER[:3]:
+        return -1
+    flags = view[start + 3]
+    position = start + len(_GZIP_HEADER)
+    if flags & _GZIP_EXTRA:
+        position += 2 + int.from_bytes(view[position : position + 2], "little")
+    for flag in (_GZIP_NAME, _GZIP_COMMENT):
+        if flags & flag:
+            position = bytes(view).find(0, position) + 1
+            if position == 0:
+                return -1
+    if flags & _GZIP_HEADER_CHECKSUM:
+        checksum = int.from_bytes(view[position : position + 2], "little")
+        if checksum != zlib.crc32(view[start:position]) & 0xFFFF:
+            return -1
+        position += 2
+    return position if position <= len(view) else -1
 
 
 def _compress_snappy(data: Buffer) -> bytes:
@@ -248,6 +276,8 @@ def _decompress_lz4(data: Buffer, magic: int, max_size: int) -> bytes:
 
 
 def _compress_zstd(data: Buffer, level: int) -> bytes:
+    if len(data) == 0:
+        return _ZSTD_NOTHING
     stream = zstandard.ZstdCompressor(level=level, write_content_size=False).compressobj()
     # Closing Kafka's stream first flushes it: the data's last block is not the frame's last, an empty one follows.
     return stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush()

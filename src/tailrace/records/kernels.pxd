@@ -40,8 +40,9 @@ cdef Py_ssize_t _skip_headers(const unsigned char[::1] data, Py_ssize_t position
 
 @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64,
                size=i64, length=i64, timestamp_delta=i64, offset_delta=i64, timestamp=i64, sequential=bint,
-               missing_keys=i64, smallest=i64, largest=i64, largest_delta=i64)
-cpdef tuple validate_records(const unsigned char[::1] payload, i64 count, i64 base_timestamp, bint check_sizes)
+               missing_keys=i64, smallest=i64, largest=i64, largest_delta=i64, has_key=bint)
+cpdef tuple validate_records(const unsigned char[::1] payload, i64 count, i64 base_timestamp, bint check_sizes,
+                             list found=*)
 
 @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
                stop=Py_ssize_t, index=i64, size=i64, length=i64, timestamp_delta=i64, offset_delta=i64,

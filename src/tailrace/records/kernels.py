@@ -158,14 +158,19 @@ def _skip_headers(data: Buffer, position: int, end: int) -> int:
 
 
 def validate_records(
-    payload: Buffer, count: int, base_timestamp: int, check_sizes: bool
+    payload: Buffer,
+    count: int,
+    base_timestamp: int,
+    check_sizes: bool,
+    found: list[tuple[int, int, bool]] | None = None,
 ) -> tuple[bool, int, int, int, int]:
     """Walk an uncompressed v2 payload without making anything of it.
 
     Returns whether the offset deltas are 0, 1, 2 …, how many records have no key, the smallest timestamp other than -1
     (2^63 - 1 without any), the largest one (at least -1), and the offset delta of the first record that has it.
     Raises CorruptBatch unless exactly `count` records fill the payload. With check_sizes each record must also be as
-    long as it says: Kafka looks at that in uncompressed batches but not when it skims compressed ones.
+    long as it says: Kafka looks at that in uncompressed batches but not when it skims compressed ones. A list `found`
+    is filled with each record's offset delta, timestamp and whether it has a key.
     """
     _check_count(count)
     data = payload
@@ -189,7 +194,8 @@ def validate_records(
         length, position = _varint(data, position, end)
         if position < 0 or length > end - position:
             raise _broken(index, start)
-        if length >= 0:
+        has_key = length >= 0
+        if has_key:
             position += length
         else:
             missing_keys += 1
@@ -209,6 +215,8 @@ def validate_records(
         if offset_delta != index:
             sequential = False
         timestamp = _add(base_timestamp, timestamp_delta)
+        if found is not None:
+            found.append((offset_delta, timestamp, has_key))
         if timestamp > largest:
             largest = timestamp
             largest_delta = offset_delta

@@ -242,7 +242,16 @@ class _Validation:
                 largest = max(batch.max_timestamp, NO_TIMESTAMP)
                 smallest = batch.max_timestamp if batch.max_timestamp != NO_TIMESTAMP else LONG_MAX
             if (missing_keys and self.config.is_compacted) or self._time_is_suspect(batch, smallest, largest):
-                self._refuse_records(self._records(batch), batch.is_log_append_time)
+                found: list[tuple[int, int, bool]] = []
+                kernels.validate_records(payload, count, batch.base_timestamp, False, found)
+                append_time = batch.max_timestamp if batch.is_log_append_time else None
+                self._refuse_records(
+                    [
+                        (batch.base_offset + delta, timestamp if append_time is None else append_time, has_key)
+                        for delta, timestamp, has_key in found
+                    ],
+                    batch.is_log_append_time,
+                )
         if not in_place:
             return self._rebuild(batch, bytes(payload), sequential, smallest)
         if self.source != Codec.NONE and not (sequential and batch.base_offset == 0):
@@ -281,27 +290,27 @@ class _Validation:
             or (batch.is_log_append_time and batch.max_timestamp == NO_TIMESTAMP)
         )
 
-    def _refuse_records(self, records: list[Record], batch_has_append_time: bool) -> None:
-        """Raise RecordsRefused if any of the records has to be."""
+    def _refuse_records(self, records: list[tuple[int, int, bool]], batch_has_append_time: bool) -> None:
+        """Raise RecordsRefused if any of the records (offset, timestamp, has a key) has to be."""
         errors: list[tuple[int, str]] = []
         code = ErrorCode.INVALID_RECORD
-        for index, record in enumerate(records):
-            if self.config.is_compacted and record.key is None:
+        for index, (offset, timestamp, has_key) in enumerate(records):
+            if self.config.is_compacted and not has_key:
                 errors.append((index, f"a record of compacted {self.partition} needs a key"))
-            elif (why := self._timestamp_error(record, batch_has_append_time)) is not None:
+            elif (why := self._timestamp_error(offset, timestamp, batch_has_append_time)) is not None:
                 errors.append((index, why))
                 code = ErrorCode.INVALID_TIMESTAMP
         if errors:
             what = "timestamps" if code == ErrorCode.INVALID_TIMESTAMP else "; ".join(why for _, why in errors[:3])
             raise RecordsRefused(code, f"{len(errors)} records refused in {self.partition}: {what}", errors)
 
-    def _timestamp_error(self, record: Record, batch_has_append_time: bool) -> str | None:
-        if not self.log_append_time and record.timestamp != NO_TIMESTAMP:
-            age = wrapped(self.now_ms - record.timestamp)
+    def _timestamp_error(self, offset: int, timestamp: int, batch_has_append_time: bool) -> str | None:
+        if not self.log_append_time and timestamp != NO_TIMESTAMP:
+            age = wrapped(self.now_ms - timestamp)
             before, after = self.config.message_timestamp_before_max_ms, self.config.message_timestamp_after_max_ms
             if age > before or wrapped(-age) > after:
                 return (
-                    f"timestamp {record.timestamp} of the record at offset {record.offset} is out of range: "
+                    f"timestamp {timestamp} of the record at offset {offset} is out of range: "
                     f"it should be within [{wrapped(self.now_ms - before)}, {wrapped(self.now_ms + after)}]"
                 )
         elif batch_has_append_time:
@@ -391,7 +400,10 @@ class _Validation:
             if wrong:
                 raise RecordsRefused(ErrorCode.INVALID_RECORD, f"{len(wrong)} messages refused: {wrong[0][1]}", wrong)
         records = message.records()
-        self._refuse_records(records, message.timestamp_type == TimestampType.LOG_APPEND_TIME)
+        self._refuse_records(
+            [(record.offset, record.timestamp, record.key is not None) for record in records],
+            message.timestamp_type == TimestampType.LOG_APPEND_TIME,
+        )
         return records
 
 
