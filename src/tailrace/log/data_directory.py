@@ -146,8 +146,8 @@ def _folder(directory: DataDirectory, path: str, partition: TopicPartition) -> P
         log_start_offset=said(file_names.LOG_START_CHECKPOINT),
         high_watermark=said(file_names.HIGH_WATERMARK_CHECKPOINT),
         cleaned_to=said(file_names.CLEANER_CHECKPOINT),
-        # The quorum closes its log by itself and leaves no marker of its own beside it.
-        is_clean=directory.is_clean and name != _METADATA_FOLDER,
+        # The marker speaks for the logs that were open: not for the quorum's, nor for one that was deleted before.
+        is_clean=directory.is_clean and name != _METADATA_FOLDER and not mark,
     )
 
 

@@ -142,6 +142,7 @@ def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[F
                 recovery_point=recovery_point or 0,
                 clean=folder.is_clean and recovery_point is None,
                 recover=recovery_point is not None,
+                may_have_gaps=True,
                 producer_expiration_ms=LONG_MAX,
                 report=report,
             )

@@ -5,7 +5,7 @@ indexes: a producer's transactions do not overlap, so a record was aborted if it
 reading starts. It ends at the last stable offset.
 
 Damage is reported and passed over: a batch with a wrong checksum is skipped by its length; where the bytes are no batch
-reading goes on at the next index entry, or with the next segment.
+reading goes on where there is one again, or with the next segment.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.findings import Finding, Severity
 from tailrace.log.offline import OfflineLog
+from tailrace.log.resync import next_position
 from tailrace.log.segment import Segment
 from tailrace.log.timestamp_lookup import find_in_segment
 from tailrace.log.watermarks import Isolation
@@ -107,18 +108,17 @@ class RecordReader:
     def _batches(self, segment: Segment, start: Offset) -> Iterator[tuple[BatchHeader, memoryview]]:
         """The segment's batches from the index entry below `start` on, over damage if need be."""
         position: int | None = segment.offset_index.lookup(start).position
+        next_offset = segment.base_offset
         while position is not None and position < segment.size:
             try:
-                yield from segment.batches(position)
+                for header, view in segment.batches(position):
+                    position, next_offset = header.position + header.size, header.next_offset
+                    yield header, view
                 return
             except CorruptBatch as error:
-                damaged = position if error.position is None else error.position
-                position = self._next_entry(segment, damaged)
+                damaged = position
+                position = next_position(segment.log, damaged, segment.size, next_offset, segment.offset_index)
                 self._report_damage(segment, error, damaged, position)
-
-    def _next_entry(self, segment: Segment, position: int) -> int | None:
-        entry = segment.offset_index.upper_bound(position + 1)
-        return entry.position if entry else None
 
     def _report_damage(self, segment: Segment, error: CorruptBatch, position: int, goes_on: int | None) -> None:
         skipped = (segment.size if goes_on is None else goes_on) - position

@@ -1,0 +1,262 @@
+"""Check one segment, batch by batch, and its indexes on the way.
+
+Of each batch: the checksum; offsets that grow and stay within the segment; no more records than offsets. With `deep`
+also the records: that they can be decoded, that there are as many as the header says, that their offsets grow within
+the batch and their largest timestamp is the header's.
+
+Damage does not end the walk: a batch with a wrong checksum is passed over by its length; where the bytes are no batch
+the walk goes on where there is one again. Only the end of the last segment may be torn, and is called so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tailrace.log import file_names
+from tailrace.log.batch_reader import BatchHeader, read_batches
+from tailrace.log.files import File, Files, join
+from tailrace.log.findings import Finding
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.offset_index import OffsetIndex
+from tailrace.log.resync import next_position
+from tailrace.log.time_index import TimeIndex
+from tailrace.log.transaction_index import AbortedTransaction, TransactionIndex
+from tailrace.log.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import INT_MAX
+from tailrace.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, Codec, CorruptBatch, RecordBatch
+from tailrace.records.legacy import check_message, iter_messages
+from tailrace.records.record import iter_records
+
+_MAX_REGROWTH = 3
+
+
+class BatchListener(Protocol):
+    """Who else wants to see the batches that are right."""
+
+    def batch(self, header: BatchHeader, view: memoryview, path: str) -> None: ...
+    def gap(self) -> None: ...
+
+
+@dataclass(slots=True)
+class SegmentResult:
+    base_offset: Offset
+    end_offset: Offset
+    size: int = 0
+    batches: int = 0
+    records: int = 0
+    index_entries: int = 0
+    damaged_bytes: int = 0
+    torn_at: int | None = None  # where the last segment's torn tail starts
+    damaged_at: int | None = None  # where something in the middle is wrong for the first time
+    does_overflow: bool = False  # its offsets span more than an index can tell
+    are_indexes_wrong: bool = False
+    aborted: list[AbortedTransaction] | None = None
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.damaged_at is not None
+
+
+class SegmentCheck:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: Offset,
+        *,
+        is_last: bool,
+        is_clean: bool,
+        deep: bool,
+        expected_offset: Offset,
+        report: Report,
+        advance: Callable[[int], None],
+        listeners: list[BatchListener],
+    ) -> None:
+        self._files = files
+        self._directory = directory
+        self._is_last = is_last
+        self._is_clean = is_clean
+        self._deep = deep
+        self._report = report
+        self._advance = advance
+        self._listeners = listeners
+        self._expected = expected_offset
+        self.result = SegmentResult(base_offset, expected_offset)
+
+    def _path(self, kind: str) -> str:
+        return join(self._directory, file_names.segment_file(self.result.base_offset, kind))
+
+    def run(self) -> SegmentResult:
+        """Check everything; an OSError only if the log file cannot be read at all."""
+        # Indexes first: those of a running broker may grow meanwhile, and then the log has what they name.
+        offsets, times = self._load_indexes()
+        self.result.aborted = self._load_transactions()
+        file = self._files.open(self._path(file_names.LOG), read_only=True)
+        try:
+            self._walk(file, offsets, times)
+        finally:
+            file.close()
+        self.result.end_offset = self._expected
+        return self.result
+
+    def _index_report(self, finding: Finding) -> None:
+        self.result.are_indexes_wrong = True
+        self._report(finding)
+
+    def _load_indexes(self) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None]:
+        offsets = times = None
+        base, report = self.result.base_offset, self._index_report
+        index = OffsetIndex(self._files, self._path(file_names.OFFSET_INDEX), base, INT_MAX)
+        if self._is_there(index.file.path) and loaded(lambda: index.file.data, report):
+            offsets = OffsetIndexCheck(index, report)
+            self.result.index_entries += offsets.entries
+        time_index = TimeIndex(self._files, self._path(file_names.TIME_INDEX), base, INT_MAX)
+        if self._is_there(time_index.file.path) and loaded(lambda: time_index.file.data, report):
+            times = TimeIndexCheck(time_index, report)
+            self.result.index_entries += times.entries
+        return offsets, times
+
+    def _is_there(self, path: str) -> bool:
+        if self._files.exists(path):
+            return True
+        self._index_report(Finding(path, "is missing"))
+        return False
+
+    def _load_transactions(self) -> list[AbortedTransaction] | None:
+        index = TransactionIndex(self._files, self._path(file_names.TRANSACTION_INDEX), self.result.base_offset)
+        try:
+            return index.entries
+        except CorruptIndex as error:
+            self._index_report(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            return None
+
+    def _walk(self, file: File, offsets: OffsetIndexCheck | None, times: TimeIndexCheck | None) -> None:
+        size = self.result.size = file.size()
+        position: int | None = 0
+        regrowth = 0
+        while position is not None and position < size:
+            try:
+                for header, view in read_batches(file, position, size):
+                    position = header.position + header.size
+                    self._advance(header.size)
+                    self._batch(file.path, header, view, offsets, times)
+                break
+            except CorruptBatch as error:
+                damaged = position
+                if self._is_last and file.size() > size and regrowth < _MAX_REGROWTH:
+                    # A batch was being written while we looked; by now there is more of it.
+                    regrowth += 1
+                    size = self.result.size = file.size()
+                    continue
+                index = offsets.usable if offsets else None
+                position = next_position(file, damaged, size, self._expected, index)
+                self._damage(file.path, error, damaged, size if position is None else position, size)
+                if offsets:
+                    offsets.damage(damaged, size if position is None else position)
+                if times:
+                    times.damage()
+        if offsets:
+            offsets.finish(size)
+        if times:
+            times.finish(is_sealed=not self._is_last or self._is_clean, end_offset=self._expected)
+
+    def _damage(self, path: str, error: CorruptBatch, position: int, goes_on: int, size: int) -> None:
+        result = self.result
+        result.damaged_bytes += goes_on - position
+        self._advance(goes_on - position)
+        for listener in self._listeners:
+            listener.gap()
+        if goes_on == size and self._is_last:
+            result.torn_at = position
+            self._report(
+                Finding(path, f"torn tail: the last {size - position} bytes are no batch: {error.reason}", position)
+            )
+            return
+        self._note_damage(position)
+        self._report(Finding(path, f"{error.reason}; {goes_on - position} bytes cannot be read", position))
+
+    def _note_damage(self, position: int) -> None:
+        if self.result.damaged_at is None:
+            self.result.damaged_at = position
+
+    def _batch(
+        self,
+        path: str,
+        header: BatchHeader,
+        view: memoryview,
+        offsets: OffsetIndexCheck | None,
+        times: TimeIndexCheck | None,
+    ) -> None:
+        result = self.result
+        if offsets:
+            offsets.batch(header)
+        problem = next(self._batch_problems(header, view), None)
+        if not problem and header.last_offset - result.base_offset > INT_MAX:
+            if not result.does_overflow:
+                message = f"offset {header.last_offset} is too far from the segment's base offset for its indexes"
+                self._report(Finding(path, message, header.position))
+            result.does_overflow = True
+        if problem:
+            self._note_damage(header.position)
+            result.damaged_bytes += header.size
+            self._report(Finding(path, problem, header.position))
+            if times:
+                times.damage()
+            for listener in self._listeners:
+                listener.gap()
+        else:
+            if header.magic == 2 and header.base_offset > self._expected:
+                for listener in self._listeners:
+                    listener.gap()
+            if times:
+                times.batch(header)
+            for listener in self._listeners:
+                listener.batch(header, view, path)
+        result.batches += 1
+        result.records += max(header.record_count, 0) if header.magic == 2 else 1
+        self._expected = max(self._expected, header.next_offset)
+
+    def _batch_problems(self, header: BatchHeader, view: memoryview) -> Iterator[str]:
+        try:
+            if header.magic == 2:
+                RecordBatch(view).check()
+            else:
+                check_message(view)
+        except CorruptBatch as error:
+            yield error.reason
+        # The checksum covers neither the base offset nor the length.
+        if header.last_offset < header.base_offset:
+            yield f"last offset {header.last_offset} is below the base offset {header.base_offset}"
+        if header.base_offset < self._expected:
+            yield f"offsets go back: {header.base_offset} to {header.last_offset}, where {self._expected} is next"
+        if header.magic == 2:
+            span = header.last_offset - header.base_offset + 1
+            if not 0 <= header.record_count <= span:
+                yield f"{header.record_count} records in a batch of {span} offsets"
+            if header.attributes & CODEC_MASK > Codec.ZSTD:
+                yield f"unknown compression codec {header.attributes & CODEC_MASK}"
+        if self._deep:
+            yield from _record_problems(header, view)
+
+
+def _record_problems(header: BatchHeader, view: memoryview) -> Iterator[str]:
+    try:
+        records = list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
+    except CorruptBatch as error:
+        yield error.reason
+        return
+    if not records:
+        return  # what compaction leaves of a batch to remember its producer
+    last = header.base_offset - 1 if header.magic == 2 else -1
+    for record in records:
+        if not last < record.offset <= header.last_offset:
+            yield f"record offset {record.offset} does not lie between {last} and {header.last_offset}"
+            return
+        last = record.offset
+    largest = max(record.timestamp for record in records)
+    is_create_time = not header.attributes & TIMESTAMP_TYPE_BIT
+    if header.magic > 0 and is_create_time and largest != header.max_timestamp:
+        yield f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}"
