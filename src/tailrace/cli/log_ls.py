@@ -29,7 +29,7 @@ def _text(directory: DataDirectory, partitions: list[PartitionFacts], with_segme
     if not partitions:
         return [*lines, "no partitions yet", *_findings(directory.findings)]
     lines.append("")
-    lines += _segment_table(partitions) if with_segments else _partition_table(partitions)
+    lines += segment_table(partitions) if with_segments else _partition_table(partitions)
     segments = sum(len(facts.segments) for facts in partitions)
     size = sum(facts.size for facts in partitions)
     total = f"{count_text(len(partitions), 'partition')}, {count_text(segments, 'segment')}, {size_text(size)}"
@@ -73,7 +73,7 @@ def _remark(facts: PartitionFacts) -> str:
     return ", ".join(word for word in words if word and word != "0 problems")
 
 
-def _segment_table(partitions: list[PartitionFacts]) -> list[str]:
+def segment_table(partitions: list[PartitionFacts]) -> list[str]:
     heads = ["<PARTITION", "SEGMENT", "END", "SIZE", "INDEX", "TIMEINDEX", "ABORTED", "<SNAPSHOT", "<FROM", "<TO"]
     rows = []
     for facts in partitions:

@@ -44,12 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: Exception) -> int:
-    from tailrace.log.data_directory import NotADataDirectory
-    from tailrace.log.offline import Unopenable
+    from tailrace.log.findings import CannotLook
 
     if isinstance(error, OSError):
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-    elif isinstance(error, CommandError | NotADataDirectory | Unopenable):
+    elif isinstance(error, CommandError | CannotLook):
         text = str(error)
     elif os.environ.get("TAILRACE_DEBUG"):
         raise error

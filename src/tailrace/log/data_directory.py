@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tailrace.log import file_names
 from tailrace.log.checkpoints import CorruptCheckpoint, DirectoryIdentity, read_clean_shutdown, read_offsets
 from tailrace.log.files import Entry, Files, join
-from tailrace.log.findings import Finding, Severity
+from tailrace.log.findings import CannotLook, Finding, Severity
 from tailrace.model.ids import Offset, TopicPartition
 
 CHECKPOINTS = (
@@ -29,7 +29,7 @@ MARKS = {
 _METADATA_FOLDER = f"{file_names.CLUSTER_METADATA_TOPIC}-0"
 
 
-class NotADataDirectory(Exception):
+class NotADataDirectory(CannotLook):
     """A directory without anything of Kafka's in it."""
 
 

@@ -1,4 +1,4 @@
-"""Finding: something about a file that a person should know, with its place."""
+"""Finding: something about a file that a person should know, with its place. CannotLook: not even that is to be had."""
 
 from __future__ import annotations
 
@@ -29,3 +29,7 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+
+class CannotLook(Exception):
+    """What was to be looked at cannot be; says why, with the file."""

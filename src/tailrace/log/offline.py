@@ -20,7 +20,7 @@ from tailrace.log import file_names
 from tailrace.log.checkpoints import CorruptCheckpoint
 from tailrace.log.data_directory import PartitionFolder
 from tailrace.log.files import Files, join
-from tailrace.log.findings import Finding
+from tailrace.log.findings import CannotLook, Finding
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.overlay_files import OverlayFiles
 from tailrace.log.partition_log import PartitionLog
@@ -35,7 +35,7 @@ _ATTEMPTS = 4
 _ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12}
 
 
-class Unopenable(Exception):
+class Unopenable(CannotLook):
     """A partition that cannot even be looked at; says why, with the file."""
 
 

@@ -1,0 +1,228 @@
+"""`tailrace tour`: a guided tour of the log. It writes a small topic and looks at it with the tools that users have.
+
+The clock of the tour is its own, so that everybody sees the same offsets, times and sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from textwrap import dedent, indent
+
+from tailrace.cli.errors import CommandError
+from tailrace.cli.explain_text import read_text, timestamp_text
+from tailrace.cli.log_ls import segment_table
+from tailrace.cli.output import count_text, say, size_text, table, time_text
+from tailrace.log.data_directory import look_at
+from tailrace.log.explain import explain_offset, explain_timestamp
+from tailrace.log.files import DiskFiles, join
+from tailrace.log.log_directory import LogDirectory
+from tailrace.log.offline import open_exact
+from tailrace.log.offline_records import RecordReader, Selection
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.survey import survey
+from tailrace.log.verify import verify_partition
+from tailrace.log.watermarks import Isolation
+from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import Codec
+from tailrace.records.builder import BatchBuilder
+from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.validation import Origin
+
+_START_MS = 1_769_850_000_000  # 2026-01-31 09:00 UTC
+_BATCHES = 400
+_RECORDS_PER_BATCH = 25
+_ORDERS = TopicPartition("orders", 0)
+_PRODUCER = 7
+_STEP_MS = 1000
+
+
+def run(options: argparse.Namespace) -> int:
+    path = _directory(options.directory)
+    _title("1  Write a topic")
+    _tell(
+        f"""
+        A partition is a folder, `{_ORDERS}`, and its log a row of segment files in it. Producers send batches; the log
+        gives each record the next offset and appends. Segments here roll at 256 KB (a broker's default is 1 GB).
+        """
+    )
+    _write_topic(path)
+    _show_segments(path)
+    offline = open_exact(DiskFiles(), look_at(DiskFiles(), path).folders[0], _now_ms())
+    log = offline.log
+    _show_lookups(log)
+    _show_transactions(log)
+    _show_files(path)
+    log.abandon()
+    _say_goodbye(path)
+    return 0
+
+
+def _now_ms() -> int:
+    return _START_MS + _BATCHES * _RECORDS_PER_BATCH * _STEP_MS
+
+
+def _directory(wanted: str | None) -> str:
+    if wanted is None:
+        return tempfile.mkdtemp(prefix="tailrace-tour-")
+    if os.path.isdir(wanted) and os.listdir(wanted):
+        raise CommandError(f"{wanted} is not empty: the tour wants a directory for itself")
+    return os.path.normpath(wanted)
+
+
+def _title(text: str) -> None:
+    say("", text, "─" * len(text))
+
+
+def _tell(text: str) -> None:
+    say(dedent(text).strip(), "")
+
+
+def _show(lines: list[str]) -> None:
+    say(indent("\n".join(lines), "  "))
+
+
+# 1
+
+
+def _write_topic(path: str) -> None:
+    directory = LogDirectory(DiskFiles(), path, new_id=lambda: uuid.uuid4().hex)
+    config = TopicConfig(internal_segment_bytes=256 * 1024)
+    log = directory.create(_ORDERS, config, _START_MS, TopicId(uuid.UUID(int=0x7461_696C_7261_6365)))
+    sent = written = 0
+    for number in range(_BATCHES):
+        now = _START_MS + (number + 1) * _RECORDS_PER_BATCH * _STEP_MS
+        batch = _orders(number)
+        result = log.append_as_leader(bytearray(batch.build()), leader_epoch=0, now_ms=now)
+        sent += result.last_offset - result.first_offset + 1
+        written += batch.uncompressed_size
+        if number in (100, 250):
+            _write_transaction(log, now, commit=number == 250)
+        log.advance_high_watermark(log.log_end_offset)
+        log.run_due(now)
+    say(
+        f"  {count_text(sent, 'record')} in {count_text(_BATCHES, 'batch', 'batches')}, every other one compressed "
+        f"with zstd: {size_text(written)} became {size_text(log.size)} on disk"
+    )
+    directory.close(_now_ms())
+
+
+def _orders(number: int) -> BatchBuilder:
+    """A batch of orders, one a second; every other batch is compressed."""
+    builder = BatchBuilder(codec=Codec.ZSTD if number % 2 else Codec.NONE)
+    for n in range(number * _RECORDS_PER_BATCH, (number + 1) * _RECORDS_PER_BATCH):
+        value = f'{{"order":{n},"customer":"customer-{n * 7919 % 997}","cents":{n * 104729 % 99991},"state":"new"}}'
+        headers = [("trace", f"{n:08x}".encode())] if n % 100 == 0 else []
+        builder.append(_START_MS + n * _STEP_MS, f"customer-{n * 7919 % 997}".encode(), value.encode(), headers)
+    return builder
+
+
+def _write_transaction(log: PartitionLog, now: int, *, commit: bool) -> None:
+    epoch = 1 if commit else 0
+    builder = BatchBuilder(producer_id=_PRODUCER, producer_epoch=epoch, base_sequence=0, transactional=True)
+    for n in range(10):
+        builder.append(now, b"refund", f"refund {n}, {'committed' if commit else 'aborted'}".encode())
+    log.append_as_leader(bytearray(builder.build()), leader_epoch=0, now_ms=now)
+    marker = EndTransactionMarker(ControlType.COMMIT if commit else ControlType.ABORT, 0)
+    data = build_end_marker(marker, timestamp=now, producer_id=_PRODUCER, producer_epoch=epoch)
+    log.append_as_leader(bytearray(data), leader_epoch=0, now_ms=now, origin=Origin.COORDINATOR)
+
+
+# 2
+
+
+def _show_segments(path: str) -> None:
+    _title("2  Segments")
+    _tell(
+        """
+        Each segment is named by its first offset and has two sparse indexes, offset → position and time → offset, with
+        an entry about every 4 KB. That is what `tailrace log ls --segments` shows:
+        """
+    )
+    files = DiskFiles()
+    _show(segment_table([survey(files, folder, _now_ms()) for folder in look_at(files, path).folders]))
+
+
+# 3 and 4
+
+
+def _show_lookups(log: PartitionLog) -> None:
+    offset = 7777
+    _title(f"3  Read from offset {offset}")
+    _tell(
+        """
+        A read never searches the data. The segment is known from memory; its index gives a place close by; batch
+        headers lead to the batch; and the answer is a slice of the file, which a broker hands to the socket unread.
+        """
+    )
+    _show(read_text(explain_offset(log, offset, 64 * 1024, Isolation.READ_UNCOMMITTED)))
+    moment = _START_MS + 4_321_500
+    _title(f"4  Find the first record at {time_text(moment)}")
+    _tell("Times may be out of order, so the time index only says how late everything up to an offset is at most.")
+    _show(timestamp_text(explain_timestamp(log, moment)))
+
+
+# 5
+
+
+def _show_transactions(log: PartitionLog) -> None:
+    _title("5  Transactions")
+    _tell(
+        """
+        Two transactions wrote ten refunds each; one was aborted. Its records stay in the log, and the transaction index
+        tells readers who want committed records only which ones to leave out.
+        """
+    )
+    aborted = log.segments.aborted_transactions(0, 0, log.log_end_offset)
+    rows = [[entry.producer_id, entry.first_offset, entry.last_offset] for entry in aborted]
+    _show(table(["aborted: producer", "first offset", "last offset"], rows))
+
+
+# 6
+
+
+def _show_files(path: str) -> None:
+    _title("6  Files")
+    _tell("Everything is in Apache Kafka's formats, byte for byte: a Kafka broker can take the directory over.")
+    folder = join(path, str(_ORDERS))
+    rows = [
+        [name if parent == path else join(str(_ORDERS), name), size_text(os.path.getsize(join(parent, name)))]
+        for parent in (path, folder)
+        for name in sorted(os.listdir(parent))
+        if os.path.isfile(join(parent, name)) and name != ".lock"
+    ]
+    _show(table(["<FILE", "SIZE"], rows))
+    files = DiskFiles()
+    result = verify_partition(files, look_at(files, path).folders[0], deep=True)
+    problems = count_text(len(result.problems), "problem") if result.problems else "no problems"
+    say("", f"  `tailrace log verify` read {count_text(result.batches, 'batch', 'batches')}: {problems}.")
+    offline = open_exact(files, look_at(files, path).folders[0], _now_ms())
+    counts = {
+        isolation: sum(1 for _ in RecordReader(offline, Selection(isolation=isolation), lambda finding: None))
+        for isolation in (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
+    }
+    offline.log.abandon()
+    say(
+        f"  `tailrace log cat` reads {counts[Isolation.READ_UNCOMMITTED]:,} records, "
+        f"{counts[Isolation.READ_COMMITTED]:,} of them committed."
+    )
+
+
+def _say_goodbye(path: str) -> None:
+    _title("Try next")
+    program = "tailrace" if shutil.which("tailrace") else os.path.relpath(sys.argv[0])
+    say(
+        f"  {program} log ls {path}",
+        f"  {program} log cat {path} --topic orders --from-offset 2520 --max 20 --json",
+        f"  {program} log cat {path} --topic orders --key refund --isolation read_committed",
+        f"  {program} log explain {path} --topic orders --offset 2530 --isolation read_committed",
+        f"  {program} log dump {path} --only txnindex",
+        f"  {program} log verify {path} --deep",
+        "",
+        f"The directory stays where it is, {path}: remove it when you are done.",
+    )
