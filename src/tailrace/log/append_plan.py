@@ -7,13 +7,14 @@ batches as they are; `plan_producers` checks producer epochs and sequences, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tailrace.log.batch_reader import BatchHeader, parse_header
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_append import EndedTransaction, ProducerAppend
 from tailrace.log.producer_state import BatchMemory
 from tailrace.log.producer_states import ProducerStates
+from tailrace.log.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -22,32 +23,22 @@ from tailrace.records.legacy import check_message
 from tailrace.records.validation import Origin, validate_produced
 
 
-@dataclass(frozen=True, slots=True)
-class AppendPlan:
+class AppendPlan(NamedTuple):
     """Batches with their offsets set, ready to be written; messages of formats 0 and 1 by what their headers say."""
 
     data: Buffer
     batches: Sequence[RecordBatch | BatchHeader]
+    first_offset: Offset  # -1 where only unpacking would tell: a message of format 0 or 1 names its last record
+    last_offset: Offset
     max_timestamp: int
     log_append_time_ms: int = NO_TIMESTAMP
 
-    @property
-    def first_offset(self) -> Offset:
-        """-1 where only unpacking would tell: a message of format 0 or 1 names its last record."""
-        first = self.batches[0]
-        return first.base_offset if first.magic == 2 else -1
 
-    @property
-    def last_offset(self) -> Offset:
-        return self.batches[-1].last_offset
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerPlan:
+class ProducerPlan(NamedTuple):
     """What an append changes in the producer states; or the batch it repeats, and then nothing is appended."""
 
-    appends: dict[ProducerId, ProducerAppend] = field(default_factory=dict)
-    ended: list[EndedTransaction] = field(default_factory=list)
+    appends: dict[ProducerId, ProducerAppend]
+    ended: list[EndedTransaction]
     duplicate: BatchMemory | None = None
 
 
@@ -73,7 +64,15 @@ def plan_leader_append(
     )
     if not validated.batches:
         return None
-    return AppendPlan(validated.data, validated.batches, validated.max_timestamp, validated.log_append_time_ms)
+    batches = validated.batches
+    return AppendPlan(
+        validated.data,
+        batches,
+        batches[0].base_offset,
+        batches[-1].last_offset,
+        validated.max_timestamp,
+        validated.log_append_time_ms,
+    )
 
 
 def plan_follower_append(
@@ -103,7 +102,8 @@ def plan_follower_append(
         batches.append(batch)
     if not batches:
         return None
-    return AppendPlan(memoryview(data)[:end], batches, max_timestamp)
+    first_offset = batches[0].base_offset if batches[0].magic == 2 else -1
+    return AppendPlan(memoryview(data)[:end], batches, first_offset, next_offset - 1, max_timestamp)
 
 
 def _whole_batches(view: memoryview) -> Iterator[RecordBatch | BatchHeader]:
@@ -134,24 +134,25 @@ def check_segment_size(size: int, partition: TopicPartition, config: TopicConfig
 
 
 def plan_producers(
-    plan: AppendPlan, states: ProducerStates, origin: Origin, start: LogPosition, transaction_version: int = 0
-) -> ProducerPlan:
-    """Check the batches of idempotent and transactional producers against what these wrote before."""
-    result = ProducerPlan()
-    position = start.position
+    plan: AppendPlan, states: ProducerStates, origin: Origin, segment: Segment, transaction_version: int = 0
+) -> ProducerPlan | None:
+    """Check the batches of idempotent and transactional producers against what these wrote before; None if none is."""
+    appends: dict[ProducerId, ProducerAppend] = {}
+    ended: list[EndedTransaction] = []
+    position = segment.size
     for batch in plan.batches:
-        if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+        if batch.producer_id >= 0 and isinstance(batch, RecordBatch):
             producer_id = batch.producer_id
             if origin is Origin.CLIENT and (known := states.producers.get(producer_id)):
                 duplicate = known.duplicate_of(batch)
                 if duplicate is not None:
-                    return ProducerPlan(duplicate=duplicate)
-            append = result.appends.get(producer_id)
+                    return ProducerPlan({}, [], duplicate)
+            append = appends.get(producer_id)
             if append is None:
-                append = result.appends[producer_id] = states.prepare(producer_id, origin)
-            first = LogPosition(batch.base_offset, start.segment_base_offset, position)
-            ended = append.add(batch, first if batch.is_transactional else None, transaction_version)
-            if ended is not None:
-                result.ended.append(ended)
+                append = appends[producer_id] = states.prepare(producer_id, origin)
+            first = LogPosition(batch.base_offset, segment.base_offset, position) if batch.is_transactional else None
+            over = append.add(batch, first, transaction_version)
+            if over is not None:
+                ended.append(over)
         position += batch.size
-    return result
+    return ProducerPlan(appends, ended) if appends else None

@@ -92,7 +92,7 @@ class IndexFile:
         self._clean = 0
         self._disk_size = self._files.size(self.path) if self._files.exists(self.path) else -1
 
-    def write_out(self) -> None:
+    def write_out(self, *, sync: bool = False) -> None:
         """Bring the file to exactly the entries there are."""
         data = self._data
         if data is None or (self._clean == len(data) == self._disk_size):
@@ -103,6 +103,8 @@ class IndexFile:
                 file.write(self._clean, memoryview(data)[self._clean :])
             if self._disk_size > len(data):
                 file.truncate(len(data))
+            if sync:
+                file.sync()
         finally:
             file.close()
         self._clean = self._disk_size = len(data)

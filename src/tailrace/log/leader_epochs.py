@@ -55,7 +55,7 @@ class LeaderEpochs:
 
     def assign(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """Note that `epoch` writes from `start_offset` on; mostly it is the latest epoch already."""
-        latest = self.latest
+        latest = self.entries[-1] if self.entries else None
         if latest is None or epoch != latest.epoch or start_offset < latest.start_offset:
             assert epoch >= 0, f"invalid leader epoch {epoch}"
             assert start_offset >= 0, f"invalid start offset {start_offset}"

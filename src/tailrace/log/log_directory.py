@@ -94,8 +94,8 @@ class LogDirectory:
         if self._files.remove(marker):
             self._files.sync_directory(self.path)
         recovery_points = self._read_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT)
-        log_starts = self._read_checkpoint(file_names.LOG_START_CHECKPOINT)
-        self.high_watermarks = self._read_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT)
+        log_starts = self._read_checkpoint(file_names.LOG_START_CHECKPOINT) or {}
+        self.high_watermarks = self._read_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT) or {}
         folders = self._partition_folders(now_ms)
         for number, (name, partition) in enumerate(folders):
             if progress is not None:
@@ -109,8 +109,11 @@ class LogDirectory:
                     config,
                     now_ms=now_ms,
                     log_start_offset=log_starts.get(partition, 0),
-                    recovery_point=recovery_points.get(partition, 0),
+                    recovery_point=(recovery_points or {}).get(partition, 0),
                     clean=report.was_clean,
+                    # Compaction leaves gaps; and so it may have done once, in segments flushed long ago, if nobody
+                    # knows which ones were.
+                    may_have_gaps=config.is_compacted or recovery_points is None,
                     new_jitter_ms=self._jitter(config),
                     producer_expiration_ms=self._producer_expiration_ms,
                     report=found,
@@ -120,15 +123,18 @@ class LogDirectory:
                 report.failed[name] = str(error)
             if found.segments_scanned or found.problems:
                 report.recoveries[partition] = found
+        if recovery_points is None:
+            self._write_recovery_points()
         return report
 
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, Offset]:
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, Offset] | None:
+        path = self._file(name)
         try:
-            return read_offsets(self._files, self._file(name))
+            return read_offsets(self._files, path) if self._files.exists(path) else None
         except CorruptCheckpoint as error:
             # Nothing is lost without it: logs are scanned from their start and served from their first segment.
             _log.warning("checkpoint ignored: %s", error)
-            return {}
+            return None
 
     def _partition_folders(self, now_ms: int) -> list[tuple[str, TopicPartition]]:
         folders = []
@@ -202,11 +208,7 @@ class LogDirectory:
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
-        write_offsets(
-            self._files,
-            self._file(file_names.RECOVERY_POINT_CHECKPOINT),
-            {partition: log.recovery_point for partition, log in self.logs.items()},
-        )
+        self._write_recovery_points()
         write_offsets(
             self._files,
             self._file(file_names.LOG_START_CHECKPOINT),
@@ -218,6 +220,13 @@ class LogDirectory:
         )
         if high_watermarks is not None:
             write_offsets(self._files, self._file(file_names.HIGH_WATERMARK_CHECKPOINT), high_watermarks)
+
+    def _write_recovery_points(self) -> None:
+        write_offsets(
+            self._files,
+            self._file(file_names.RECOVERY_POINT_CHECKPOINT),
+            {partition: log.recovery_point for partition, log in self.logs.items()},
+        )
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """A clean stop: everything durable, checkpoints, and last the marker."""

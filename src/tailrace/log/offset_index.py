@@ -27,19 +27,16 @@ class OffsetPosition(NamedTuple):
 
 
 class OffsetIndex:
-    __slots__ = ("base_offset", "file")
+    __slots__ = ("_last_offset", "base_offset", "file")
 
     def __init__(self, files: Files, path: str, base_offset: Offset, max_bytes: int) -> None:
         self.file = IndexFile(files, path, _ENTRY.size, max_bytes)
         self.base_offset = base_offset
+        self._last_offset: Offset | None = None  # of the last entry; None until it is asked for
 
     @property
     def count(self) -> int:
         return self.file.count
-
-    @property
-    def is_full(self) -> bool:
-        return self.file.count >= self.file.max_entries
 
     def entry(self, slot: int) -> OffsetPosition:
         relative, position = _ENTRY.unpack_from(self.file.data, slot * _ENTRY.size)
@@ -72,14 +69,23 @@ class OffsetIndex:
         return self.entry(slot) if slot < self.file.count else None
 
     def append(self, offset: Offset, position: int) -> None:
-        assert not self.is_full, f"{self.file.path} is full"
-        assert not self.file.count or offset > self.last().offset, f"{self.file.path}: {offset} does not grow"
+        last = self._last_offset
+        if last is None:
+            last = self.last().offset if self.file.count else self.base_offset - 1
+        assert offset > last, f"{self.file.path}: {offset} does not grow past {last}"
         self.file.append(_ENTRY.pack(offset - self.base_offset, position))
+        self._last_offset = offset
 
     def truncate_to(self, offset: Offset) -> None:
         """Drop the entries at or past `offset`."""
         before = kernels.offset_index_slot(self.file.data, self.file.count, offset - 1 - self.base_offset)
         self.file.truncate(before + 1)
+        self._last_offset = None
+
+    def reset(self) -> None:
+        """Forget every entry: the index is about to be rebuilt."""
+        self.file.reset()
+        self._last_offset = None
 
     def check(self) -> None:
         """Raise CorruptIndex unless offsets and positions grow from entry to entry."""

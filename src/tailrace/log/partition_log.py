@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tailrace.log import file_names, retention
 from tailrace.log.append_plan import (
     AppendPlan,
+    ProducerPlan,
     check_segment_size,
     plan_follower_append,
     plan_leader_append,
@@ -50,8 +51,7 @@ from tailrace.records.validation import Origin
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class AppendResult:
+class AppendResult(NamedTuple):
     first_offset: Offset
     last_offset: Offset
     log_append_time_ms: int
@@ -59,8 +59,7 @@ class AppendResult:
     is_duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogRead:
+class LogRead(NamedTuple):
     """Where the bytes of a read are."""
 
     position: LogPosition
@@ -115,6 +114,7 @@ class PartitionLog:
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
+        self._unsynced_snapshots: list[Offset] = []
         self._update_first_unstable()
 
     # Bounds
@@ -230,32 +230,32 @@ class PartitionLog:
                 self.epochs.clear()
         check_segment_size(len(plan.data), self.partition, self.config)
         segment = self._segment_for(plan, now_ms)
-        start = LogPosition(plan.first_offset, segment.base_offset, segment.size)
-        changes = plan_producers(plan, self.producers, origin, start, transaction_version)
-        if changes.duplicate is not None:
+        changes = plan_producers(plan, self.producers, origin, segment, transaction_version)
+        if changes is not None and changes.duplicate is not None:
             known = changes.duplicate
             return AppendResult(
                 known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, is_duplicate=True
             )
         segment.append(plan.data, plan.batches)
-        self._set_log_end(plan.last_offset + 1)
+        end = plan.last_offset + 1
+        self._set_log_end(end)
+        self.producers.end_offset = end
+        if changes is not None:
+            self._apply_producers(changes, segment)
+        if end - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+        return AppendResult(plan.first_offset, plan.last_offset, plan.log_append_time_ms, self.log_start_offset)
+
+    def _apply_producers(self, changes: ProducerPlan, segment: Segment) -> None:
         self.producers.apply_all(changes.appends)
         for ended in changes.ended:
             if ended.is_aborted:
+                stable = self.producers.last_stable_offset_after(ended)
                 segment.transaction_index.append(
-                    AbortedTransaction(
-                        ended.producer_id,
-                        ended.first_offset,
-                        ended.last_offset,
-                        self.producers.last_stable_offset_after(ended),
-                    )
+                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
                 )
             self.producers.complete(ended)
-        self.producers.end_offset = plan.last_offset + 1
         self._update_first_unstable()
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush(now_ms)
-        return AppendResult(plan.first_offset, plan.last_offset, plan.log_append_time_ms, self.log_start_offset)
 
     def _set_log_end(self, offset: Offset) -> None:
         active = self.segments.active
@@ -281,6 +281,9 @@ class PartitionLog:
             self.segments.remove(base_offset)
         else:
             active.seal()
+            if self.config.is_compacted:
+                # Offsets may jump here, so recovery could not tell a lost tail from a gap: nothing may get lost.
+                self.flush_to(self.log_end_offset, now_ms)
         segment = self._create_segment(base_offset, now_ms)
         self._set_log_end(self.log_end_offset)
         if self.high_watermark == self.log_end_offset:
@@ -289,9 +292,11 @@ class PartitionLog:
         snapshot_offset = self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
 
+        if snapshot_offset is not None:
+            self._unsynced_snapshots.append(snapshot_offset)
+
         def make_durable() -> None:
-            if snapshot_offset is not None:
-                self._sync_if_there(self.producers.snapshot_path(snapshot_offset))
+            self._sync_snapshots()
             self.flush_to(base_offset, now_ms)
 
         self.deferred.add(now_ms, make_durable)
@@ -302,15 +307,20 @@ class PartitionLog:
             self._files, self.directory, base_offset, self.config, now_ms=now_ms, jitter_ms=self._new_jitter_ms()
         )
         self.segments.add(segment)
+        # Its name is durable before anything is appended, so that no later segment is ever there without it.
+        self._files.sync_directory(self.directory)
         return segment
 
-    def _sync_if_there(self, path: str) -> None:
-        if self._files.exists(path):
-            file = self._files.open(path)
-            try:
-                file.sync()
-            finally:
-                file.close()
+    def _sync_snapshots(self) -> None:
+        while self._unsynced_snapshots:
+            path = self.producers.snapshot_path(self._unsynced_snapshots[-1])
+            if self._files.exists(path):
+                file = self._files.open(path)
+                try:
+                    file.sync()
+                finally:
+                    file.close()
+            self._unsynced_snapshots.pop()
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
@@ -333,10 +343,8 @@ class PartitionLog:
 
     def _flush_segments(self, end: Offset) -> None:
         unflushed = self.segments.between(self.recovery_point, end)
-        for segment in unflushed:
-            segment.flush()
-        # A new segment's name is durable only with its folder.
-        if any(segment.base_offset >= self.recovery_point for segment in unflushed):
+        # Most segments have no transaction index; the name of one that was made since is durable only with the folder.
+        if any([segment.flush() for segment in unflushed]):
             self._files.sync_directory(self.directory)
 
     def _flushed(self, offset: Offset, now_ms: int) -> None:
@@ -388,13 +396,19 @@ class PartitionLog:
             raise OffsetOutOfRange(self.partition, offset, self.log_start_offset, self.high_watermark)
         if offset <= self.log_start_offset:
             return False
+        if offset > self.recovery_point:
+            # The segments that are partly or wholly below it stay a while, and recovery starts at the first of them.
+            self._flush_segments(offset)
+            self.recovery_point = offset
+        self._move_start(offset, now_ms)
+        return True
+
+    def _move_start(self, offset: Offset, now_ms: int) -> None:
         self.marks.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         if self.epochs.truncate_start(offset):
             self._write_epochs_soon(now_ms)
         self.producers.log_start_moved(offset)
         self._update_first_unstable()
-        return True
 
     def delete_old_segments(self, now_ms: int) -> dict[retention.DeletionReason, int]:
         """Apply retention; how many segments went for which reason."""
@@ -417,8 +431,11 @@ class PartitionLog:
             return 0
         if len(going) == len(self.segments):
             self.roll(now_ms)
-        self.delete_records(self.segments.after(going[-1].base_offset)[0].base_offset, now_ms)
+        start = self.segments.after(going[-1].base_offset)[0].base_offset
+        if start > self.log_start_offset:
+            self._move_start(start, now_ms)
         self._remove_segments(going, now_ms)
+        self.recovery_point = max(self.recovery_point, start)
         return len(going)
 
     def _remove_segments(self, going: Iterable[Segment], now_ms: int) -> None:
@@ -432,6 +449,8 @@ class PartitionLog:
         """Rename files away now, remove them after `file.delete.delay.ms`: readers may still hold them."""
         for segment in segments:
             segment.rename(file_names.DELETED)
+            # One by one, from an end of the log: a crash may bring some back, but never with a hole between.
+            self._files.sync_directory(self.directory)
         self._remove_files_later(segments, now_ms)
 
     def _remove_files_later(self, segments: Sequence[Segment], now_ms: int) -> None:
@@ -471,7 +490,7 @@ class PartitionLog:
         if self.segments.first.base_offset > offset:
             self.truncate_fully(offset, now_ms)
             return True
-        self._remove_segments(self.segments.after(offset), now_ms)
+        self._remove_segments(reversed(self.segments.after(offset)), now_ms)
         self.segments.active.truncate_to(offset, now_ms)
         self._set_log_end(offset)
         if self.epochs.truncate_end(offset):
@@ -483,7 +502,7 @@ class PartitionLog:
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
         """Throw everything away and go on at `offset`."""
-        going = list(self.segments)
+        going = list(reversed(list(self.segments)))
         for segment in going:
             self.segments.remove(segment.base_offset)
         self._mark_deleted(going, now_ms)
@@ -531,7 +550,9 @@ class PartitionLog:
 
     def close(self) -> None:
         """A clean end: a snapshot of the producers, indexes complete and trimmed. Flush first to be durable."""
-        self.producers.take_snapshot()
+        self._sync_snapshots()
+        if self.producers.take_snapshot() is not None:
+            self._files.sync_directory(self.directory)
         for segment in self.segments:
             segment.close()
 

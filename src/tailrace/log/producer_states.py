@@ -2,7 +2,7 @@
 
 Invariants
     1. `end_offset` is the offset up to which the states are right; a snapshot at it says exactly this.
-    2. An open transaction is in `open_transactions` by its first offset. Once its marker is appended it moves to
+    2. An open transaction is in `open_transactions`, in order of its first offset. Once its marker is appended it moves to
        `ended_transactions`, and leaves there when the high watermark has passed the marker.
     3. The first unstable offset, past which read_committed does not read, is the smallest key of the two.
 """
@@ -124,6 +124,7 @@ class ProducerStates:
                 state = ProducerState.from_snapshot(entry)
                 if not self._is_expired(state, now_ms):
                     self.load(state)
+            self._sort_open_transactions()
             self._last_snapshot_offset = self.end_offset = offset
             return
         self._last_snapshot_offset = self.end_offset = log_start_offset
@@ -157,6 +158,8 @@ class ProducerStates:
         # It is filled by computeIfAbsent, which puts a new key first in its bucket.
         for producer_id in hash_order(reversed(appends), grown_capacity(FIRST_CAPACITY, len(appends))):
             self.apply(appends[producer_id])
+        if len(appends) > 1:
+            self._sort_open_transactions()
 
     def apply(self, append: ProducerAppend) -> None:
         known = self.producers.get(append.updated.producer_id)
@@ -167,18 +170,19 @@ class ProducerStates:
         for transaction in append.started:
             self.open_transactions[transaction.first.offset] = transaction
 
+    def _sort_open_transactions(self) -> None:
+        self.open_transactions = dict(sorted(self.open_transactions.items()))
+
     def _put(self, state: ProducerState) -> None:
         self.producers[state.producer_id] = state
         self._hash_capacity = grown_capacity(self._hash_capacity, len(self.producers))
 
     def last_stable_offset_after(self, ended: EndedTransaction) -> Offset:
         """The last stable offset once this transaction is over: where the next open one of another producer starts."""
-        others = [
-            first
-            for first, transaction in self.open_transactions.items()
-            if transaction.producer_id != ended.producer_id
-        ]
-        return min(others, default=ended.last_offset + 1)
+        for first, transaction in self.open_transactions.items():
+            if transaction.producer_id != ended.producer_id:
+                return first
+        return ended.last_offset + 1
 
     def complete(self, ended: EndedTransaction) -> None:
         transaction = self.open_transactions.pop(ended.first_offset)
@@ -189,12 +193,12 @@ class ProducerStates:
 
     @property
     def first_unstable(self) -> LogPosition | None:
-        firsts = [
-            transactions[min(transactions)].first
-            for transactions in (self.open_transactions, self.ended_transactions)
-            if transactions
-        ]
-        return min(firsts, default=None)
+        """Where the first transaction starts that is open, or ended past the high watermark."""
+        first = next(iter(self.open_transactions.values())).first if self.open_transactions else None
+        if self.ended_transactions:
+            ended = self.ended_transactions[min(self.ended_transactions)].first
+            first = ended if first is None else min(first, ended)
+        return first
 
     def high_watermark_moved(self, high_watermark: Offset) -> None:
         if self.ended_transactions:

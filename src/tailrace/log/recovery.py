@@ -14,7 +14,7 @@ is kept beside the log as a `.broken` file; a torn tail is not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tailrace.log import file_names
@@ -69,6 +69,7 @@ def open_log(
     recovery_point: Offset = 0,
     clean: bool = False,
     recover: bool | None = None,
+    may_have_gaps: bool = True,
     new_jitter_ms: Callable[[], int] = no_jitter,
     producer_expiration_ms: int = 86_400_000,
     report: RecoveryReport | None = None,
@@ -76,7 +77,8 @@ def open_log(
     """The log in `directory` (named `topic-N`), which is made if it is not there.
 
     After an unclean stop the unflushed segments are read whole; `recover=False` leaves that out, for one who only looks
-    and takes a torn tail as an error.
+    and takes a torn tail as an error. `may_have_gaps=False` says that offsets do not jump from one unflushed segment to
+    the next, so that where they do, the end of a segment is lost, and the log with it.
     """
     partition = file_names.parse_partition_folder(directory.rpartition("/")[2])
     if partition is None:
@@ -92,6 +94,7 @@ def open_log(
         recovery_point=recovery_point,
         clean=clean,
         recover=not clean if recover is None else recover,
+        may_have_gaps=may_have_gaps,
         new_jitter_ms=new_jitter_ms,
         producer_expiration_ms=producer_expiration_ms,
         report=report or RecoveryReport(),
@@ -114,6 +117,7 @@ class _Loader:
         recovery_point: Offset,
         clean: bool,
         recover: bool,
+        may_have_gaps: bool,
         new_jitter_ms: Callable[[], int],
         producer_expiration_ms: int,
         report: RecoveryReport,
@@ -127,10 +131,12 @@ class _Loader:
         self.recovery_point = recovery_point
         self.clean = clean
         self.recover = recover
+        self.may_have_gaps = may_have_gaps
         self.new_jitter_ms = new_jitter_ms
         self.producer_expiration_ms = producer_expiration_ms
         self.report = report
         self.segments = SegmentList()
+        self.unindexed: set[Offset] = set()
         self.deferred = Deferred()
         self.epochs = LeaderEpochs(files, join(directory, file_names.LEADER_EPOCH_CHECKPOINT))
 
@@ -140,8 +146,7 @@ class _Loader:
             self.files.write(self.epochs.path, b"", sync=False)  # as Kafka makes it: there, and empty
         self.epochs.load()
         self._load_segments(names)
-        if self.recover:
-            self._recover_unflushed()
+        self._recover_segments()
         end = self._end_of_log()
         recovery_point = end if self.clean else min(self.recovery_point, end)
         start = max(self.log_start_offset, self.segments.first.base_offset)
@@ -230,9 +235,8 @@ class _Loader:
                 self.report.indexes_rebuilt.append(segment.log.path)
                 self.report.problems.append(problem)
                 _log.warning("%s: indexes are rebuilt: %s", self.partition, problem)
-                self._recover_or_split(segment)
-            else:
-                self.segments.add(segment)
+                self.unindexed.add(base)
+            self.segments.add(segment)
 
     def _index_problem(self, segment: Segment, present: set[str]) -> str | None:
         """Why a segment's indexes cannot be used as they are; their sizes are looked at, not their bytes."""
@@ -252,58 +256,76 @@ class _Loader:
 
     # 3. Recovery
 
-    def _recover_unflushed(self) -> None:
-        unflushed = self.segments.between(self.recovery_point, LONG_MAX)
-        for slot, segment in enumerate(unflushed):
-            cut = self._recover_or_split(segment)
-            if cut:
-                self._set_aside(unflushed[slot + 1 :], segment)
-                return
-
-    def _recover_or_split(self, segment: Segment) -> int:
-        """Recover a segment and add it; one whose offsets overflow is first split."""
-        try:
-            cut = self._recover(segment)
-        except SegmentOverflow:
+    def _recover_segments(self) -> None:
+        """In order of offsets, so that what comes before a segment is sound: those not flushed, those to be indexed."""
+        unflushed = {segment.base_offset for segment in self.segments.between(self.recovery_point, LONG_MAX)}
+        for segment in list(self.segments):
             if segment.base_offset not in self.segments:
-                self.segments.add(segment)
-            for part in self._split(segment):
-                self._recover(part)
-            return 0
-        self.segments.add(segment)
-        return cut
+                return
+            if self.recover and segment.base_offset in unflushed:
+                self._recover_or_split(segment, self.segments.after(segment.base_offset))
+                later = self.segments.after(segment.base_offset)
+                if later and not self.may_have_gaps and segment.next_offset() < later[0].base_offset:
+                    # Its last writes did not reach the disk, those of the next segment did.
+                    self._set_aside(later, segment)
+            elif segment.base_offset in self.unindexed:
+                self._recover_or_split(segment, None)
 
-    def _recover(self, segment: Segment) -> int:
-        """Read a segment whole: indexes, epochs and producers are rebuilt, and the first bad batch ends it."""
+    def _recover_or_split(self, segment: Segment, later: Sequence[Segment] | None) -> None:
+        """Recover a segment; one whose offsets overflow is split instead."""
+        try:
+            self._recover(segment, later)
+        except SegmentOverflow:
+            for part in self._split(segment):
+                self._recover(part, None)
+
+    def _recover(self, segment: Segment, later: Sequence[Segment] | None) -> None:
+        """Read a segment whole and rebuild its indexes, epochs and producers.
+
+        The first bad batch ends the log, and `later` segments with it. They are None for a segment that was flushed:
+        then a bad batch is damage, not a torn write, and stays where it is.
+        """
         states = self._new_producer_states()
         rebuild_producers(states, self.segments, self.log_start_offset, segment.base_offset, self.now_ms, clean=False)
         self.report.segments_scanned += 1
         self.report.bytes_scanned += segment.size
         segment.start_rebuild()
         valid = 0
-        problem: CorruptBatch | None = None
         try:
-            for end in self._take_valid_batches(segment, states):
+            for end in self._take_batches(segment, states, is_flushed=later is None):
                 valid = end
         except CorruptBatch as error:
-            problem = error
-        if problem is not None:
-            self.report.problems.append(str(problem))
-            _log.warning("%s: the log is cut: %s", self.partition, problem)
-            self._keep_if_whole_batches_follow(segment, valid)
-        cut = segment.finish_rebuild(valid)
-        self.report.bytes_cut += cut
+            self._note_problem(error)
+            if later is None:
+                valid = segment.size
+            else:
+                self._keep_if_whole_batches_follow(segment, valid)
+                # First what follows, then the cut itself: after a crash in between, this is done again.
+                self._set_aside(later, segment)
+        self.report.bytes_cut += segment.finish_rebuild(valid)
         states.take_snapshot()
         segment.release()
-        return cut
 
-    def _take_valid_batches(self, segment: Segment, states: ProducerStates) -> Iterator[int]:
+    def _note_problem(self, problem: CorruptBatch) -> None:
+        self.report.problems.append(str(problem))
+        _log.warning("%s: %s", self.partition, problem)
+
+    def _take_batches(self, segment: Segment, states: ProducerStates, *, is_flushed: bool) -> Iterator[int]:
         """Take each valid batch into indexes, epochs and producers; yields the byte where it ends."""
+        expected = segment.base_offset
         for header, view in segment.batches():
             try:
                 _check(header, view)
+                if header.base_offset < expected or header.last_offset < header.base_offset:
+                    # The checksum does not cover the offset.
+                    raise CorruptBatch(f"offset {header.base_offset} where {expected} or more is next")
             except CorruptBatch as error:
-                raise error.at(segment.log.path, header.position) from None
+                located = error.at(segment.log.path, header.position)
+                if not is_flushed:
+                    raise located from None
+                self._note_problem(located)
+                continue
+            expected = header.next_offset
             segment.note_rebuilt(header)
             if header.magic == 2:
                 latest = self.epochs.latest
@@ -360,9 +382,9 @@ class _Loader:
         finally:
             copy.close()
 
-    def _set_aside(self, later: list[Segment], cut: Segment) -> None:
+    def _set_aside(self, later: Sequence[Segment], cut: Segment) -> None:
         """Segments after a cut do not follow it any more: their data is kept as `.broken`, their indexes go."""
-        for segment in later:
+        for segment in reversed(later):
             self.segments.remove(segment.base_offset)
             segment.release()
             if segment.size:
@@ -374,6 +396,7 @@ class _Loader:
                 join(self.directory, file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT))
             )
             self.report.problems.append(f"{segment.log.path} follows {cut.log.path}, which was cut; set aside")
+            self.files.sync_directory(self.directory)
 
     def _split(self, segment: Segment) -> list[Segment]:
         """Cut a segment whose offsets span more than 2^31 into several that do not."""
@@ -416,6 +439,7 @@ class _Loader:
             jitter_ms=self.new_jitter_ms(),
         )
         self.segments.add(segment)
+        self.files.sync_directory(self.directory)
         return self.log_start_offset
 
 

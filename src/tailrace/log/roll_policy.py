@@ -25,7 +25,7 @@ def roll_reason(
     # Jitter keeps thousands of partitions that were made together from rolling together.
     if segment.size and segment.waited_ms(now_ms, max_timestamp) > max_age_ms(segment, config):
         return RollReason.AGE
-    if segment.offset_index.is_full or segment.time_index.is_full:
+    if segment.has_full_index:
         return RollReason.FULL_INDEX
     if not segment.offset_index.fits(last_offset):
         return RollReason.OFFSET_OVERFLOW

@@ -11,6 +11,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
@@ -21,7 +22,7 @@ from tailrace.log.time_index import TimeIndex, TimestampOffset
 from tailrace.log.transaction_index import TransactionIndex
 from tailrace.model.ids import NO_TIMESTAMP, Offset
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
-from tailrace.records.batch import Buffer, RecordBatch
+from tailrace.records.batch import Buffer
 
 SEGMENT_KINDS = (
     file_names.LOG,
@@ -29,6 +30,17 @@ SEGMENT_KINDS = (
     file_names.TIME_INDEX,
     file_names.TRANSACTION_INDEX,
 )
+
+
+class PlacedBatch(Protocol):
+    """What an append needs to know of a batch, of whatever format, that has its offsets."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def last_offset(self) -> Offset: ...
+    @property
+    def max_timestamp(self) -> int: ...
 
 
 class SegmentOverflow(Exception):
@@ -72,6 +84,7 @@ class Segment:
         self._largest: TimestampOffset | None = None
         self._first_batch_timestamp: int | None = None
         self._bytes_since_index_entry = 0
+        self._index_room = 0  # at least so many entries fit into both indexes; counted again when none seems to
 
     # Opening and creating
 
@@ -102,8 +115,8 @@ class Segment:
             jitter_ms=jitter_ms,
             suffix=suffix,
         )
-        segment.offset_index.file.reset()
-        segment.time_index.file.reset()
+        segment.offset_index.reset()
+        segment.time_index.reset()
         segment._write_indexes()
         return segment
 
@@ -146,6 +159,14 @@ class Segment:
     def max_timestamp(self) -> int:
         return self.largest.timestamp
 
+    @property
+    def has_full_index(self) -> bool:
+        if self._index_room <= 0:
+            offsets, times = self.offset_index.file, self.time_index.file
+            # The time index keeps a slot for the entry that sealing adds.
+            self._index_room = min(offsets.max_entries - offsets.count, times.max_entries - 1 - times.count)
+        return self._index_room <= 0
+
     def retention_timestamp_ms(self) -> int:
         """What retention and lookups by time go by: the largest timestamp, or the file's date if no record has one."""
         return self.max_timestamp if self.max_timestamp >= 0 else self._files.modified_ms(self.log.path)
@@ -181,7 +202,7 @@ class Segment:
 
     # Append
 
-    def append(self, data: Buffer, batches: Sequence[RecordBatch | BatchHeader]) -> None:
+    def append(self, data: Buffer, batches: Sequence[PlacedBatch]) -> None:
         """Write validated batches at the end, with the index entries they call for."""
         position = self.size
         last_offset = batches[-1].last_offset
@@ -210,13 +231,14 @@ class Segment:
 
     def note_batch(self, position: int, last_offset: Offset, max_timestamp: int) -> None:
         """Take a batch into the indexes: the largest timestamp so far and, when it is time, an entry each."""
-        largest = self.largest
+        largest = self._largest or self.largest
         if max_timestamp > largest.timestamp:
             self._largest = largest = TimestampOffset(max_timestamp, last_offset)
         if self._bytes_since_index_entry > self.config.index_interval_bytes:
             self.offset_index.append(last_offset, position)
             self.time_index.append(*largest)
             self._bytes_since_index_entry = 0
+            self._index_room -= 1
 
     # Read
 
@@ -260,6 +282,7 @@ class Segment:
     def truncate_to(self, offset: Offset, now_ms: int) -> int:
         """Cut the segment before the batch that reaches `offset`; says how many bytes went."""
         header = self.find(offset)
+        self._index_room = 0
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -267,6 +290,8 @@ class Segment:
         if header is not None:
             cut = self.size - header.position
             self.log.truncate(header.position)
+            # What is appended next must not be found in front of what was cut off here.
+            self.log.sync()
             self.size = header.position
         if self.size == 0:
             self.created_ms = now_ms
@@ -285,8 +310,9 @@ class Segment:
 
     def start_rebuild(self) -> None:
         """Empty the indexes and forget what they said; `note_rebuilt` and `finish_rebuild` follow."""
-        self.offset_index.file.reset()
-        self.time_index.file.reset()
+        self._index_room = 0
+        self.offset_index.reset()
+        self.time_index.reset()
         self.transaction_index.reset()
         self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._bytes_since_index_entry = 0
@@ -302,9 +328,10 @@ class Segment:
         cut = self.size - valid_bytes
         if cut:
             self.log.truncate(valid_bytes)
+            self.log.sync()
             self.size = valid_bytes
         self._bytes_since_index_entry = 0
-        self.time_index.append(*self.largest, sealing=True)
+        self.time_index.append(*self.largest)
         self._write_indexes()
         return cut
 
@@ -316,27 +343,29 @@ class Segment:
         self.log.truncate(self.size)
         self.release()
 
-    def flush(self) -> None:
-        """Make everything in it durable."""
+    def flush(self) -> bool:
+        """Make everything in it durable; says whether a file was made since, whose name the folder has yet to keep."""
         self.log.sync()
         self.offset_index.file.sync()
         self.time_index.file.sync()
-        self.transaction_index.sync()
+        return self.transaction_index.sync()
 
     def close(self) -> None:
-        self._complete_indexes()
+        """A clean end: nothing is looked at when it is opened again, so what is written now is durable at once."""
+        self._complete_indexes(sync=True)
         if self.config.preallocate:
             self.log.truncate(self.size)
+            self.log.sync()
         self.release()
 
-    def _complete_indexes(self) -> None:
+    def _complete_indexes(self, *, sync: bool = False) -> None:
         if self._largest is not None:
-            self.time_index.append(*self._largest, sealing=True)
-        self._write_indexes()
+            self.time_index.append(*self._largest)
+        self._write_indexes(sync=sync)
 
-    def _write_indexes(self) -> None:
-        self.offset_index.file.write_out()
-        self.time_index.file.write_out()
+    def _write_indexes(self, *, sync: bool = False) -> None:
+        self.offset_index.file.write_out(sync=sync)
+        self.time_index.file.write_out(sync=sync)
 
     def release(self) -> None:
         """Let go of descriptors and index bytes; the next use takes them up again."""

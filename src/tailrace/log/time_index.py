@@ -27,28 +27,26 @@ class TimestampOffset(NamedTuple):
 
 
 class TimeIndex:
-    __slots__ = ("base_offset", "file")
+    __slots__ = ("_last", "base_offset", "file")
 
     def __init__(self, files: Files, path: str, base_offset: Offset, max_bytes: int) -> None:
         self.file = IndexFile(files, path, _ENTRY.size, max_bytes)
         self.base_offset = base_offset
+        self._last: TimestampOffset | None = None  # the last entry; None until it is asked for
 
     @property
     def count(self) -> int:
         return self.file.count
-
-    @property
-    def is_full(self) -> bool:
-        # One slot is kept for the entry that sealing the segment adds.
-        return self.file.count >= self.file.max_entries - 1
 
     def entry(self, slot: int) -> TimestampOffset:
         timestamp, relative = _ENTRY.unpack_from(self.file.data, slot * _ENTRY.size)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def last(self) -> TimestampOffset:
-        count = self.file.count
-        return self.entry(count - 1) if count else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        if self._last is None:
+            count = self.file.count
+            self._last = self.entry(count - 1) if count else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        return self._last
 
     def lookup(self, target: int, probes: list[int] | None = None) -> TimestampOffset:
         """The last entry at or below the target timestamp; no record before its offset is later than it."""
@@ -59,13 +57,13 @@ class TimeIndex:
             slot = floor_slot(self.file.count, lambda n: int(_ENTRY.unpack_from(data, n * 12)[0]), target, probes)
         return self.entry(slot) if slot >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
-    def append(self, timestamp: int, offset: Offset, *, sealing: bool = False) -> None:
+    def append(self, timestamp: int, offset: Offset) -> None:
         """Add an entry unless the timestamp is no later than the last one, which then already says as much."""
-        assert sealing or not self.is_full, f"{self.file.path} is full"
-        last = self.last()
+        last = self._last or self.last()
         if timestamp > last.timestamp:
-            assert not self.file.count or offset >= last.offset, f"{self.file.path}: {offset} is below {last.offset}"
+            assert offset >= last.offset, f"{self.file.path}: {offset} is below {last.offset}"
             self.file.append(_ENTRY.pack(timestamp, offset - self.base_offset))
+            self._last = TimestampOffset(timestamp, offset)
 
     def truncate_to(self, offset: Offset) -> None:
         """Drop the entries at or past `offset`."""
@@ -73,6 +71,12 @@ class TimeIndex:
         self.file.truncate(
             floor_slot(self.file.count, lambda n: int(unpack(data, n * 12)[1]), offset - 1 - self.base_offset) + 1
         )
+        self._last = None
+
+    def reset(self) -> None:
+        """Forget every entry: the index is about to be rebuilt."""
+        self.file.reset()
+        self._last = None
 
     def check(self) -> None:
         """Raise CorruptIndex unless timestamps grow and offsets do not shrink from entry to entry."""
