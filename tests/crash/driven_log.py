@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
@@ -24,7 +23,6 @@ from tests.support.recording_files import RecordingFiles
 
 ROOT = "/data"
 NOW = 1_000_000
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -106,16 +104,21 @@ class Driver:
             found = after if index >= end else during if index > start else found
         return found
 
-    def run(self, action: Callable[[], Result], *, clean: bool = False) -> Result:
+    def run(
+        self,
+        action: Callable[[], object],
+        *,
+        meanwhile: dict[TopicPartition, Outcome] | None = None,
+        clean: bool = False,
+    ) -> None:
         """Do something and note what may be found after a crash meanwhile and afterwards."""
         start = len(self.files.trace)
-        result = action()
-        self._settle(start, clean=clean)
-        return result
-
-    def _settle(self, start: int, *, clean: bool = False) -> None:
+        action()
         after = Expectation({partition: (outcome,) for partition, outcome in self.outcomes.items()}, clean)
-        self._spans.append((start, len(self.files.trace), self._last.or_else(after), after))
+        during = self._last.or_else(after)
+        for partition, outcome in (meanwhile or {}).items():
+            during.partitions[partition] += (outcome,)
+        self._spans.append((start, len(self.files.trace), during, after))
         self._last = after
 
     # What can be done to a log
@@ -130,7 +133,7 @@ class Driver:
             self.directory.create(partition, self.config, self.now_ms, topic_id)
             self.outcomes[partition] = Outcome(topic_id=topic_id)
 
-        self.run(act)
+        self.run(act, meanwhile={partition: Outcome()})
         return partition
 
     def append(self, partition: TopicPartition, data: bytearray, *, leader_epoch: int = 0, **options: object) -> None:
@@ -186,7 +189,9 @@ class Driver:
             self.outcomes[partition] = replace(before, history=history, end=end, floor=min(before.floor, end))
             self._now(partition)
 
-        self.run(act)
+        # Segments go one by one, the last one first.
+        before = self.outcomes[partition]
+        self.run(act, meanwhile={partition: replace(before, floor=min(before.floor, offset))})
         self.checkpoint()
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
@@ -196,7 +201,7 @@ class Driver:
             self.outcomes[partition] = replace(self.outcomes[partition], history=(), end=offset, floor=0, min_start=0)
             self._now(partition)
 
-        self.run(act)
+        self.run(act, meanwhile={partition: replace(self.outcomes[partition], floor=0)})
         self.checkpoint()
 
     def checkpoint(self) -> None:

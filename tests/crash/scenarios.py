@@ -1,0 +1,317 @@
+"""Short lives of a log directory, each with the changes that a crash must not tear apart.
+
+Segments of a few hundred bytes hold three or four batches, so that every life rolls; files marked as deleted go after a
+second. Batches of equal size are on purpose: what was cut off and written again lies at the same bytes.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import Codec
+from tailrace.records.validation import Origin
+from tests.crash.driven_log import NOW, Driver
+from tests.support.batches import batch, end_marker
+
+DELAY_MS = 1_000
+
+
+def small_segments(**settings: object) -> TopicConfig:
+    defaults: dict[str, object] = {
+        "internal_segment_bytes": 300,
+        "index_interval_bytes": 80,
+        "file_delete_delay_ms": DELAY_MS,
+    }
+    return TopicConfig(**(defaults | settings))  # type: ignore[arg-type]
+
+
+def value(number: int, mark: str = "v") -> bytes:
+    return f"{mark}{number:015d}".encode()
+
+
+def fill(driver: Driver, partition: TopicPartition, count: int, *, mark: str = "v", leader_epoch: int = 0) -> None:
+    """Append `count` batches of one record each, all of the same size."""
+    for number in range(count):
+        data = batch(value(number, mark), timestamp=NOW - 500 + 7 * number % 50)
+        driver.append(partition, data, leader_epoch=leader_epoch)
+
+
+def append_and_flush() -> Driver:
+    driver = Driver(small_segments(internal_segment_bytes=4_000))
+    partition = driver.create()
+    fill(driver, partition, 2)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.append(partition, batch(value(2), value(3), value(4), timestamp=(NOW, NOW + 9, NOW + 3)))
+    driver.append(partition, batch(value(5), value(6), codec=Codec.ZSTD, timestamp=NOW))
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    fill(driver, partition, 2, mark="w")
+    return driver
+
+
+def roll() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    fill(driver, partition, 5)
+    driver.run_due()
+    fill(driver, partition, 4, mark="w")
+    driver.checkpoint()
+    fill(driver, partition, 2, mark="x")
+    driver.run_due()
+    driver.checkpoint()
+    return driver
+
+
+def roll_without_flush() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    fill(driver, partition, 9)
+    return driver
+
+
+def roll_preallocated() -> Driver:
+    driver = Driver(small_segments(preallocate=True))
+    partition = driver.create()
+    fill(driver, partition, 4)
+    driver.run_due()
+    fill(driver, partition, 3, mark="w")
+    driver.close()
+    return driver
+
+
+def flush_messages() -> Driver:
+    driver = Driver(small_segments(flush_messages=2))
+    partition = driver.create()
+    fill(driver, partition, 7)
+    driver.checkpoint()
+    fill(driver, partition, 1, mark="w")
+    return driver
+
+
+def truncate_in_a_segment() -> Driver:
+    driver = Driver(small_segments(internal_segment_bytes=4_000))
+    partition = driver.create()
+    fill(driver, partition, 4)
+    driver.truncate(partition, 1)
+    fill(driver, partition, 3, mark="w", leader_epoch=1)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    fill(driver, partition, 1, mark="x", leader_epoch=1)
+    return driver
+
+
+def truncate_segments() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    fill(driver, partition, 11)
+    driver.run_due()
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.truncate(partition, 4)
+    fill(driver, partition, 5, mark="w", leader_epoch=2)
+    driver.run_due()
+    driver.checkpoint()
+    fill(driver, partition, 1, mark="x", leader_epoch=2)
+    driver.run_due(DELAY_MS)
+    return driver
+
+
+def truncate_unflushed_segments() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    fill(driver, partition, 8)
+    driver.truncate(partition, 2)
+    fill(driver, partition, 4, mark="w", leader_epoch=1)
+    return driver
+
+
+def truncate_fully() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    fill(driver, partition, 8)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.truncate_fully(partition, 20)
+    fill(driver, partition, 3, mark="w", leader_epoch=3)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.truncate_fully(partition, 5)
+    fill(driver, partition, 2, mark="x", leader_epoch=4)
+    driver.run_due(DELAY_MS)
+    return driver
+
+
+def delete_records() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    fill(driver, partition, 4)
+    driver.run_due()
+    driver.checkpoint()
+    fill(driver, partition, 5, mark="w", leader_epoch=1)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(partition, lambda log: log.delete_records(7, driver.now_ms))
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.change(partition, lambda log: log.delete_old_segments(driver.now_ms))
+    fill(driver, partition, 2, mark="x", leader_epoch=1)
+    driver.run_due(DELAY_MS)
+    driver.checkpoint()
+    return driver
+
+
+def retention() -> Driver:
+    driver = Driver(small_segments(retention_bytes=400))
+    partition = driver.create()
+    fill(driver, partition, 14)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(partition, lambda log: log.delete_old_segments(driver.now_ms))
+    fill(driver, partition, 1, mark="w")
+    driver.run_due()
+    driver.checkpoint()
+    driver.run_due(DELAY_MS)
+    return driver
+
+
+def retention_of_everything() -> Driver:
+    driver = Driver(small_segments(retention_ms=100))
+    partition = driver.create()
+    fill(driver, partition, 5)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(partition, lambda log: log.delete_old_segments(driver.now_ms + 10_000))
+    fill(driver, partition, 2, mark="w")
+    driver.run_due(DELAY_MS)
+    return driver
+
+
+class _Producers:
+    """Producers that count their sequences."""
+
+    def __init__(self, driver: Driver, partition: TopicPartition) -> None:
+        self.driver = driver
+        self.partition = partition
+        self._next: dict[int, int] = {}
+
+    def send(self, producer_id: int, count: int = 1, *, transactional: bool = False, leader_epoch: int = 0) -> None:
+        sequence = self._next.get(producer_id, 0)
+        self._next[producer_id] = sequence + count
+        data = batch(
+            *[value(sequence + number, f"p{producer_id}") for number in range(count)],
+            producer_id=producer_id,
+            sequence=sequence,
+            transactional=transactional,
+            timestamp=NOW - producer_id,
+        )
+        self.driver.append(self.partition, data, leader_epoch=leader_epoch)
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        marker = end_marker(producer_id, commit=commit, timestamp=NOW)
+        self.driver.append(self.partition, marker, origin=Origin.COORDINATOR)
+
+
+def transactions() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    producers = _Producers(driver, partition)
+    producers.send(1)
+    producers.send(2, transactional=True)
+    producers.send(3, 2, transactional=True)
+    producers.end(2, commit=False)
+    driver.run_due()
+    producers.send(1)
+    producers.end(3, commit=False)
+    driver.checkpoint()
+    producers.send(2, transactional=True)
+    producers.end(2, commit=True)
+    driver.run_due()
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    producers.send(3, transactional=True)
+    driver.close()
+    return driver
+
+
+def truncated_transactions() -> Driver:
+    """What producers wrote is cut off and other producers write at the same places."""
+    driver = Driver(small_segments())
+    partition = driver.create()
+    producers = _Producers(driver, partition)
+    producers.send(1)
+    for _ in range(3):
+        producers.send(2, transactional=True)
+    producers.end(2, commit=False)
+    producers.send(1)
+    driver.run_due()
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.truncate(partition, 2)
+    producers = _Producers(driver, partition)
+    for _ in range(4):
+        producers.send(7, transactional=True)
+    driver.run_due()
+    driver.checkpoint()
+    producers.end(7, commit=False)
+    driver.close()
+    return driver
+
+
+def clean_stops() -> Driver:
+    driver = Driver(small_segments())
+    partition = driver.create()
+    producers = _Producers(driver, partition)
+    fill(driver, partition, 2)
+    producers.send(4)
+    driver.close()
+    driver.reopen()
+    fill(driver, partition, 2, mark="w", leader_epoch=1)
+    producers.send(4, leader_epoch=1)
+    driver.run_due()
+    driver.close()
+    driver.reopen()
+    driver.close()
+    return driver
+
+
+def topics() -> Driver:
+    driver = Driver(small_segments())
+    first = driver.create("first", TopicId(uuid.UUID(int=5)))
+    fill(driver, first, 3)
+    second = driver.create("second", TopicId(uuid.UUID(int=6)))
+    fill(driver, second, 2)
+    driver.checkpoint()
+    driver.delete(first)
+    fill(driver, second, 1)
+    driver.run_due(DELAY_MS)
+    driver.create("first", TopicId(uuid.UUID(int=7)))
+    return driver
+
+
+def follower_with_gaps() -> Driver:
+    """A follower of a compacted leader: offsets jump, also where it rolls."""
+    driver = Driver(small_segments(cleanup_policy=frozenset({"compact"})))
+    partition = driver.create()
+    for number, offset in enumerate((3, 4, 9, 15, 16, 30, 31)):
+        data = batch((b"k", value(number)), base_offset=offset, leader_epoch=number // 3, timestamp=NOW)
+        driver.append_as_follower(partition, data, leader_epoch=5)
+    driver.run_due()
+    driver.checkpoint()
+    driver.append_as_follower(partition, batch((b"k", value(9)), base_offset=40, leader_epoch=4), leader_epoch=5)
+    return driver
+
+
+SCENARIOS = [
+    append_and_flush,
+    roll,
+    roll_without_flush,
+    roll_preallocated,
+    flush_messages,
+    truncate_in_a_segment,
+    truncate_segments,
+    truncate_unflushed_segments,
+    truncate_fully,
+    delete_records,
+    retention,
+    retention_of_everything,
+    transactions,
+    truncated_transactions,
+    clean_stops,
+    topics,
+    follower_with_gaps,
+]
