@@ -17,18 +17,29 @@ the client gets UNKNOWN_SERVER_ERROR, and here it does too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records import kernels
-from tailrace.records.batch import CODEC_MASK, Buffer, Codec, CorruptBatch, RecordBatch
+from tailrace.records.batch import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    MAGIC_POSITION,
+    TIMESTAMP_TYPE_BIT,
+    Buffer,
+    Codec,
+    CorruptBatch,
+    RecordBatch,
+)
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.compression import DecompressionFailed, decompress
 from tailrace.records.conversion import split_any, up_convert
+from tailrace.records.crc32c import crc32c
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, TimestampType, iter_records, wrapped
 
@@ -50,8 +61,7 @@ class RecordsRefused(KafkaError):
         self.record_errors = record_errors
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedRecords:
+class ValidatedRecords(NamedTuple):
     """Batches ready to be written; `data` spans them all."""
 
     data: Buffer
@@ -102,6 +112,10 @@ def validate_produced(
     view = memoryview(data)
     if view.readonly:
         view = memoryview(bytearray(view))
+    if origin is Origin.CLIENT:
+        common = _validate_common_case(view, config, base_offset, leader_epoch, now_ms)
+        if common is not None:
+            return common
     batches = list(_split(view, partition))
     source = Codec.NONE
     for batch in batches:
@@ -121,6 +135,51 @@ def validate_produced(
         for placed in result.batches:
             _check_size(placed.size, config, partition)
     return result
+
+
+def _validate_common_case(
+    view: memoryview, config: TopicConfig, base_offset: int, leader_epoch: int, now_ms: int
+) -> ValidatedRecords | None:
+    """One sound, uncompressed batch for a topic that takes it as it is: most of what producers send, checked quickly.
+
+    None if anything is out of the ordinary; what is wrong, if it is wrong, the thorough way finds out.
+    """
+    if (
+        len(view) < HEADER_SIZE
+        or len(view) > config.max_message_bytes
+        or view[MAGIC_POSITION] != 2
+        or config.compression_type not in ("producer", "uncompressed")
+        or config.message_timestamp_type != "CreateTime"
+    ):
+        return None
+    batch = RecordBatch(view)
+    count = batch.record_count
+    if (
+        batch.size != len(view)
+        or batch.attributes & _UNCOMMON_BITS
+        or batch.base_offset != 0
+        or count <= 0
+        or batch.last_offset_delta + 1 != count
+        or (batch.producer_id >= 0 and batch.base_sequence < 0)
+        or crc32c(view[ATTRIBUTES_POSITION:]) != batch.crc
+    ):
+        return None
+    try:
+        sequential, missing_keys, smallest, largest, _ = kernels.validate_records(
+            view[HEADER_SIZE:], count, batch.base_timestamp, True
+        )
+    except CorruptBatch:
+        return None
+    if (
+        not sequential
+        or largest != batch.max_timestamp
+        or smallest < now_ms - config.message_timestamp_before_max_ms
+        or largest > now_ms + config.message_timestamp_after_max_ms
+        or (missing_keys and config.is_compacted)
+    ):
+        return None
+    batch.set_offset_and_epoch(base_offset, leader_epoch)
+    return ValidatedRecords(view, [batch], largest)
 
 
 def _split(data: Buffer, partition: TopicPartition | None) -> Iterator[RecordBatch | Message]:
@@ -406,6 +465,8 @@ class _Validation:
         )
         return records
 
+
+_UNCOMMON_BITS = CODEC_MASK | TIMESTAMP_TYPE_BIT | CONTROL_BIT
 
 _CODECS = {
     "uncompressed": Codec.NONE,
