@@ -158,9 +158,7 @@ def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
         return _decompress_snappy_block(view, max_size)
     out = bytearray()
     position = len(_SNAPPY_HEADER)
-    while position < len(view):
-        if len(view) - position < 4:
-            raise _ends_early(Codec.SNAPPY)
+    while len(view) - position >= 4:  # fewer bytes than a length are no block, for snappy-java too
         if bytes(view[position : position + 8]) == _SNAPPY_MAGIC:
             position += len(_SNAPPY_HEADER)  # a second stream, glued on
             continue
@@ -257,6 +255,8 @@ def _decompress_lz4(data: Buffer, magic: int, max_size: int) -> bytes:
         size &= ~_LZ4_STORED
         position += 4
         if size == 0:
+            if flags & 0x04 and len(view) - position < 4:  # a checksum of the contents, which Kafka does not look at
+                raise _ends_early(Codec.LZ4)
             return bytes(out)
         if size > max_block_size:
             raise DecompressionFailed(f"lz4 block of {size} bytes is larger than the frame's {max_block_size}")

@@ -1,0 +1,192 @@
+"""The compiled kernels and the same file interpreted give the same answers, on good bytes and on hostile ones."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import struct
+from pathlib import Path
+
+import cramjam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tailrace.records import kernels as compiled
+
+
+def load_interpreted():
+    source = Path(compiled.__file__).parent / "kernels.py"
+    spec = importlib.util.spec_from_file_location("interpreted_kernels", source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+interpreted = load_interpreted()
+pytestmark = pytest.mark.skipif(not compiled.COMPILED, reason="the kernels were not compiled here")
+many = settings(max_examples=300, deadline=None)
+
+int32 = st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+contents = st.one_of(st.none(), st.binary(max_size=70))
+headers = st.lists(st.tuples(st.binary(max_size=5), st.one_of(st.none(), st.binary(max_size=5))), max_size=3)
+small = st.integers(-3, 90)
+records = st.lists(st.tuples(st.one_of(small, int32), st.one_of(small, int64), contents, contents, headers), max_size=8)
+
+
+@st.composite
+def payloads(draw):
+    """A payload and a record count: well-formed, or with bytes changed, cut, added, or the count wrong."""
+    rows = draw(records)
+    out = bytearray()
+    for row in rows:
+        interpreted.encode_record(out, *row)
+    count = len(rows)
+    for damage in draw(st.lists(st.sampled_from(["flip", "cut", "add", "count"]), max_size=2)):
+        if damage == "flip" and out:
+            out[draw(st.integers(0, len(out) - 1))] ^= 1 << draw(st.integers(0, 7))
+        elif damage == "cut":
+            del out[draw(st.integers(0, len(out))) :]
+        elif damage == "add":
+            out += draw(st.binary(max_size=12))
+        else:
+            count = draw(st.one_of(st.integers(-2, 12), int32.filter(lambda n: n < 10_000)))
+    return bytes(out), count
+
+
+def outcome(call, *arguments):
+    """What a call gives, or the name and words of what it raises; a read out of range is a bug in either."""
+    try:
+        return call(*arguments)
+    except IndexError:
+        raise
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def same(name: str, *arguments):
+    result = outcome(getattr(compiled, name), *arguments)
+    assert result == outcome(getattr(interpreted, name), *arguments)
+    return result
+
+
+@many
+@given(payload=payloads(), base_timestamp=st.one_of(small, int64), check_sizes=st.booleans())
+def test_validate_records(payload, base_timestamp, check_sizes):
+    seen: list = []
+    also_seen: list = []
+    first = outcome(compiled.validate_records, *payload, base_timestamp, check_sizes, seen)
+    assert first == outcome(interpreted.validate_records, *payload, base_timestamp, check_sizes, also_seen)
+    assert seen == also_seen
+
+
+@many
+@given(payload=payloads())
+def test_decode_records(payload):
+    decoded = same("decode_records", *payload)
+    if isinstance(decoded, list):
+        assert compiled.validate_records(*payload, 0, True)[1] == sum(record[2] is None for record in decoded)
+
+
+@many
+@given(row=st.tuples(int32, int64, contents, contents, headers))
+def test_encode_record(row):
+    ours, theirs = bytearray(b"x"), bytearray(b"x")
+    compiled.encode_record(ours, *row)
+    interpreted.encode_record(theirs, *row)
+    assert ours == theirs
+    offset_delta, timestamp_delta, key, value, pairs = row
+    assert compiled.decode_records(bytes(ours[1:]), 1) == [(offset_delta, timestamp_delta, key, value, tuple(pairs), 0)]
+
+
+@many
+@given(payload=payloads(), bases=st.tuples(int64, int64), bounds=st.tuples(int64, int64))
+def test_find_record(payload, bases, bounds):
+    same("find_record", *payload, *bases, *bounds)
+
+
+@many
+@given(
+    payload=payloads(),
+    keep=st.binary(max_size=12),
+    base=int64,
+    append_time=st.one_of(st.none(), int64),
+    new_base=st.one_of(st.none(), int64),
+)
+def test_rewrite_records(payload, keep, base, append_time, new_base):
+    same("rewrite_records", *payload, keep, base, append_time, new_base)
+
+
+@many
+@given(
+    data=st.binary(max_size=400),
+    lengths=st.lists(st.one_of(st.integers(0, 80), int32), max_size=4),
+    magic=st.sampled_from([0, 1, 2, 2, 2, 3, 255]),
+    start=st.integers(-3, 60),
+    cut=st.integers(0, 90),
+    target=int64,
+)
+def test_walks_over_batches(data, lengths, magic, start, cut, target):
+    """Buffers that start like batches, with whatever lengths, magic and fields chance gives them."""
+    buffer = bytearray(data)
+    position = max(start, 0)
+    for length in lengths:
+        if position + 17 > len(buffer):
+            break
+        buffer[position + 8 : position + 12] = struct.pack(">i", length)
+        buffer[position + 16] = magic
+        position += max(length, 0) + 12
+    end = len(buffer) - cut
+    same("find_batch", buffer, start, end, target)
+    same("scan_batches", buffer, start, end)
+
+
+@many
+@given(data=st.binary(max_size=120), entries=st.integers(-1, 16), target=int64)
+def test_index_searches(data, entries, target):
+    same("offset_index_slot", data, entries, target)
+    same("position_index_slot", data, entries, target)
+    same("time_index_slot", data, entries, target)
+
+
+@many
+@given(
+    batches=st.lists(payloads(), max_size=4),
+    slots=st.integers(1, 12),
+    start_offset=st.integers(0, 20),
+    max_size=st.integers(0, 14),
+    retain_deletes=st.booleans(),
+)
+def test_latest_offsets(batches, slots, start_offset, max_size, retain_deletes):
+    ours, theirs = compiled.LatestOffsets(slots * 24), interpreted.LatestOffsets(slots * 24)
+    base = 0
+    for payload, count in batches:
+        put = outcome(ours.put_records, payload, count, base, start_offset, max_size)
+        assert put == outcome(theirs.put_records, payload, count, base, start_offset, max_size)
+        base += 10
+    for payload, count in batches:
+        kept = outcome(ours.retained, payload, count, 5, retain_deletes)
+        assert kept == outcome(theirs.retained, payload, count, 5, retain_deletes)
+    for key in (b"", b"a", b"missing"):
+        assert ours.get(key) == theirs.get(key)
+    assert counters(ours) == counters(theirs)
+    ours.clear()
+    theirs.clear()
+    assert counters(ours) == counters(theirs) == (slots, 0, -1, 0, 0)
+
+
+def counters(offsets):
+    return offsets.slots, offsets.size, offsets.latest_offset, offsets.lookups, offsets.probes
+
+
+@many
+@given(data=st.one_of(st.binary(max_size=300), st.builds(bytes.__mul__, st.binary(max_size=40), st.integers(0, 400))))
+def test_hashes_and_snappy(data):
+    same("xxh32", data)
+    packed = same("snappy_compress", data)
+    assert bytes(cramjam.snappy.decompress_raw(packed)) == data
+    assert compiled.LatestOffsets(24).digest(data) == hashlib.md5(data).digest()
+    slow = interpreted.LatestOffsets(24)
+    slow._md5(data, 0, len(data))
+    assert slow._high.to_bytes(8, "big") + slow._low.to_bytes(8, "big") == hashlib.md5(data).digest()
