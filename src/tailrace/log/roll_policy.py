@@ -23,7 +23,7 @@ def roll_reason(
     if segment.size > config.roll_bytes - append_size:
         return RollReason.SIZE
     # Jitter keeps thousands of partitions that were made together from rolling together.
-    if segment.size and segment.waited_ms(now_ms, max_timestamp) > max_age_ms(segment, config):
+    if segment.size and segment.waited_ms(now_ms, max_timestamp) > config.roll_ms - segment.jitter_ms:
         return RollReason.AGE
     if segment.has_full_index:
         return RollReason.FULL_INDEX
@@ -31,8 +31,3 @@ def roll_reason(
         return RollReason.OFFSET_OVERFLOW
     return None
 
-
-def max_age_ms(segment: Segment, config: TopicConfig) -> int:
-    """`segment.ms`, or `max.compaction.lag.ms` if that is sooner, less the segment's jitter."""
-    age = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
-    return age - segment.jitter_ms

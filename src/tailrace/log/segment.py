@@ -184,7 +184,9 @@ class Segment:
 
     def waited_ms(self, now_ms: int, append_timestamp: int) -> int:
         """How old the segment is for `segment.ms`: by the records' own time where they have one."""
-        first = self.first_batch_timestamp()
+        first = self._first_batch_timestamp
+        if first is None:
+            first = self.first_batch_timestamp()
         return append_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def headers(self, start: int = 0) -> Iterator[BatchHeader]:

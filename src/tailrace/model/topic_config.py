@@ -133,14 +133,21 @@ class TopicConfig:
     # Like Kafka's internal.segment.bytes: small segments for tests, past the lower bound that users are held to.
     internal_segment_bytes: int | None = _key("internal.segment.bytes", _parse_int(0, INT_MAX), None)
 
-    @property
-    def roll_bytes(self) -> int:
-        """The size at which a segment is sealed."""
-        return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
+    # Derived once, since every append asks for them.
+    roll_bytes: int = field(init=False, repr=False, compare=False)
+    roll_ms: int = field(init=False, repr=False, compare=False)
+    is_compacted: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def is_compacted(self) -> bool:
-        return "compact" in self.cleanup_policy
+    def __post_init__(self) -> None:
+        compacted = "compact" in self.cleanup_policy
+        derived = {
+            # The size at which a segment is sealed, and the age: a compacted one has to be, to be cleaned in time.
+            "roll_bytes": self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes,
+            "roll_ms": min(self.segment_ms, self.max_compaction_lag_ms) if compacted else self.segment_ms,
+            "is_compacted": compacted,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @property
     def is_deleted_by_retention(self) -> bool:
@@ -149,7 +156,7 @@ class TopicConfig:
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> TopicConfig:
         """A config from a topic's own settings, Kafka's defaults for the rest; InvalidConfig names the bad key."""
-        known = {f.metadata["key"]: f for f in fields(cls)}
+        known = {f.metadata["key"]: f for f in fields(cls) if f.init}
         values: dict[str, Any] = {}
         for name, text in settings.items():
             if name not in known:
