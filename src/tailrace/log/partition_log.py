@@ -114,7 +114,6 @@ class PartitionLog:
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
-        self._unsynced_snapshots: list[Offset] = []
         self._update_first_unstable()
 
     # Bounds
@@ -289,14 +288,11 @@ class PartitionLog:
         if self.high_watermark == self.log_end_offset:
             self.marks.high_watermark = self.marks.log_end
         self.producers.end_offset = base_offset
-        snapshot_offset = self.producers.take_snapshot(sync=False)
+        self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
 
-        if snapshot_offset is not None:
-            self._unsynced_snapshots.append(snapshot_offset)
-
         def make_durable() -> None:
-            self._sync_snapshots()
+            self.producers.sync_snapshots()
             self.flush_to(base_offset, now_ms)
 
         self.deferred.add(now_ms, make_durable)
@@ -310,17 +306,6 @@ class PartitionLog:
         # Its name is durable before anything is appended, so that no later segment is ever there without it.
         self._files.sync_directory(self.directory)
         return segment
-
-    def _sync_snapshots(self) -> None:
-        while self._unsynced_snapshots:
-            path = self.producers.snapshot_path(self._unsynced_snapshots[-1])
-            if self._files.exists(path):
-                file = self._files.open(path)
-                try:
-                    file.sync()
-                finally:
-                    file.close()
-            self._unsynced_snapshots.pop()
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
@@ -343,8 +328,9 @@ class PartitionLog:
 
     def _flush_segments(self, end: Offset) -> None:
         unflushed = self.segments.between(self.recovery_point, end)
-        # Most segments have no transaction index; the name of one that was made since is durable only with the folder.
-        if any([segment.flush() for segment in unflushed]):
+        made_files = [segment.flush() for segment in unflushed]
+        # The name of a transaction index that was made since is durable only with the folder.
+        if any(made_files):
             self._files.sync_directory(self.directory)
 
     def _flushed(self, offset: Offset, now_ms: int) -> None:
@@ -550,7 +536,7 @@ class PartitionLog:
 
     def close(self) -> None:
         """A clean end: a snapshot of the producers, indexes complete and trimmed. Flush first to be durable."""
-        self._sync_snapshots()
+        self.producers.sync_snapshots()
         if self.producers.take_snapshot() is not None:
             self._files.sync_directory(self.directory)
         for segment in self.segments:

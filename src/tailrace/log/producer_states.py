@@ -2,8 +2,8 @@
 
 Invariants
     1. `end_offset` is the offset up to which the states are right; a snapshot at it says exactly this.
-    2. An open transaction is in `open_transactions`, in order of its first offset. Once its marker is appended it moves to
-       `ended_transactions`, and leaves there when the high watermark has passed the marker.
+    2. An open transaction is in `open_transactions`, in order of its first offset. Once its marker is appended it moves
+       to `ended_transactions`, and leaves there when the high watermark has passed the marker.
     3. The first unstable offset, past which read_committed does not read, is the smallest key of the two.
 """
 
@@ -38,6 +38,7 @@ class ProducerStates:
         self.end_offset: Offset = 0
         self._last_snapshot_offset: Offset = 0
         self._hash_capacity = FIRST_CAPACITY
+        self._unsynced_snapshots: list[Offset] = []
         self.snapshots = self._find_snapshots()
 
     # Snapshots on disk
@@ -65,9 +66,23 @@ class ProducerStates:
             self.producers[key].to_snapshot() for key in hash_order(self.producers, self._hash_capacity)
         )
         self._files.write(self.snapshot_path(self.end_offset), data, sync=sync)
+        if not sync:
+            self._unsynced_snapshots.append(self.end_offset)
         self.snapshots.add(self.end_offset)
         self._last_snapshot_offset = self.end_offset
         return self.end_offset
+
+    def sync_snapshots(self) -> None:
+        """Make the snapshots durable that were taken without a sync."""
+        while self._unsynced_snapshots:
+            path = self.snapshot_path(self._unsynced_snapshots[-1])
+            if self._files.exists(path):
+                file = self._files.open(path)
+                try:
+                    file.sync()
+                finally:
+                    file.close()
+            self._unsynced_snapshots.pop()
 
     def remove_snapshot(self, offset: Offset) -> None:
         self.snapshots.discard(offset)
