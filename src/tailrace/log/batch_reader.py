@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tailrace.log.files import File
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
+from tailrace.records import kernels
 from tailrace.records.batch import (
     HEADER,
     HEADER_SIZE,
@@ -121,6 +122,28 @@ def walk_headers(file: File, start: int, end: int) -> Iterator[BatchHeader]:
         yield header
         position += header.size
         chunk_size = _HEADER_CHUNK if header.size < _SMALL_BATCH else HEADER_SIZE
+
+
+def find_header(file: File, start: int, end: int, offset: Offset) -> BatchHeader | None:
+    """The first batch from byte `start` on that reaches `offset`; as `walk_headers` would find it, only quicker."""
+    position = start
+    chunk_size = HEADER_SIZE
+    while position < end:
+        chunk = file.read(position, min(chunk_size, end - position))
+        inside = 0
+        try:
+            inside, size, _, _ = kernels.find_batch(chunk, 0, len(chunk), offset)
+            if size and inside + HEADER_SIZE <= len(chunk):
+                return parse_header(chunk, inside, position + inside, end - position - inside)
+        except CorruptBatch as error:
+            raise error.at(file.path, position + (error.position or inside)) from None
+        if size or not inside:
+            return next(walk_headers(file, position + inside, end))
+        chunk_size = _HEADER_CHUNK if inside < _SMALL_BATCH else HEADER_SIZE
+        position += inside
+    if position > end:
+        raise CorruptBatch(f"the last batch ends at {position}, past the end at {end}", path=file.path, position=start)
+    return None
 
 
 def read_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tailrace.log import file_names
-from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
+from tailrace.log.batch_reader import BatchHeader, find_header, read_batches, walk_headers
 from tailrace.log.files import File, Files, join
 from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.position import FileSlice, LogPosition
@@ -246,11 +246,7 @@ class Segment:
 
     def find(self, offset: Offset, probes: list[int] | None = None) -> BatchHeader | None:
         """The first batch that reaches `offset`: index entry below it, then header by header."""
-        entry = self.offset_index.lookup(offset, probes)
-        for header in self.headers(entry.position):
-            if header.last_offset >= offset:
-                return header
-        return None
+        return find_header(self.log, self.offset_index.lookup(offset, probes).position, self.size, offset)
 
     def read(
         self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool
