@@ -155,7 +155,7 @@ def _compress_snappy(data: Buffer) -> bytes:
 def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
     view = memoryview(data)
     if bytes(view[:8]) != _SNAPPY_MAGIC or len(view) < len(_SNAPPY_HEADER):
-        return _decompress_snappy_block(view, max_size)
+        return _decompress_snappy_block(view, 0, max_size)
     out = bytearray()
     position = len(_SNAPPY_HEADER)
     while len(view) - position >= 4:  # fewer bytes than a length are no block, for snappy-java too
@@ -166,18 +166,18 @@ def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
         position += 4
         if size < 0 or size > len(view) - position:
             raise DecompressionFailed(f"snappy block claims {size} bytes, {len(view) - position} are there")
-        out += _decompress_snappy_block(view[position : position + size], max_size - len(out))
+        out += _decompress_snappy_block(view[position : position + size], len(out), max_size)
         position += size
     return bytes(out)
 
 
-def _decompress_snappy_block(block: memoryview, max_size: int) -> bytes:
+def _decompress_snappy_block(block: memoryview, before: int, max_size: int) -> bytes:
     size = 0
     for index, byte in enumerate(block[:5]):  # the size of the contents, an unsigned varint
         size |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
-    if size > max_size:
+    if before + size > max_size:
         raise _too_large(Codec.SNAPPY, max_size)
     return bytes(cramjam.snappy.decompress_raw(block))
 

@@ -2,7 +2,7 @@
 
 Header keys travel as UTF-8 and are read and written again when a batch is rebuilt, so a key that is not valid UTF-8
 must be replaced by the same characters here as in Kafka. Python and Java differ only on a surrogate that was encoded as
-three bytes: Java replaces all three by one U+FFFD, Python each by its own.
+three bytes, or the first two of them: Java replaces them by one U+FFFD, Python each by its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ def _replace_as_java_does(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     rest = error.object[error.start : error.start + 3]
-    if len(rest) == 3 and rest[0] == 0xED and 0xA0 <= rest[1] <= 0xBF and 0x80 <= rest[2] <= 0xBF:
-        return "\ufffd", error.start + 3
+    if len(rest) > 1 and rest[0] == 0xED and 0xA0 <= rest[1] <= 0xBF:
+        return "\ufffd", error.start + (3 if len(rest) == 3 and 0x80 <= rest[2] <= 0xBF else 2)
     return "\ufffd", error.end
 
 
