@@ -46,8 +46,8 @@ DIRECTORY_LOCK = ".lock"
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
-_SEGMENT_FILE = re.compile(r"^(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?$")
-_MARKED_FOLDER = re.compile(r"^(\S+)-(\d+)\.(\S+)-(delete|stray|future)$")
+_SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?")
+_MARKED_FOLDER = re.compile(r"(\S+)-([0-9]+)\.(\S+)-(delete|stray|future)")
 _LONGEST_NAME = 255
 
 
@@ -57,13 +57,13 @@ def segment_file(base_offset: Offset, kind: str, suffix: str = "") -> str:
 
 def parse_segment_file(name: str) -> tuple[Offset, str, str] | None:
     """(base offset, kind, suffix) of a segment's file; None for any other file."""
-    match = _SEGMENT_FILE.match(name)
+    match = _SEGMENT_FILE.fullmatch(name)
     return (int(match[1]), match[2], match[3] or "") if match else None
 
 
 def parse_partition_folder(name: str) -> TopicPartition | None:
     """The partition a folder belongs to, for `topic-N` and its marked forms; None for any other folder."""
-    marked = _MARKED_FOLDER.match(name)
+    marked = _MARKED_FOLDER.fullmatch(name)
     if marked:
         return TopicPartition(marked[1], int(marked[2]))
     topic, dash, number = name.rpartition("-")
@@ -79,4 +79,4 @@ def marked_folder(partition: TopicPartition, unique_id: str, mark: str) -> str:
 
 
 def is_marked(name: str, mark: str) -> bool:
-    return name.endswith(mark) and _MARKED_FOLDER.match(name) is not None
+    return name.endswith(mark) and _MARKED_FOLDER.fullmatch(name) is not None
