@@ -77,8 +77,8 @@ def open_log(
     """The log in `directory` (named `topic-N`), which is made if it is not there.
 
     After an unclean stop the unflushed segments are read whole; `recover=False` leaves that out, for one who only looks
-    and takes a torn tail as an error. `may_have_gaps=False` says that offsets do not jump from one unflushed segment to
-    the next, so that where they do, the end of a segment is lost, and the log with it.
+    and takes a torn tail as an error. `may_have_gaps=False` says that unflushed offsets do not jump, so that where they
+    do, also from one segment to the next, something is lost and the log ends.
     """
     partition = file_names.parse_partition_folder(directory.rpartition("/")[2])
     if partition is None:
@@ -316,9 +316,7 @@ class _Loader:
         for header, view in segment.batches():
             try:
                 _check(header, view)
-                if header.base_offset < expected or header.last_offset < header.base_offset:
-                    # The checksum does not cover the offset.
-                    raise CorruptBatch(f"offset {header.base_offset} where {expected} or more is next")
+                self._check_offsets(header, expected)
             except CorruptBatch as error:
                 located = error.at(segment.log.path, header.position)
                 if not is_flushed:
@@ -335,6 +333,12 @@ class _Loader:
                     self._note_producer(segment, states, RecordBatch(view))
                 states.end_offset = header.next_offset
             yield header.position + header.size
+
+    def _check_offsets(self, header: BatchHeader, expected: Offset) -> None:
+        """The checksum does not cover the offset, but it grows and, where nothing is compacted, leaves no gap."""
+        jumps = header.base_offset > expected and header.magic == 2 and not self.may_have_gaps
+        if header.base_offset < expected or header.last_offset < header.base_offset or jumps:
+            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
 
     def _note_producer(self, segment: Segment, states: ProducerStates, batch: RecordBatch) -> None:
         append = states.prepare(batch.producer_id, Origin.REPLICATION)
