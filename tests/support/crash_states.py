@@ -168,7 +168,10 @@ def torn_fates(write: Write, *, every_byte: bool = False) -> list[Fate]:
     if len(sectors) > 1:
         chosen = sectors if every_byte else {sectors[0], sectors[len(sectors) // 2], sectors[-1]}
         for start, end in sorted(chosen):
-            fates += [Fate("hole", start, end), Fate("junk", start, end)]
+            fates.append(Fate("hole", start, end))
+            # Only a sector that was never written may hold anything; one that the file had before does not change.
+            if (write.position + start) % SECTOR == 0:
+                fates.append(Fate("junk", start, end))
     return fates
 
 
