@@ -21,6 +21,7 @@ from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
+from tests.support.batches import batch
 from tests.support.log_oracle import START_MS, LogOracle
 from tests.support.our_directory import records_in
 from tests.support.twin_log import TwinLog
@@ -257,6 +258,22 @@ def test_every_time_in_a_log_of_old_messages_is_found_where_kafka_finds_it(
     log.check()
     log.crash()
     log.open(clean=False)
+    log.check()
+    log.shut_down()
+    log.assert_same_files()
+
+
+@pytest.mark.kafka
+def test_a_first_record_from_1970_is_an_index_entry_of_zeros_and_not_padding(
+    log_oracle: LogOracle, tmp_path: Path
+) -> None:
+    log = OursAndKafkas(log_oracle, tmp_path)
+    log.append(bytes(batch(b"first", timestamp=0)))
+    log.shut_down()
+    log.assert_same_files()
+    log.open(clean=True)
+    log.check()
+    log.append(bytes(batch(b"second", timestamp=0)))
     log.check()
     log.shut_down()
     log.assert_same_files()
