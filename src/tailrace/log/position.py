@@ -21,12 +21,31 @@ class LogPosition(NamedTuple):
         return self.segment_base_offset < 0
 
 
-class FileSlice(NamedTuple):
-    """A range of a segment's file, to be sent or read later; keeping it keeps the file open."""
+class FileSlice:
+    """A range of a segment's file, to be sent or read later; keeping it keeps the file open. Its length is its size,
+    so that it can stand among the buffers of a response."""
 
-    file: File
-    position: int
-    size: int
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FileSlice) and (self.file, self.position, self.size) == (
+            other.file,
+            other.position,
+            other.size,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def read(self) -> bytes:
         return self.file.read(self.position, self.size)
+
+    def __repr__(self) -> str:
+        return f"FileSlice({self.file.path}, {self.size} B at {self.position})"
