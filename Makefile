@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Python that is compiled where it can be; each has its C types beside it.
+KERNELS := src/tailrace/records/kernels src/tailrace/log/cleaner_kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run test test-all check format bench clean
@@ -10,12 +12,12 @@ READY  := $(VENV)/.ready
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-$(READY): pyproject.toml setup.py src/tailrace/records/kernels.py src/tailrace/records/kernels.pxd
+$(READY): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	rm -f src/tailrace/records/kernels*.so
+	rm -f $(KERNELS:=*.so)
 	$(BIN)/python -m pip install --quiet --editable . --group dev
-	@$(BIN)/python -c "from tailrace.records import kernels; print('kernels:', 'compiled' if kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
+	@$(BIN)/python -c "from tailrace.log import cleaner_kernels; from tailrace.records import kernels; print('kernels:', 'compiled' if kernels.COMPILED and cleaner_kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
 	@touch $@
 
 venv: $(READY) ## make .venv with Tailrace in it (.venv/bin/tailrace)
@@ -43,4 +45,4 @@ bench: $(READY) ## benchmarks against plain writes and Apache Kafka; results in 
 	$(BIN)/python -m benchmarks.run
 
 clean: ## remove .venv and build products
-	rm -rf $(VENV) build dist src/*.egg-info src/tailrace/records/kernels*.so src/tailrace/records/kernels.c
+	rm -rf $(VENV) build dist src/*.egg-info $(KERNELS:=*.so) $(KERNELS:=.c)

@@ -1,8 +1,11 @@
-"""Compiles records/kernels.py in place when a C compiler is to be had; without one the same file runs interpreted."""
+"""Compiles the kernels in place when a C compiler is to be had; without one the same files run interpreted."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = Extension("tailrace.records.kernels", ["src/tailrace/records/kernels.py"], optional=True)
+KERNELS = [
+    Extension("tailrace.records.kernels", ["src/tailrace/records/kernels.py"], optional=True),
+    Extension("tailrace.log.cleaner_kernels", ["src/tailrace/log/cleaner_kernels.py"], optional=True),
+]
 
-setup(ext_modules=cythonize([KERNELS], language_level=3))
+setup(ext_modules=cythonize(KERNELS, language_level=3))

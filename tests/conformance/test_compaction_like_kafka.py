@@ -1,0 +1,221 @@
+"""The same log compacted by Kafka's cleaner and by ours: the same range, the same statistics, the same files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.log.cleaner import Cleaned, CleanerSettings, clean_log
+from tailrace.log.cleaner_range import find_dirty_range
+from tailrace.log.files import DiskFiles
+from tailrace.records.batch import Codec
+from tailrace.records.builder import BatchBuilder
+from tests.support.log_oracle import LogOracle
+from tests.support.twin_log import Script, TwinLog
+
+pytestmark = pytest.mark.kafka
+
+COMPACT = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "4000",
+    "index.interval.bytes": "200",
+    "delete.retention.ms": "30000",
+    "file.delete.delay.ms": "5000",
+}
+CONFIGS = {
+    "small segments": COMPACT,
+    "larger segments": {**COMPACT, "internal.segment.bytes": "20000", "index.interval.bytes": "1000"},
+    "log append time": {**COMPACT, "message.timestamp.type": "LogAppendTime"},
+    "compact and delete": {**COMPACT, "cleanup.policy": "compact,delete", "retention.bytes": "15000"},
+    "lags": {**COMPACT, "min.compaction.lag.ms": "20000", "max.compaction.lag.ms": "60000", "segment.ms": "30000"},
+    "tiny indexes": {**COMPACT, "segment.index.bytes": "72"},
+    "no retention of deletes": {**COMPACT, "delete.retention.ms": "0"},
+    "endless retention of deletes": {**COMPACT, "delete.retention.ms": str(2**63 - 1)},
+    "preallocated": {**COMPACT, "preallocate": "true"},
+}
+
+
+class CompactedTwin(TwinLog):
+    """A log that is kept, and compacted, twice."""
+
+    clean_offset: int | None = None
+
+    def assert_same_range(self) -> int:
+        """Both find the same dirty range; how many bytes of it can be cleaned."""
+        # Where offsets have a hole at the high watermark, Kafka moves it to the next batch when it looks up its place.
+        self.ours.advance_high_watermark(self.kafka.state().high_watermark)
+        theirs = self.kafka.cleanable_offsets(self.clean_offset)
+        ours = find_dirty_range(self.ours, self.clean_offset, self.now_ms)
+        assert (
+            ours.first_dirty_offset,
+            ours.first_uncleanable_offset,
+            ours.checkpoint_was_invalid,
+            ours.clean_bytes,
+            ours.cleanable_bytes,
+            ours.cleanable_ratio,
+            ours.compaction_delay_ms,
+        ) == (
+            theirs.first_dirty_offset,
+            theirs.first_uncleanable_offset,
+            theirs.force_update_checkpoint,
+            theirs.clean_bytes,
+            theirs.cleanable_bytes,
+            theirs.cleanable_ratio,
+            theirs.compaction_delay_ms,
+        )
+        if ours.checkpoint_was_invalid:
+            self.clean_offset = ours.first_dirty_offset
+        return ours.cleanable_bytes
+
+    def clean(
+        self, dedupe_buffer_bytes: int = 2**21, load_factor: float = 0.9, io_buffer_bytes: int = 2**19
+    ) -> Cleaned:
+        theirs = self.kafka.clean(
+            self.clean_offset,
+            dedupe_buffer_size=dedupe_buffer_bytes,
+            load_factor=load_factor,
+            io_buffer_size=io_buffer_bytes,
+        )
+        ours = clean_log(
+            DiskFiles(),
+            self.ours,
+            find_dirty_range(self.ours, self.clean_offset, self.now_ms),
+            self.now_ms,
+            CleanerSettings(
+                dedupe_buffer_bytes=dedupe_buffer_bytes, load_factor=load_factor, io_buffer_bytes=io_buffer_bytes
+            ),
+        )
+        self.ours.run_due(self.now_ms)
+        self.clean_offset = ours.end_offset
+        stats = ours.stats
+        assert (
+            ours.end_offset,
+            stats.bytes_read,
+            stats.bytes_written,
+            stats.records_read,
+            stats.records_written,
+            stats.map_records_read,
+            stats.records_without_key,
+            stats.map_utilization,
+        ) == (
+            theirs.to_offset,
+            theirs.bytes_read,
+            theirs.bytes_written,
+            theirs.messages_read,
+            theirs.messages_written,
+            theirs.map_messages_read,
+            theirs.invalid_messages_read,
+            theirs.buffer_utilization,
+        )
+        self.assert_same_sealed_files()
+        return ours
+
+    def assert_same_sealed_files(self) -> None:
+        """All files but those that Kafka keeps open, and so preallocated: the active segment's indexes."""
+        active = f"{self.ours.segments.active.base_offset:020d}"
+        mine, theirs = (
+            {
+                path.name: path.read_bytes()
+                for path in folder.iterdir()
+                if not (path.name.startswith(active) and path.name.endswith("index"))
+                and not path.name.endswith("index.deleted")
+            }
+            for folder in (self.our_folder, self.kafka_folder)
+        )
+        if self.config.preallocate:
+            mine.pop(f"{active}.log"), theirs.pop(f"{active}.log")
+        assert sorted(mine) == sorted(theirs), "different files"
+        for name in mine:
+            assert mine[name] == theirs[name], name
+
+
+class CompactingScript(Script):
+    """Appends of all kinds, keys that come again, and a cleaning now and then."""
+
+    twin: CompactedTwin
+
+    def run(self, steps: int) -> None:
+        actions = [
+            (self.append_plain, 6),
+            (self.append_idempotent, 4),
+            (self.append_transactional, 5),
+            (self.end_transaction, 5),
+            (self.append_with_gap, 2),
+            (self.move_clock, 2),
+            (self.move_high_watermark, 3),
+            (self.twin.roll, 1),
+            (self.new_epoch, 1),
+            (self.delete_records, 1),
+            (self.twin.delete_old_segments, 1),
+            (self.truncate, 1),
+            (self.reopen, 1),
+            (self.clean, 4),
+        ]
+        weights = [weight for _, weight in actions]
+        for _ in range(steps):
+            self.random.choices(actions, weights)[0][0]()
+            self.twin.assert_same_state()
+        self.clean()
+
+    def batch(self, *, keyless: bool = False, base_offset: int = 0, **fields: Any) -> bytes:
+        builder = BatchBuilder(codec=self.random.choice(self.codecs), base_offset=base_offset, **fields)
+        offset = base_offset
+        for _ in range(self.random.choice([1, 1, 2, 5, 5 if keyless else 30])):
+            key = b"k%d" % self.random.choice([self.random.randrange(5), self.random.randrange(60)])
+            if keyless and self.random.random() < 0.3:
+                key = None
+            value = None if self.random.random() < 0.2 else self.random.randbytes(self.random.choice([0, 5, 100, 400]))
+            headers = [("h", b"x"), ("größe", None)][: self.random.choice([0, 0, 0, 1, 2])]
+            builder.append(max(self.timestamp(), -1), key, value, headers, offset=offset)
+            offset += self.random.choice([1, 1, 3]) if keyless else 1
+        return builder.build()
+
+    def append_with_gap(self) -> None:
+        """As a follower of a compacted leader: offsets with holes, and records without keys, which a leader refuses."""
+        start = self.twin.ours.log_end_offset + self.random.choice([0, 1, 50, 2**31 - 10])
+        self.epoch = max(self.epoch, 0)
+        data = self.batch(keyless=True, base_offset=start, leader_epoch=self.epoch)
+        self.twin.append_as_follower(data)
+        self.twin.ours.run_due(self.twin.now_ms)
+
+    def delete_records(self) -> None:
+        # At a batch's start: past the start of an open transaction, Kafka rounds the last stable offset to a batch.
+        log = self.twin.ours
+        starts = [header.base_offset for segment in log.segments for header in segment.headers()]
+        allowed = [start for start in starts if log.log_start_offset <= start <= log.high_watermark]
+        if allowed:
+            self.twin.delete_records(self.random.choice(allowed))
+
+    def clean(self) -> None:
+        if self.twin.assert_same_range():
+            self.twin.clean(
+                dedupe_buffer_bytes=24 * self.random.choice([3, 20, 100, 10_000]),
+                load_factor=self.random.choice([0.9, 0.9, 0.5]),
+                io_buffer_bytes=self.random.choice([2**19, 2000]),
+            )
+
+
+def run_script(log_oracle: LogOracle, tmp_path: Path, config: str, seed: int, steps: int) -> None:
+    log_oracle.reset()
+    twin = CompactedTwin(log_oracle, tmp_path, CONFIGS[config])
+    CompactingScript(twin, seed).run(steps)
+    twin.shut_down()
+    twin.assert_same_files()
+
+
+@pytest.mark.parametrize(("config", "seed"), [(config, seed) for seed, config in enumerate(CONFIGS)])
+def test_random_logs_are_compacted_to_the_same_files(
+    log_oracle: LogOracle, tmp_path: Path, config: str, seed: int
+) -> None:
+    run_script(log_oracle, tmp_path, config, seed, steps=150)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("seed", range(1000, 1030))
+def test_more_random_logs_are_compacted_to_the_same_files(
+    log_oracle: LogOracle, tmp_path: Path, config: str, seed: int
+) -> None:
+    run_script(log_oracle, tmp_path, config, seed, steps=400)
