@@ -244,7 +244,7 @@ def _picture(walk: SegmentWalk, found: Slice | None) -> list[str]:
     size = max(walk.size, 1)
 
     def cell(position: int) -> int:
-        return min(position * _WIDTH // size, _WIDTH - 1)
+        return min(max(position * _WIDTH // size, 0), _WIDTH - 1)  # an index may be wrong
 
     probes = [" "] * _WIDTH
     for number, probe in reversed(list(enumerate(walk.search.probes, 1))):

@@ -9,7 +9,7 @@ from typing import Any
 
 from tailrace.cli.explain_text import read_text, timestamp_text
 from tailrace.cli.log_directory import now_ms, one_folder, open_directory, warn_of
-from tailrace.cli.output import json_document, say
+from tailrace.cli.output import json_document, say, warn
 from tailrace.log.explain import (
     ReadExplanation,
     TimestampExplanation,
@@ -17,8 +17,10 @@ from tailrace.log.explain import (
     explain_timestamp,
 )
 from tailrace.log.files import DiskFiles
+from tailrace.log.index_file import CorruptIndex
 from tailrace.log.offline import open_bounds, open_exact
 from tailrace.log.watermarks import Isolation
+from tailrace.records.batch import CorruptBatch
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,10 +32,14 @@ def run(options: argparse.Namespace) -> int:
     log = offline.log
     lookup: TimestampExplanation | None = None
     offset = options.offset
-    if options.timestamp is not None:
-        lookup = explain_timestamp(log, options.timestamp)
-        offset = lookup.found.offset if lookup.found else None
-    read = None if offset is None else explain_offset(log, offset, options.max_bytes, isolation)
+    try:
+        if options.timestamp is not None:
+            lookup = explain_timestamp(log, options.timestamp)
+            offset = lookup.found.offset if lookup.found else None
+        read = None if offset is None else explain_offset(log, offset, options.max_bytes, isolation)
+    except (CorruptBatch, CorruptIndex) as error:
+        warn(f"the read fails: {error}")
+        return 1
     if options.json:
         say(json_document(_document(lookup, read)))
     else:

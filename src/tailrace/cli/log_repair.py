@@ -10,6 +10,7 @@ from tailrace.cli.log_directory import finding_json, live, now_ms, open_director
 from tailrace.cli.log_verify import verify_all
 from tailrace.cli.output import count_text, json_document, say, size_text
 from tailrace.log import file_names
+from tailrace.log.checkpoints import CorruptCheckpoint
 from tailrace.log.data_directory import DataDirectory
 from tailrace.log.files import DiskFiles, File, Files, join
 from tailrace.log.findings import Finding
@@ -71,7 +72,7 @@ class _Job:
             return
         try:
             repair_partition(files, self.plan, log_start_offset=start, now_ms=now_ms())
-        except (OSError, KafkaError, CorruptBatch) as error:
+        except (OSError, KafkaError, CorruptBatch, CorruptCheckpoint) as error:
             self.problem = str(error)
 
 

@@ -16,6 +16,7 @@ from tailrace.log.verify import PartitionResult, log_bytes, verify_directory, ve
 def run(options: argparse.Namespace) -> int:
     files = DiskFiles()
     directory = open_directory(options, files)
+    directory.folders = [folder for folder in directory.folders if folder.mark != "deleted"]
     results = verify_all(files, directory, deep=options.deep)
     general = verify_directory(directory, results)
     findings = general + [finding for result in results for finding in result.findings]

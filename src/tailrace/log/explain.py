@@ -13,7 +13,8 @@ A lookup by time (`explain_timestamp`) comes before: the first segment whose lar
 time index, its offset index, batch headers, and the records of the first batches that may hold it.
 
 Nothing is imitated: the searches are the log's own, which note their probes, the answer is `PartitionLog.read`'s or
-`find_offset`'s, and the cost is what they read from the files, noted on the way.
+`find_offset`'s, and the cost is what they read from the files, noted on the way. An index whose entries are out of
+order is a CorruptIndex, because no search in it means anything.
 """
 
 from __future__ import annotations
@@ -236,6 +237,8 @@ class Recording:
 def explain_offset(log: PartitionLog, offset: Offset, max_bytes: int, isolation: Isolation) -> ReadExplanation:
     """How a read from `offset` goes; one outside the log is explained too, as an empty one."""
     told = ReadExplanation(str(log.partition), offset, max_bytes, _bounds(log, isolation))
+    if (floor := log.segments.floor_slot(offset)) >= 0:
+        log.segments[floor].offset_index.check()
     with Recording(log) as recording:
         try:
             result = log.read(offset, max_bytes, isolation, at_least_one=True)
@@ -332,15 +335,17 @@ def _time_search(index: TimeIndex, target: int, probes: list[int]) -> IndexSearc
 def explain_timestamp(log: PartitionLog, timestamp: int) -> TimestampExplanation:
     """How the first record at or after a time is found."""
     told = TimestampExplanation(str(log.partition), timestamp, [])
-    with Recording(log) as recording:
-        told.found = find_offset(log, timestamp)
     reached = None
     for slot, segment in enumerate(log.segments):
         largest = segment.retention_timestamp_ms()
         told.segments.append(SegmentTime(segment.base_offset, largest, largest >= timestamp))
         if largest >= timestamp:
             reached = slot
+            segment.time_index.check()
+            segment.offset_index.check()
             break
+    with Recording(log) as recording:
+        told.found = find_offset(log, timestamp)
     searches = []
     if reached is not None:
         segment = log.segments[reached]

@@ -22,13 +22,15 @@ from tailrace.log.data_directory import PartitionFolder
 from tailrace.log.files import Files, join
 from tailrace.log.findings import CannotLook, Finding
 from tailrace.log.index_file import CorruptIndex
+from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.overlay_files import OverlayFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, open_log
+from tailrace.log.segment import Segment
 from tailrace.log.transaction_index import TransactionIndex
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset
-from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch
 
 _ATTEMPTS = 4
@@ -129,6 +131,7 @@ def _log_start(folder: PartitionFolder, log: PartitionLog, findings: list[Findin
 def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[Finding], now_ms: int) -> PartitionLog:
     bounds: list[Finding] = []
     start = _log_start(folder, _open_bounds(overlay.fresh(), folder, bounds, now_ms), findings)
+    findings += _remove_disordered_indexes(overlay, folder.path)
     report = RecoveryReport()
     recovery_point: Offset | None = None
     while True:
@@ -148,37 +151,86 @@ def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[F
             )
         except CorruptBatch as error:
             damaged = file_names.parse_segment_file((error.path or "").rpartition("/")[2])
-            if damaged is None or recovery_point is not None:
+            if damaged is None or (recovery_point is not None and damaged[0] >= recovery_point):
                 raise
             recovery_point = damaged[0]
             continue
-        findings += [Finding(folder.path, problem) for problem in report.problems]
+        findings += [_located(folder.path, problem) for problem in report.problems]
         return log
+
+
+def _located(path: str, problem: str) -> Finding:
+    """A problem that recovery told in words, which mostly start with the file."""
+    place, _, message = problem.partition(": ")
+    if place.startswith(path) and message:
+        return Finding(place, message)
+    return Finding(path, problem.removeprefix(f"{path}/"))
+
+
+def _remove_disordered_indexes(overlay: OverlayFiles, path: str) -> list[Finding]:
+    """Take away, in memory, indexes whose entries cannot be searched, so that they are rebuilt.
+
+    Only of the last two segments, in which producers are replayed: reading all indexes of a large log takes long.
+    """
+    findings = []
+    parsed = [found for entry in overlay.entries(path) if (found := file_names.parse_segment_file(entry.name))]
+    for base in sorted(base for base, kind, suffix in parsed if kind == file_names.LOG and not suffix)[-2:]:
+        index = OffsetIndex(overlay, join(path, file_names.segment_file(base, file_names.OFFSET_INDEX)), base, INT_MAX)
+        try:
+            index.check()
+        except CorruptIndex as error:
+            findings.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            overlay.remove(error.path)
+    return findings
 
 
 def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> list[Finding]:
     """Empty indexes, in memory, for those that are missing or impossible: nothing is rebuilt then."""
     findings = []
-    present = set(names)
-    for name in sorted(names):
-        found = file_names.parse_segment_file(name)
-        if not found or found[1] != file_names.LOG or found[2]:
-            continue
-        for kind, width in _ENTRY_SIZES.items():
-            index = join(path, file_names.segment_file(found[0], kind))
-            problem = None
-            if file_names.segment_file(found[0], kind) not in present:
-                problem = "is missing"
-            elif (size := overlay.size(index)) % width:
-                problem = f"has {size} bytes, no multiple of the entry size {width}"
+    parsed = [found for name in names if (found := file_names.parse_segment_file(name)) and not found[2]]
+    bases = sorted(base for base, kind, _ in parsed if kind == file_names.LOG)
+    for base in bases:
+        for kind in _ENTRY_SIZES:
+            index = join(path, file_names.segment_file(base, kind))
+            problem = _index_problem(overlay, index, kind, is_last=base == bases[-1])
             if problem:
                 findings.append(Finding(index, problem))
                 overlay.write(index, b"", sync=False)
-        index = join(path, file_names.segment_file(found[0], file_names.TRANSACTION_INDEX))
+        index = join(path, file_names.segment_file(base, file_names.TRANSACTION_INDEX))
         if overlay.exists(index):
             try:
-                _ = TransactionIndex(overlay, index, found[0]).entries
+                _ = TransactionIndex(overlay, index, base).entries
             except CorruptIndex as error:
                 findings.append(Finding(index, str(error).removeprefix(f"{index}: ")))
                 overlay.remove(index)
     return findings
+
+
+def _index_problem(overlay: OverlayFiles, path: str, kind: str, *, is_last: bool) -> str | None:
+    if not overlay.exists(path):
+        return "is missing"
+    width = _ENTRY_SIZES[kind]
+    size = overlay.size(path)
+    if size % width:
+        return f"has {size} bytes, no multiple of the entry size {width}"
+    if is_last and kind == file_names.OFFSET_INDEX:
+        # The end of the log is found from the last entry on, so that one has to be right.
+        directory, _, name = path.rpartition("/")
+        segment = Segment.open(overlay, directory, int(name[:20]), TopicConfig(), read_only=True)
+        last = segment.offset_index.last()
+        if not is_entry_right(segment, last):
+            return f"its last entry is wrong: no batch at position {last.position} ends with offset {last.offset}"
+    return None
+
+
+def is_entry_right(segment: Segment, entry: OffsetPosition) -> bool:
+    """Whether a batch starts where an index entry says, with the last offset that it says."""
+    if entry.position == 0:
+        return True  # what stands for "no entry"
+    if not 0 < entry.position < segment.size:
+        return False
+    try:
+        header = next(segment.headers(entry.position), None)
+    except CorruptBatch:
+        return False
+    return header is not None and header.last_offset == entry.offset

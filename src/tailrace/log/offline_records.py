@@ -4,8 +4,8 @@ Control records are left out. With read_committed so are the records of aborted 
 indexes: a producer's transactions do not overlap, so a record was aborted if it lies inside one of them, wherever the
 reading starts. It ends at the last stable offset.
 
-Damage is reported and passed over: a batch with a wrong checksum is skipped by its length; where the bytes are no batch
-reading goes on where there is one again, or with the next segment.
+Damage is reported and passed over: reading goes on where there is a right batch again (resync.py), or with the next
+segment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.findings import Finding, Severity
-from tailrace.log.offline import OfflineLog
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.offline import OfflineLog, is_entry_right
 from tailrace.log.resync import next_position
 from tailrace.log.segment import Segment
 from tailrace.log.timestamp_lookup import find_in_segment
@@ -78,9 +79,14 @@ class RecordReader:
             # The last segment's time index may be behind its batches as long as it is written to.
             if segment is log.segments.active or segment.retention_timestamp_ms() >= timestamp:
                 try:
+                    segment.offset_index.check()
+                    segment.time_index.check()
                     found = find_in_segment(segment, timestamp, start)
                 except CorruptBatch:
                     return max(start, segment.base_offset)  # the reader meets the damage again and reports it
+                except CorruptIndex as error:
+                    self._report(Finding(error.path, f"{str(error).removeprefix(f'{error.path}: ')}; it is not used"))
+                    return max(start, segment.base_offset)
                 if found is not None:
                     return found.offset
         return log.log_end_offset
@@ -107,12 +113,19 @@ class RecordReader:
 
     def _batches(self, segment: Segment, start: Offset) -> Iterator[tuple[BatchHeader, memoryview]]:
         """The segment's batches from the index entry below `start` on, over damage if need be."""
-        position: int | None = segment.offset_index.lookup(start).position
+        entry = segment.offset_index.lookup(start)
+        position: int | None = entry.position
+        if not is_entry_right(segment, entry):
+            message = f"no batch at position {entry.position} ends with offset {entry.offset}; the index is not used"
+            self._report(Finding(segment.offset_index.file.path, message))
+            position = 0
         next_offset = segment.base_offset
         while position is not None and position < segment.size:
             try:
                 for header, view in segment.batches(position):
-                    position, next_offset = header.position + header.size, header.next_offset
+                    if header.last_offset >= start:
+                        _check(header, view)
+                    position, next_offset = header.position + header.size, max(header.next_offset, next_offset)
                     yield header, view
                 return
             except CorruptBatch as error:
@@ -139,13 +152,15 @@ class RecordReader:
             self._report(Finding(segment.log.path, message, header.position))
 
 
-def _decode(header: BatchHeader, view: memoryview) -> list[Record]:
+def _check(header: BatchHeader, view: memoryview) -> None:
     if header.magic == 2:
-        batch = RecordBatch(view)
-        batch.check()
-        return list(iter_records(batch))
-    check_message(view)
-    return list(iter_messages(view))
+        RecordBatch(view).check()
+    else:
+        check_message(view)
+
+
+def _decode(header: BatchHeader, view: memoryview) -> list[Record]:
+    return list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
 
 
 def _is_in_time(timestamp: int, wanted: Selection) -> bool:

@@ -4,13 +4,13 @@ Of each batch: the checksum; offsets that grow and stay within the segment; no m
 also the records: that they can be decoded, that there are as many as the header says, that their offsets grow within
 the batch and their largest timestamp is the header's.
 
-Damage does not end the walk: a batch with a wrong checksum is passed over by its length; where the bytes are no batch
-the walk goes on where there is one again. Only the end of the last segment may be torn, and is called so.
+Damage does not end the walk: it goes on where there is a right batch again (resync.py). Where there is none before the
+end of the last segment, the tail is torn, as a crash leaves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ from tailrace.log.transaction_index import AbortedTransaction, TransactionIndex
 from tailrace.log.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX
-from tailrace.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, Codec, CorruptBatch, RecordBatch
+from tailrace.records.batch import TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message, iter_messages
 from tailrace.records.record import iter_records
 
@@ -140,9 +140,9 @@ class SegmentCheck:
         while position is not None and position < size:
             try:
                 for header, view in read_batches(file, position, size):
+                    self._check_batch(header, view)
                     position = header.position + header.size
-                    self._advance(header.size)
-                    self._batch(file.path, header, view, offsets, times)
+                    self._take_batch(file.path, header, view, offsets, times)
                 break
             except CorruptBatch as error:
                 damaged = position
@@ -151,11 +151,11 @@ class SegmentCheck:
                     regrowth += 1
                     size = self.result.size = file.size()
                     continue
-                index = offsets.usable if offsets else None
-                position = next_position(file, damaged, size, self._expected, index)
-                self._damage(file.path, error, damaged, size if position is None else position, size)
+                position = next_position(file, damaged, size, self._expected, offsets.usable if offsets else None)
+                goes_on = size if position is None else position
+                self._damage(file.path, error, damaged, goes_on, size)
                 if offsets:
-                    offsets.damage(damaged, size if position is None else position)
+                    offsets.damage(damaged, goes_on)
                 if times:
                     times.damage()
         if offsets:
@@ -169,20 +169,17 @@ class SegmentCheck:
         self._advance(goes_on - position)
         for listener in self._listeners:
             listener.gap()
+        reason = error.reason
         if goes_on == size and self._is_last:
             result.torn_at = position
-            self._report(
-                Finding(path, f"torn tail: the last {size - position} bytes are no batch: {error.reason}", position)
-            )
+            self._report(Finding(path, f"torn tail: the last {size - position} bytes are no batch: {reason}", position))
             return
-        self._note_damage(position)
-        self._report(Finding(path, f"{error.reason}; {goes_on - position} bytes cannot be read", position))
+        if result.damaged_at is None:
+            result.damaged_at = position
+        what = f"{goes_on - position} bytes are damaged, {'the rest' if goes_on == size else f'up to {goes_on}'}"
+        self._report(Finding(path, f"{what}: {reason}", position))
 
-    def _note_damage(self, position: int) -> None:
-        if self.result.damaged_at is None:
-            self.result.damaged_at = position
-
-    def _batch(
+    def _take_batch(
         self,
         path: str,
         header: BatchHeader,
@@ -191,72 +188,54 @@ class SegmentCheck:
         times: TimeIndexCheck | None,
     ) -> None:
         result = self.result
+        self._advance(header.size)
+        if header.last_offset - result.base_offset > INT_MAX and not result.does_overflow:
+            result.does_overflow = True
+            message = f"offset {header.last_offset} is too far from the segment's base offset for its indexes"
+            self._report(Finding(path, message, header.position))
         if offsets:
             offsets.batch(header)
-        problem = next(self._batch_problems(header, view), None)
-        if not problem and header.last_offset - result.base_offset > INT_MAX:
-            if not result.does_overflow:
-                message = f"offset {header.last_offset} is too far from the segment's base offset for its indexes"
-                self._report(Finding(path, message, header.position))
-            result.does_overflow = True
-        if problem:
-            self._note_damage(header.position)
-            result.damaged_bytes += header.size
-            self._report(Finding(path, problem, header.position))
-            if times:
-                times.damage()
-            for listener in self._listeners:
-                listener.gap()
-        else:
+        if times:
+            times.batch(header)
+        for listener in self._listeners:
             if header.magic == 2 and header.base_offset > self._expected:
-                for listener in self._listeners:
-                    listener.gap()
-            if times:
-                times.batch(header)
-            for listener in self._listeners:
-                listener.batch(header, view, path)
+                listener.gap()
+            listener.batch(header, view, path)
         result.batches += 1
-        result.records += max(header.record_count, 0) if header.magic == 2 else 1
-        self._expected = max(self._expected, header.next_offset)
+        result.records += header.record_count if header.magic == 2 else 1
+        self._expected = header.next_offset
 
-    def _batch_problems(self, header: BatchHeader, view: memoryview) -> Iterator[str]:
-        try:
-            if header.magic == 2:
-                RecordBatch(view).check()
-            else:
-                check_message(view)
-        except CorruptBatch as error:
-            yield error.reason
+    def _check_batch(self, header: BatchHeader, view: memoryview) -> None:
+        """Raise CorruptBatch unless the batch may stand where it stands."""
+        if header.magic == 2:
+            RecordBatch(view).check()
+        else:
+            check_message(view)
         # The checksum covers neither the base offset nor the length.
         if header.last_offset < header.base_offset:
-            yield f"last offset {header.last_offset} is below the base offset {header.base_offset}"
+            raise CorruptBatch(f"last offset {header.last_offset} is below the base offset {header.base_offset}")
         if header.base_offset < self._expected:
-            yield f"offsets go back: {header.base_offset} to {header.last_offset}, where {self._expected} is next"
+            raise CorruptBatch(
+                f"offsets go back: {header.base_offset} to {header.last_offset}, where {self._expected} is next"
+            )
         if header.magic == 2:
             span = header.last_offset - header.base_offset + 1
             if not 0 <= header.record_count <= span:
-                yield f"{header.record_count} records in a batch of {span} offsets"
-            if header.attributes & CODEC_MASK > Codec.ZSTD:
-                yield f"unknown compression codec {header.attributes & CODEC_MASK}"
+                raise CorruptBatch(f"{header.record_count} records in a batch of {span} offsets")
         if self._deep:
-            yield from _record_problems(header, view)
+            _check_records(header, view)
 
 
-def _record_problems(header: BatchHeader, view: memoryview) -> Iterator[str]:
-    try:
-        records = list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
-    except CorruptBatch as error:
-        yield error.reason
-        return
+def _check_records(header: BatchHeader, view: memoryview) -> None:
+    records = list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
     if not records:
         return  # what compaction leaves of a batch to remember its producer
     last = header.base_offset - 1 if header.magic == 2 else -1
     for record in records:
         if not last < record.offset <= header.last_offset:
-            yield f"record offset {record.offset} does not lie between {last} and {header.last_offset}"
-            return
+            raise CorruptBatch(f"record offset {record.offset} does not lie between {last} and {header.last_offset}")
         last = record.offset
     largest = max(record.timestamp for record in records)
     is_create_time = not header.attributes & TIMESTAMP_TYPE_BIT
     if header.magic > 0 and is_create_time and largest != header.max_timestamp:
-        yield f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}"
+        raise CorruptBatch(f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}")
