@@ -63,9 +63,7 @@ class IndexFile:
         """The size without its tail of zeros; found by halving, since every entry after the last one is zero."""
         size = self.entry_size
         if len(data) == size:
-            return (
-                size  # one entry, not padding: nobody preallocates that little, and the first record may be from 1970
-            )
+            return size  # an entry, not padding: nobody preallocates so little, and a record may be from 1970
         low, high = 0, len(data) // size
         while low < high:
             middle = (low + high) // 2
