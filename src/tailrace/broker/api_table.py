@@ -1,0 +1,36 @@
+"""Every API that is served: key, versions, handler. ApiVersions and docs/compatibility.md are read from it.
+
+Old versions stay, also those that Kafka 4 no longer serves, so that old clients work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from tailrace.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+    from tailrace.broker.request_context import Request
+
+Handler: TypeAlias = "Callable[[Broker, Request, int], Any]"
+
+
+class ApiRow(NamedTuple):
+    key: ApiKey
+    min_version: int
+    max_version: int
+
+    @property
+    def module(self) -> str:
+        return f"tailrace.broker.apis.{self.key.name.lower()}"
+
+    def load(self) -> Handler:
+        """The API's handler; its module is imported when a client first asks for it, so that a start is quick."""
+        handler: Handler = import_module(self.module).handle
+        return handler
+
+
+API_TABLE: dict[int, ApiRow] = {row.key: row for row in (ApiRow(ApiKey.API_VERSIONS, 0, 4),)}

@@ -1,0 +1,1 @@
+"""One module per API, named after it; `api_table.py` lists them."""

@@ -1,0 +1,42 @@
+"""ApiVersions (key 18), versions 0–4.
+
+Behaviour
+    Says which APIs and versions are served, and the finalized features of the cluster.
+    A version that is not served is answered in version 0 with UNSUPPORTED_VERSION and the versions of this API, so
+    that the client can ask again (KIP-511). The response header never has tagged fields.
+Version notes
+    3   the client tells its name and version; flexible encoding; features
+    4   features from version 0 up may be told (KIP-848 clients rely on them)
+"""
+
+from __future__ import annotations
+
+import re
+
+from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.messages import ApiVersionsResponse
+
+_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ApiVersionsResponse:
+    body = request.body
+    if request.version >= 3:
+        if not (_NAME.fullmatch(body.client_software_name) and _NAME.fullmatch(body.client_software_version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        request.context.software_name = body.client_software_name
+        request.context.software_version = body.client_software_version
+    return ApiVersionsResponse(api_keys=[_versions(key) for key in sorted(API_TABLE)])
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_versions(ApiKey.API_VERSIONS)])
+
+
+def _versions(key: int) -> ApiVersionsResponse.ApiVersion:
+    row = API_TABLE[key]
+    return ApiVersionsResponse.ApiVersion(api_key=key, min_version=row.min_version, max_version=row.max_version)

@@ -1,0 +1,44 @@
+"""ConnectionContext, Request and Reply: what passes between the server and the broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from tailrace.log.position import FileSlice
+
+Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
+
+
+@dataclass(slots=True)
+class ConnectionContext:
+    """Who is at the other end of a connection."""
+
+    connection_id: int
+    listener: str = "PLAINTEXT"
+    client_host: str = "127.0.0.1"
+    client_port: int = 0
+    principal: str = "User:ANONYMOUS"
+    software_name: str = "unknown"
+    software_version: str = "unknown"
+
+
+class Request(NamedTuple):
+    """One request, decoded."""
+
+    context: ConnectionContext
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: Any
+    received_ms: int
+
+
+class Reply(NamedTuple):
+    """What goes back on a connection: header and body without the size in front, or nothing (acks=0)."""
+
+    connection_id: int
+    parts: list[Part] | None
+    throttle_ms: int = 0
+    close: bool = False
