@@ -14,6 +14,7 @@ from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, split_batch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.compression import compress, decompress
 from tailrace.records.legacy import build_messages, iter_messages
+from tailrace.records.rebuild import rebuild_batch
 from tailrace.records.record import Record, TimestampType, iter_records
 from tailrace.records.validation import Origin, validate_produced
 from tests.support.log_oracle import START_MS, LogOracle
@@ -320,3 +321,47 @@ def test_a_damaged_batch_is_judged_as_kafka_judges_it(log_oracle: LogOracle, row
     assert (broken is None) == (theirs.error is None), f"{broken} / {theirs.error}"
     if broken is None:
         assert records == [as_tuple(record) for record in theirs.records]
+
+
+@compare
+@given(
+    rows=st.lists(entries, min_size=1, max_size=8),
+    codec=codecs,
+    timestamp_type=st.sampled_from(list(TYPES)),
+    horizon_before=st.sampled_from([-1, -1, 700]),
+    drops=st.sets(st.integers(0, 7), max_size=7),
+    past_the_end=st.integers(0, 3),
+)
+def test_a_rebuilt_batch_has_the_bytes_of_kafkas_cleaner(
+    log_oracle: LogOracle, rows, codec, timestamp_type, horizon_before, drops, past_the_end
+):
+    records = oracle_records(rows, 50)
+    data = log_oracle.build_batch(
+        records,
+        codec=NAMES[codec],
+        base_offset=50,
+        last_offset=records[-1].offset + past_the_end,
+        timestamp_type=TYPES[timestamp_type],
+        log_append_time=START_MS,
+        producer_id=3,
+        producer_epoch=1,
+        base_sequence=20,
+        leader_epoch=4,
+        delete_horizon_ms=horizon_before,
+    )
+    batch = RecordBatch(memoryview(data))
+    keep = bytes(index not in drops for index in range(len(records)))
+    kept = [record for record, kept in zip(records, keep, strict=True) if kept]
+    theirs = log_oracle.filter(
+        data,
+        drop_offsets=[record.offset for record in records if record not in kept],
+        now_ms=START_MS,
+        delete_retention_ms=5000,
+    )
+    tombstones = any(record.value is None for record in kept)
+    set_horizon = tombstones and batch.delete_horizon_ms is None
+    horizon = START_MS + 5000 if set_horizon else batch.delete_horizon_ms
+    if len(kept) == len(records) and not set_horizon:
+        assert theirs.records == data
+    else:
+        assert rebuild_batch(batch, keep, delete_horizon_ms=horizon).hex() == theirs.records.hex()

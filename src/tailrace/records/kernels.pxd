@@ -84,8 +84,6 @@ cdef class LatestOffsets:
     cdef readonly i64 slots
     cdef readonly i64 size
     cdef readonly i64 latest_offset
-    cdef readonly i64 lookups
-    cdef readonly i64 probes
     cdef u64[::1] _table
     cdef unsigned char[::1] _block
     cdef unsigned int[::1] _words

@@ -374,7 +374,8 @@ def rewrite_records(
     """The records whose byte in `keep` is not zero, written again as a builder would write them.
 
     Their timestamps (all `append_time`, if given) become deltas from new_base_timestamp, or else from the first kept
-    record's. Returns (payload, base timestamp, largest timestamp, number of records).
+    record's. Returns (payload, base timestamp, largest timestamp, number of records). ValueError for a negative
+    timestamp other than -1, which no builder takes.
     """
     _check_count(count)
     if len(keep) < count:
@@ -403,6 +404,8 @@ def rewrite_records(
         if position < 0:
             raise _broken(index, start)
         timestamp = fixed_timestamp if fixed else _add(base_timestamp, timestamp_delta)
+        if timestamp < -1:
+            raise ValueError(f"timestamp {timestamp} is negative")
         if not based:
             base = timestamp
             based = True
@@ -637,8 +640,6 @@ class LatestOffsets:
         self.slots = memory_bytes // 24
         self.size = 0
         self.latest_offset = -1
-        self.lookups = 0
-        self.probes = 0
         self._table = array("Q", bytes(self.slots * 24))
         self._block = bytearray(128)
         self._words = array("I", bytes(64))
@@ -650,8 +651,6 @@ class LatestOffsets:
     def clear(self) -> None:
         self.size = 0
         self.latest_offset = -1
-        self.lookups = 0
-        self.probes = 0
         table = self._table
         for index in range(self.slots * 3):
             table[index] = 0
@@ -742,7 +741,6 @@ class LatestOffsets:
     def _slot(self, attempt: int) -> int:
         """Where the attempt-th probe for the current hash looks."""
         low32 = 0xFFFFFFFF
-        self.probes += 1
         shift = attempt if attempt < 12 else 12
         if shift <= 4:
             word = self._high >> (32 - 8 * shift) & low32
@@ -764,7 +762,6 @@ class LatestOffsets:
         table = self._table
         high = self._high
         low = self._low
-        self.lookups += 1
         attempt = 0
         while True:
             entry = self._slot(attempt) * 3
@@ -784,7 +781,6 @@ class LatestOffsets:
         table = self._table
         high = self._high
         low = self._low
-        self.lookups += 1
         attempt = 0
         while attempt < self.slots + 12:
             entry = self._slot(attempt) * 3

@@ -312,7 +312,7 @@ class _Validation:
                     batch.is_log_append_time,
                 )
         if not in_place:
-            return self._rebuild(batch, bytes(payload), sequential, smallest)
+            return self._rebuild(batch, bytes(payload), sequential)
         if self.source != Codec.NONE and not (sequential and batch.base_offset == 0):
             self.refuse("compressed records whose offsets do not count up from 0", ErrorCode.UNKNOWN_SERVER_ERROR)
         batch.set_offset_and_epoch(self.base_offset + count - 1 - batch.last_offset_delta, self.leader_epoch)
@@ -376,7 +376,7 @@ class _Validation:
             return "a producer cannot set the timestamp type to LogAppendTime"
         return None
 
-    def _rebuild(self, batch: RecordBatch, payload: bytes, sequential: bool, smallest: int) -> ValidatedRecords:
+    def _rebuild(self, batch: RecordBatch, payload: bytes, sequential: bool) -> ValidatedRecords:
         """The same records in the topic's codec."""
         try:
             builder = BatchBuilder(
@@ -392,7 +392,7 @@ class _Validation:
                 leader_epoch=self.leader_epoch,
             )
             count = batch.record_count
-            if sequential and smallest >= 0 and count:
+            if sequential and count:
                 append_time = batch.max_timestamp if batch.is_log_append_time else None
                 new, base_timestamp, largest, _ = kernels.rewrite_records(
                     payload, count, b"\1" * count, batch.base_timestamp, append_time, None
