@@ -385,6 +385,7 @@ class _Loader:
             copy.sync()
         finally:
             copy.close()
+        self.files.sync_directory(self.directory)
 
     def _set_aside(self, later: Sequence[Segment], cut: Segment) -> None:
         """Segments after a cut do not follow it any more: their data is kept as `.broken`, their indexes go."""
