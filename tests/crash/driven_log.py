@@ -78,17 +78,28 @@ class Expectation:
 
 
 class Driver:
-    def __init__(self, config: TopicConfig | None = None, files: MemoryFiles | None = None) -> None:
-        self.config = config or TopicConfig()
+    def __init__(
+        self, config: TopicConfig, files: MemoryFiles | None = None, expected: Expectation | None = None
+    ) -> None:
+        """Begin with nothing, or with what a crash left and what may be found in it."""
+        self.config = config
         start = files or MemoryFiles()
         start.make_directory(ROOT)
         self.files = RecordingFiles(start.root)
         self.now_ms = NOW
         self.outcomes: dict[TopicPartition, Outcome] = {}
         self._ids = iter(range(1, 1_000_000))
-        self._spans: list[tuple[int, int, Expectation, Expectation]] = []
-        self._last = Expectation({})
+        self._last = expected or Expectation({})
+        self._spans: list[tuple[int, int, Expectation, Expectation]] = [(0, 0, self._last, self._last)]
+        self.run(self._begin)
+
+    def _begin(self) -> None:
         self.directory = self._open()
+        for name, log in self.directory.logs.items():
+            view = (tuple(stored_batches(log)), log.log_start_offset, log.log_end_offset, log.topic_id)
+            (found, *_) = [outcome for outcome in self._last.partitions[name] if outcome and not outcome.problem(*view)]
+            batches, start, end, topic_id = view
+            self.outcomes[name] = Outcome(batches, end, found.floor, found.min_start, start, topic_id)
 
     def _open(self) -> LogDirectory:
         directory = LogDirectory(self.files, ROOT, new_id=lambda: f"id{next(self._ids)}")
@@ -101,7 +112,8 @@ class Driver:
         for start, end, during, after in self._spans:
             if index < start:
                 break
-            found = after if index >= end else during if index > start else found
+            if index > start or index >= end:
+                found = after if index >= end else during
         return found
 
     def run(

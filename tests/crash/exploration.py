@@ -56,6 +56,20 @@ def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0) -
     return Explored(points, states, len(cache))
 
 
+def torn_states(driver: Driver, *, seed: int, count: int) -> list[tuple[MemoryFiles, Expectation]]:
+    """Some of the states in which recovery has something to cut, drawn at random, with what may be found in them."""
+    rng = Random(seed)
+    points = [point for point in crash_points(driver.files) if point.pending]
+    found: list[tuple[MemoryFiles, Expectation]] = []
+    while len(found) < count:
+        point = rng.choice(points)
+        state = rng.choice(list(point.states(rng)))
+        _, report = load(memory_files(state.tree), driver.config, driver.now_ms)
+        if any(recovery.bytes_cut or recovery.broken for recovery in report.recoveries.values()):
+            found.append((memory_files(state.tree), driver.expectation_at(point.index)))
+    return found
+
+
 def _judge(driver: Driver, state: CrashState, expected: Expectation, cache: dict[bytes, Recovered], seed: int) -> None:
     key = hashlib.sha1(repr(sorted(state.tree.items())).encode()).digest()
     try:

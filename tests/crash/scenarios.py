@@ -20,7 +20,7 @@ DELAY_MS = 1_000
 
 def small_segments(**settings: object) -> TopicConfig:
     defaults: dict[str, object] = {
-        "internal_segment_bytes": 300,
+        "internal_segment_bytes": 310,
         "index_interval_bytes": 80,
         "file_delete_delay_ms": DELAY_MS,
     }
@@ -34,7 +34,7 @@ def value(number: int, mark: str = "v") -> bytes:
 def fill(driver: Driver, partition: TopicPartition, count: int, *, mark: str = "v", leader_epoch: int = 0) -> None:
     """Append `count` batches of one record each, all of the same size."""
     for number in range(count):
-        data = batch(value(number, mark), timestamp=NOW - 500 + 7 * number % 50)
+        data = batch((b"key", value(number, mark)), timestamp=NOW - 500 + 7 * number % 50)
         driver.append(partition, data, leader_epoch=leader_epoch)
 
 

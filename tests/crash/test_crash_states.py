@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.crash.driven_log import Driver
-from tests.crash.exploration import explore
-from tests.crash.scenarios import SCENARIOS
+from tests.crash.exploration import explore, torn_states
+from tests.crash.scenarios import SCENARIOS, fill
 
 SEED = 20_261
 
@@ -17,3 +17,15 @@ SEED = 20_261
 def test_recovery_from_every_crash_state(scenario: Callable[[], Driver]) -> None:
     explored = explore(scenario(), seed=SEED)
     assert explored.states > explored.points
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_recovery_from_a_crash_during_and_after_recovery(scenario: Callable[[], Driver]) -> None:
+    first = scenario()
+    for files, expected in torn_states(first, seed=SEED, count=2):
+        second = Driver(first.config, files, expected)
+        for partition in list(second.directory.logs):
+            fill(second, partition, 2, mark="y", leader_epoch=8)
+            second.change(partition, lambda log: log.flush(log.last_flush_ms))
+            fill(second, partition, 1, mark="z", leader_epoch=8)
+        explore(second, seed=SEED)

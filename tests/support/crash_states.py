@@ -94,17 +94,22 @@ class CrashPoint:
             yield self.state({})
             yield self.state(dict.fromkeys(indexes, DROPPED))
             for index in indexes:
-                yield self.state({index: DROPPED})
-                yield self.state({other: DROPPED for other in indexes if other != index})
+                if self._has_turn(index, effort):
+                    yield self.state({index: DROPPED})
+                    yield self.state({other: DROPPED for other in indexes if other != index})
         yield from self._torn_states(rng, effort)
         for _ in range((2 + len(indexes) // 4) * effort if indexes else 0):
             odds = rng.random()
             yield self.state({i: self._random_fate(rng, operation, odds) for i, operation in self.pending})
 
+    def _has_turn(self, index: int, effort: int) -> bool:
+        """Whether an operation is looked at by itself: recent ones at every crash point, older ones at every third."""
+        return effort > 1 or index > self.index - 4 or index % 3 == self.index % 3
+
     def _torn_states(self, rng: Random, effort: int) -> Iterator[CrashState]:
         """Each pending write torn: the newest in every way, older ones in a few, with the rest kept and dropped."""
         for index, operation in self.pending:
-            if not isinstance(operation, Write):
+            if not isinstance(operation, Write) or not self._has_turn(index, effort):
                 continue
             fates = torn_fates(operation, every_byte=effort > 2)
             if index != self.index - 1 and effort < 3:
