@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 
 from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.files import File
+from tailrace.log.log_read import LogRead, OffsetOutOfRange
 from tailrace.log.offset_index import OffsetIndex
-from tailrace.log.partition_log import LogRead, OffsetOutOfRange, PartitionLog
+from tailrace.log.partition_log import PartitionLog
 from tailrace.log.segment import Segment
 from tailrace.log.time_index import TimeIndex
 from tailrace.log.timestamp_lookup import FoundOffset, find_offset

@@ -33,9 +33,11 @@ from tailrace.log.checkpoints import write_topic_id
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
-from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.log_read import LogRead, OffsetOutOfRange, locate, read_log
+from tailrace.log.position import LogPosition
 from tailrace.log.producer_replay import rebuild_producers
 from tailrace.log.producer_states import ProducerStates
+from tailrace.log.removal import Removal
 from tailrace.log.roll_policy import RollReason, roll_reason
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
@@ -57,30 +59,6 @@ class AppendResult(NamedTuple):
     log_append_time_ms: int
     log_start_offset: Offset
     is_duplicate: bool = False
-
-
-class LogRead(NamedTuple):
-    """Where the bytes of a read are."""
-
-    position: LogPosition
-    slice: FileSlice | None = None
-    first_entry_incomplete: bool = False
-    aborted: list[AbortedTransaction] | None = None
-
-    @property
-    def size(self) -> int:
-        return self.slice.size if self.slice else 0
-
-
-class OffsetOutOfRange(KafkaError):
-    """A read or a move outside the log; carries the log's bounds."""
-
-    def __init__(self, partition: TopicPartition, offset: Offset, start: Offset, end: Offset) -> None:
-        super().__init__(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {partition} is outside the log, {start} to {end}"
-        )
-        self.log_start_offset = start
-        self.log_end_offset = end
 
 
 class PartitionLog:
@@ -114,6 +92,7 @@ class PartitionLog:
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
+        self._removal = Removal(files, deferred, producers)
         self._update_first_unstable()
 
     # Bounds
@@ -161,20 +140,7 @@ class PartitionLog:
         return Watermarks(marks.log_start_offset, marks.log_end, marks.high_watermark, marks.first_unstable)
 
     def _placed(self, offset: Offset) -> LogPosition:
-        return self._locate(offset)._replace(offset=offset)
-
-    def _locate(self, offset: Offset) -> LogPosition:
-        """The place of the batch that holds an offset; by number only if it lies outside the segments there are."""
-        if offset == self.log_end_offset:
-            return self.marks.log_end
-        slot = self.segments.floor_slot(offset)
-        if slot < 0:
-            return LogPosition(offset)
-        for segment in self.segments.tail(slot):
-            header = segment.find(offset)
-            if header is not None:
-                return LogPosition(header.base_offset, segment.base_offset, header.position)
-        return self.marks.log_end
+        return locate(self.segments, self.marks, offset)._replace(offset=offset)
 
     def _update_first_unstable(self) -> None:
         first = self.producers.first_unstable
@@ -276,7 +242,7 @@ class PartitionLog:
         if base_offset == active.base_offset:
             # It starts where the new one would and holds nothing (a full or foreign index, say): begin it again.
             assert active.size == 0, f"{self.partition}: {active} is not empty but the log ends at its start"
-            self._mark_deleted([active], now_ms)
+            self._removal.mark_deleted([active], self._delete_due_ms(now_ms))
             self.segments.remove(base_offset)
         else:
             active.seal()
@@ -344,30 +310,8 @@ class PartitionLog:
         self, start: Offset, max_bytes: int, isolation: Isolation = Isolation.LOG_END, *, at_least_one: bool = False
     ) -> LogRead:
         """Where the bytes from `start` on are, up to the isolation's bound."""
-        committed = isolation is Isolation.READ_COMMITTED
         marks = self.snapshot_marks()
-        bound = marks.bound(isolation)
-        slot = self.segments.floor_slot(start)
-        if start < marks.log_start_offset or start > marks.log_end.offset or slot < 0:
-            raise OffsetOutOfRange(self.partition, start, marks.log_start_offset, marks.log_end.offset)
-        if start >= bound.offset:
-            return LogRead(bound if start == bound.offset else self._locate(start), aborted=[] if committed else None)
-        for segment in self.segments.tail(slot):
-            result = segment.read(start, max_bytes, _end_position(segment, bound), at_least_one=at_least_one)
-            if result is not None:
-                place, found, incomplete = result
-                aborted = self._aborted(start, segment, place, found) if committed else None
-                return LogRead(place, found, incomplete, aborted)
-        return LogRead(marks.log_end)  # everything from `start` on was compacted away
-
-    def _aborted(
-        self, start: Offset, segment: Segment, place: LogPosition, found: FileSlice | None
-    ) -> list[AbortedTransaction]:
-        upper_bound = segment.upper_bound_offset(place.position + (found.size if found else 0))
-        if upper_bound is None:
-            later = self.segments.after(segment.base_offset)
-            upper_bound = later[0].base_offset if later else self.log_end_offset
-        return self.segments.aborted_transactions(segment.base_offset, start, upper_bound)
+        return read_log(self.partition, self.segments, marks, start, max_bytes, isolation, at_least_one)
 
     # Leader epochs
 
@@ -428,34 +372,12 @@ class PartitionLog:
         removed = list(going)
         for segment in removed:
             self.segments.remove(segment.base_offset)
-        self._mark_deleted(removed, now_ms)
-        self._mark_snapshots_deleted(removed, now_ms)
+        due_ms = self._delete_due_ms(now_ms)
+        self._removal.mark_deleted(removed, due_ms)
+        self._removal.mark_snapshots_deleted(removed, due_ms)
 
-    def _mark_deleted(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Rename files away now, remove them after `file.delete.delay.ms`: readers may still hold them."""
-        for segment in segments:
-            segment.rename(file_names.DELETED)
-            # One by one, from an end of the log: a crash may bring some back, but never with a hole between.
-            self._files.sync_directory(self.directory)
-        self._remove_files_later(segments, now_ms)
-
-    def _remove_files_later(self, segments: Sequence[Segment], now_ms: int) -> None:
-        def remove() -> None:
-            for segment in segments:
-                segment.release()
-                segment.remove_files()
-
-        self.deferred.add(now_ms + self.config.file_delete_delay_ms, remove)
-
-    def _mark_snapshots_deleted(self, segments: Iterable[Segment], now_ms: int) -> None:
-        paths = [self.producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
-
-        def remove() -> None:
-            for path in paths:
-                if path is not None:
-                    self._files.remove(path)
-
-        self.deferred.add(now_ms + self.config.file_delete_delay_ms, remove)
+    def _delete_due_ms(self, now_ms: int) -> int:
+        return now_ms + self.config.file_delete_delay_ms
 
     def _write_epochs_soon(self, now_ms: int) -> None:
         def write() -> None:
@@ -491,7 +413,7 @@ class PartitionLog:
         going = list(reversed(list(self.segments)))
         for segment in going:
             self.segments.remove(segment.base_offset)
-        self._mark_deleted(going, now_ms)
+        self._removal.mark_deleted(going, self._delete_due_ms(now_ms))
         self._create_segment(offset, now_ms)
         self._set_log_end(offset)
         self.epochs.clear()
@@ -508,9 +430,10 @@ class PartitionLog:
     def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
         """Put cleaned segments, written beside the log as `.cleaned` files, in place of the ones they came from."""
         swap_segments(self._files, self.directory, self.segments, new, old)
-        self._remove_files_later(old, now_ms)
+        due_ms = self._delete_due_ms(now_ms)
+        self._removal.remove_later(old, due_ms)
         replaced = {segment.base_offset for segment in new}
-        self._mark_snapshots_deleted([segment for segment in old if segment.base_offset not in replaced], now_ms)
+        self._removal.mark_snapshots_deleted([one for one in old if one.base_offset not in replaced], due_ms)
 
     # Its life
 
@@ -565,12 +488,3 @@ class PartitionLog:
         for segment in self.segments:
             segment.release()
         self._files.remove_directory(self.directory)
-
-
-def _end_position(segment: Segment, bound: LogPosition) -> int | None:
-    """Where the readable part of a segment ends; None if none of it may be read."""
-    if segment.base_offset < bound.segment_base_offset:
-        return segment.size
-    if segment.base_offset == bound.segment_base_offset:
-        return bound.position
-    return None
