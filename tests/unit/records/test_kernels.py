@@ -1,0 +1,253 @@
+"""The kernels by example; tests/property compares the compiled ones with the interpreted."""
+
+import struct
+
+import pytest
+
+from tailrace.records import kernels
+from tailrace.records.batch import CorruptBatch
+from tailrace.records.builder import BatchBuilder
+from tailrace.records.legacy import encode_message
+
+
+def payload(*rows) -> bytes:
+    out = bytearray()
+    for offset_delta, timestamp_delta, key, value in rows:
+        kernels.encode_record(out, offset_delta, timestamp_delta, key, value, ())
+    return bytes(out)
+
+
+ROWS = ((0, 5, b"a", b"1"), (1, 9, None, b"2"), (2, -3, b"b", None), (3, 9, b"a", b"4"))
+
+
+# --- records ---
+
+
+def test_validation_sums_up_a_payload():
+    assert kernels.validate_records(payload(*ROWS), 4, 100, True) == (True, 1, 97, 109, 1)
+
+
+def test_timestamps_of_minus_one_are_not_the_smallest():
+    assert kernels.validate_records(payload((0, -1, b"a", b""), (1, 7, b"a", b"")), 2, 0, True)[2:] == (7, 7, 1)
+    assert kernels.validate_records(payload((0, -1, b"a", b"")), 1, 0, True)[2:] == (2**63 - 1, -1, -1)
+
+
+def test_timestamps_wrap_as_java_longs_do():
+    found: list = []
+    kernels.validate_records(payload((0, 1, b"a", b""), (1, -1, b"a", b"")), 2, 2**63 - 1, True, found)
+    assert found == [(0, -(2**63), True), (1, 2**63 - 2, True)]
+
+
+def test_gaps_in_the_offsets_are_seen():
+    assert kernels.validate_records(payload((0, 0, b"a", b""), (2, 0, b"a", b"")), 2, 0, True)[0] is False
+
+
+def test_a_record_longer_than_it_says_passes_only_where_kafka_skims():
+    data = bytearray(payload(*ROWS))
+    data[0] += 2
+    assert kernels.validate_records(data, 4, 100, False)[1] == 1
+    with pytest.raises(CorruptBatch, match="record 0 is broken"):
+        kernels.validate_records(data, 4, 100, True)
+
+
+@pytest.mark.parametrize("count", [0, 3, 5])
+def test_too_few_and_too_many_records_are_refused(count):
+    with pytest.raises(CorruptBatch, match=r"follow the last|is broken"):
+        kernels.validate_records(payload(*ROWS), count, 0, True)
+
+
+def test_every_cut_of_a_payload_is_refused():
+    whole = payload(*ROWS)
+    for size in range(len(whole)):
+        with pytest.raises(CorruptBatch):
+            kernels.validate_records(whole[:size], 4, 0, False)
+        with pytest.raises(CorruptBatch):
+            kernels.decode_records(whole[:size], 4)
+
+
+@pytest.mark.parametrize(
+    ("min_offset", "min_timestamp", "found"),
+    [
+        (0, 0, (50, 105)),
+        (0, 106, (51, 109)),
+        (52, 106, (53, 109)),
+        (52, 0, (52, 97)),
+        (53, 97, (53, 109)),
+        (54, 0, None),
+        (0, 110, None),
+    ],
+)
+def test_the_first_record_past_both_bounds_in_order_of_offsets(min_offset, min_timestamp, found):
+    assert kernels.find_record(payload(*ROWS), 4, 50, 100, min_offset, min_timestamp) == found
+
+
+def test_rewriting_normalises_what_kafka_would_write_differently():
+    """Header keys that are not UTF-8 and varints that are longer than they need be."""
+    out = bytearray()
+    kernels.encode_record(out, 0, 0, b"k", b"v", [(b"\xff", b"x")])
+    long_key_length = bytes([26]) + b"\0\0\0" + b"\x82\x00" + b"k" + b"\x02v" + b"\x02" + b"\x02\xff\x02x"
+    assert kernels.decode_records(long_key_length, 1) == kernels.decode_records(bytes(out), 1)
+    expected = bytearray()
+    kernels.encode_record(expected, 0, 0, b"k", b"v", [("\ufffd".encode(), b"x")])
+    for source in (bytes(out), long_key_length):
+        assert kernels.rewrite_records(source, 1, b"\1", 7, None, None) == (bytes(expected), 7, 7, 1)
+
+
+def test_a_negative_timestamp_cannot_be_written_again():
+    with pytest.raises(ValueError, match="timestamp -5 is negative"):
+        kernels.rewrite_records(payload((0, -5, b"a", b"")), 1, b"\1", 0, None, None)
+
+
+# --- batches ---
+
+
+def batches() -> bytes:
+    data = b""
+    for base_offset, size in ((0, 1), (5, 3), (20, 2)):
+        builder = BatchBuilder(base_offset=base_offset, leader_epoch=2)
+        for index in range(size):
+            builder.append(100 + base_offset + index, b"k", b"v")
+        data += builder.build()
+    return data + encode_message(1, 30, 77, b"k", b"v") + encode_message(0, 31, -1, b"k", b"v")
+
+
+def test_the_batch_that_holds_or_follows_an_offset_is_found():
+    data = batches()
+    positions = [fields[0] for fields in kernels.scan_batches(data, 0, len(data))[0]]
+    for offset, index in ((0, 0), (1, 1), (6, 1), (8, 2), (21, 2), (22, 3), (31, 4)):
+        position, size, base_offset, last_offset = kernels.find_batch(data, 0, len(data), offset)
+        assert position == positions[index]
+        assert base_offset <= last_offset >= offset
+        assert size > 0
+    assert kernels.find_batch(data, 0, len(data), 32) == (len(data), 0, -1, -1)
+
+
+def test_a_walk_stops_at_a_header_that_is_cut_and_says_where():
+    data = batches()
+    second = kernels.scan_batches(data, 0, len(data))[0][1][0]
+    assert kernels.find_batch(data, 0, second + 20, 9) == (second, 0, -1, -1)
+    assert kernels.find_batch(data, 0, second + 61, 6)[0] == second  # the header is enough
+
+
+def test_a_scan_gives_every_header_field():
+    data = batches()
+    found, position, problem = kernels.scan_batches(data, 0, len(data))
+    assert (len(found), position, problem) == (5, len(data), None)
+    crc = int.from_bytes(data[17:21], "big")
+    assert found[0] == (0, found[1][0], 0, 0, 2, 2, crc, 0, 100, 100, -1, -1, -1, 1)
+    old = found[3]
+    assert old[2:6] == (30, 30, -1, 1)
+    assert old[8:] == (77, 77, -1, -1, -1, -1)
+    assert found[4][8:10] == (-1, -1)
+
+
+def test_a_scan_stops_quietly_at_a_torn_tail_and_with_a_reason_at_nonsense():
+    data = bytearray(batches())
+    second = kernels.scan_batches(data, 0, len(data))[0][1][0]
+    assert kernels.scan_batches(data, 0, second + 70)[1:] == (second, None)
+    assert kernels.scan_batches(data + bytes(40), 0, len(data) + 40)[1:] == (
+        len(data),
+        "batch length 0 is too small for magic 0",
+    )
+    data[second + 16] = 7
+    assert kernels.scan_batches(data, 0, len(data))[1:] == (second, "magic 7 is unknown")
+
+
+def test_ranges_outside_the_buffer_are_a_mistake():
+    for call in (kernels.scan_batches, lambda *bounds: kernels.find_batch(*bounds, 0)):
+        for bounds in ((b"x" * 30, -1, 30), (b"x" * 30, 0, 31)):
+            with pytest.raises(ValueError, match="not inside"):
+                call(*bounds)
+
+
+def test_a_length_that_no_batch_has_ends_a_search():
+    with pytest.raises(CorruptBatch, match="batch length -5 is too small"):
+        kernels.find_batch(bytes(8) + b"\xff\xff\xff\xfb" + bytes(60), 0, 72, 0)
+
+
+# --- indexes ---
+
+
+def test_the_last_entry_up_to_the_target_is_found():
+    offsets = [3, 4, 90, 2**31 - 1]
+    index = b"".join(struct.pack(">ii", offset, 100 + position) for position, offset in enumerate(offsets))
+    for target in (-1, 0, 2, 3, 4, 5, 89, 90, 2**31 - 1, 2**62):
+        expected = sum(offset <= target for offset in offsets) - 1
+        assert kernels.offset_index_slot(index, 4, target) == expected
+    assert [kernels.position_index_slot(index, 4, position) for position in (99, 100, 102, 500)] == [-1, 0, 2, 3]
+    assert kernels.offset_index_slot(index, 2, 1000) == 1
+    assert kernels.offset_index_slot(index, 0, 1000) == -1
+
+
+def test_times_are_longs():
+    times = [-1, 5, 2**40, 2**62]
+    index = b"".join(struct.pack(">qi", time, 1) for time in times)
+    for target in (-2, -1, 0, 5, 2**40 - 1, 2**40, 2**63 - 1):
+        assert kernels.time_index_slot(index, 4, target) == sum(time <= target for time in times) - 1
+
+
+def test_more_entries_than_bytes_are_a_mistake():
+    for search in (kernels.offset_index_slot, kernels.position_index_slot, kernels.time_index_slot):
+        with pytest.raises(ValueError, match="do not fit"):
+            search(bytes(16), 3, 0)
+
+
+# --- the offset map ---
+
+
+def test_the_map_keeps_the_latest_offset_of_each_key():
+    offsets = kernels.LatestOffsets(24 * 10 + 5)
+    assert (offsets.slots, offsets.size, offsets.latest_offset) == (10, 0, -1)
+    offsets.put(b"a", 3)
+    offsets.put(b"b", 4)
+    offsets.put(b"a", 9)
+    assert (offsets.get(b"a"), offsets.get(b"b"), offsets.get(b"c")) == (9, 4, -1)
+    assert (offsets.size, offsets.latest_offset) == (2, 9)
+    offsets.update_latest_offset(50)
+    assert offsets.latest_offset == 50
+    offsets.clear()
+    assert (offsets.get(b"a"), offsets.size, offsets.latest_offset) == (-1, 0, -1)
+
+
+def test_a_full_map_refuses_and_still_answers():
+    offsets = kernels.LatestOffsets(24 * 5)
+    for index in range(5):
+        offsets.put(b"%d" % index, index)
+    for key in (b"new", b"1"):
+        with pytest.raises(ValueError, match="full: 5 entries in 5 slots"):
+            offsets.put(key, 9)
+    assert [offsets.get(b"%d" % index) for index in range(6)] == [0, 1, 2, 3, 4, -1]
+    with pytest.raises(ValueError, match="at least 24"):
+        kernels.LatestOffsets(23)
+
+
+def test_a_batch_fills_the_map_up_to_the_limit_and_no_further():
+    offsets = kernels.LatestOffsets(24 * 10)
+    assert offsets.put_records(payload(*ROWS), 4, 100, 0, 1) == (2, True)  # a, (no key), then b is one too many
+    assert (offsets.get(b"a"), offsets.get(b"b"), offsets.size) == (100, -1, 1)
+    offsets.clear()
+    assert offsets.put_records(payload(*ROWS), 4, 100, 101, 10) == (4, False)
+    assert (offsets.get(b"a"), offsets.get(b"b")) == (103, 102)
+
+
+def test_compaction_keeps_the_last_of_each_key():
+    offsets = kernels.LatestOffsets(24 * 10)
+    offsets.put_records(payload(*ROWS), 4, 100, 0, 10)
+    assert offsets.retained(payload(*ROWS), 4, 100, False) == (b"\0\0\0\1", 1, False, 103)
+    assert offsets.retained(payload(*ROWS), 4, 100, True) == (b"\0\0\1\1", 2, True, 103)
+
+
+def test_compaction_keeps_what_lies_past_the_map_even_without_a_key():
+    offsets = kernels.LatestOffsets(24 * 10)
+    offsets.put(b"a", 100)
+    assert offsets.retained(payload(*ROWS), 4, 100, False) == (b"\1\1\1\1", 4, True, 103)
+    assert offsets.retained(payload(), 0, 100, False) == (b"", 0, False, -1)
+
+
+# --- codecs ---
+
+
+def test_xxh32_check_values():
+    assert kernels.xxh32(b"") == 0x02CC5D05
+    assert kernels.xxh32(b"abc") == 0x32D153FF
+    assert kernels.xxh32(bytes(range(101))) == 0x1A20E95B
