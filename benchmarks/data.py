@@ -34,7 +34,7 @@ def keyed_batches(records: int, keys: int, per_batch: int, value_size: int = 90)
     for start in range(0, records, per_batch):
         builder = BatchBuilder()
         for number in range(min(per_batch, records - start)):
-            builder.append(NOW_MS + start + number, b"key-%08d" % chance.randrange(keys), values[number % 64])
+            builder.append(NOW_MS + (start + number) // 1000, b"key-%08d" % chance.randrange(keys), values[number % 64])
         batches.append(builder.build())
     return batches
 
