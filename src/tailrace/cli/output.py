@@ -11,6 +11,8 @@ from typing import Any
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 NOTHING = "-"
+# Made once: there may be millions of lines.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def size_text(size: int) -> str:
@@ -54,7 +56,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, indent: str
 
 
 def json_line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode(value)
 
 
 def json_document(value: Any) -> str:

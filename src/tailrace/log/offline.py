@@ -69,7 +69,7 @@ def _open_patiently(
         overlay = OverlayFiles(files, without=[finding.path for finding in out_of_the_way])
         findings = list(out_of_the_way)
         try:
-            files.entries(folder.path)
+            overlay.entries(folder.path)  # a folder that is not there is an error, and not made
             log = open_it(overlay, findings)
         except CorruptCheckpoint as error:
             out_of_the_way.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
@@ -132,9 +132,9 @@ def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[F
     bounds: list[Finding] = []
     start = _log_start(folder, _open_bounds(overlay.fresh(), folder, bounds, now_ms), findings)
     findings += _remove_disordered_indexes(overlay, folder.path)
-    report = RecoveryReport()
     recovery_point: Offset | None = None
     while True:
+        report = RecoveryReport()
         try:
             log = open_log(
                 overlay,

@@ -6,6 +6,7 @@ how a repair is rehearsed.
 
 - A file's content is what the disk has up to some byte, then what memory has. A truncation only moves that byte: a log
   file of a gigabyte is never copied. Bytes held in memory are bounded; past the bound a write is an OSError.
+- A folder is listed once: what it holds does not change for whoever looks through the same overlay.
 - A `.broken` file, into which recovery copies what it cuts, is only counted.
 - Files are read, not mapped: a running broker may cut a file short, and a mapping would then fault.
 """
@@ -172,6 +173,7 @@ class OverlayFiles:
         self._nodes: dict[str, _Node] = {}
         self._gone: set[str] = set(self._without)  # paths that the disk has and we no longer do
         self._directories: set[str] = set()
+        self._listings: dict[str, dict[str, Entry]] = {}
 
     def fresh(self) -> OverlayFiles:
         """Another one over the same disk, with nothing written yet."""
@@ -201,9 +203,9 @@ class OverlayFiles:
         return OverlayFile(self, path, self._node(path))
 
     def entries(self, path: str) -> list[Entry]:
-        found = {}
+        found: dict[str, Entry] = {}
         if path not in self._gone and (path not in self._directories or self._disk.exists(path)):
-            found = {entry.name: entry for entry in self._disk.entries(path)}
+            found |= self._listing(path)
         for gone in self._gone:
             if gone.rpartition("/")[0] == path:
                 found.pop(gone.rpartition("/")[2], None)
@@ -213,10 +215,19 @@ class OverlayFiles:
                 found[name] = Entry(name, is_directory)
         return list(found.values())
 
+    def _listing(self, path: str) -> dict[str, Entry]:
+        if path not in self._listings:
+            self._listings[path] = {entry.name: entry for entry in self._disk.entries(path)}
+        return self._listings[path]
+
     def exists(self, path: str) -> bool:
         if path in self._nodes or path in self._directories:
             return True
-        return path not in self._gone and self._disk.exists(path)
+        if path in self._gone:
+            return False
+        parent, _, name = path.rpartition("/")
+        listing = self._listings.get(parent)
+        return self._disk.exists(path) if listing is None else name in listing
 
     def size(self, path: str) -> int:
         node = self._nodes.get(path)

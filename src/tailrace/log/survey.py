@@ -77,8 +77,8 @@ def survey(files: Files, folder: PartitionFolder, now_ms: int) -> PartitionFacts
     )
     names: set[str] = set()
     try:
-        names = {entry.name for entry in files.entries(folder.path)}
-        facts.segments = [_segment_facts(files, offline, segment, names) for segment in log.segments]
+        names = {entry.name for entry in offline.files.fresh().entries(folder.path)}
+        facts.segments = [_segment_facts(offline, segment, names) for segment in log.segments]
     except CorruptBatch as error:
         facts.findings.append(Finding(error.path or folder.path, error.reason, error.position))
     except OSError as error:
@@ -98,7 +98,7 @@ def survey(files: Files, folder: PartitionFolder, now_ms: int) -> PartitionFacts
     return facts
 
 
-def _segment_facts(files: Files, offline: OfflineLog, segment: Segment, names: set[str]) -> SegmentFacts:
+def _segment_facts(offline: OfflineLog, segment: Segment, names: set[str]) -> SegmentFacts:
     log = offline.log
     later = log.segments.after(segment.base_offset)
     largest = segment.max_timestamp
@@ -116,7 +116,7 @@ def _segment_facts(files: Files, offline: OfflineLog, segment: Segment, names: s
         file_names.segment_file(segment.base_offset, file_names.PRODUCER_SNAPSHOT) in names,
         NO_TIMESTAMP if first is None else _first_timestamp(first),
         largest,
-        files.modified_ms(segment.log.path) if files.exists(segment.log.path) else segment.created_ms,
+        segment.created_ms,
     )
     segment.release()
     return facts
