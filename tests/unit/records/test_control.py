@@ -73,6 +73,22 @@ def test_quorum_records_round_trip(value):
     assert end_marker(batch) is None
 
 
+# As Kafka 4.3.1's generated classes write the values above.
+KAFKAS_BYTES = [
+    "00000000000104000000010000000002000000000300030000000100000000030000",
+    "00000000018bcfe5680000",
+    "000000",
+    "0000000100",
+    "000003000000010000000000000000000000000000004d030b434f4e54524f4c4c45520a6c6f63616c686f73742385000242043a3a31ffff00"
+    "00000001000000000002ffffffffffffffffffffffffffffffff0100000000000000",
+]
+
+
+@pytest.mark.parametrize(("value", "encoded"), list(zip(VALUES, KAFKAS_BYTES, strict=True)))
+def test_quorum_records_have_kafkas_bytes(value, encoded):
+    assert control_value(value).hex() == encoded
+
+
 def test_types_from_the_future_are_unknown_not_refused():
     key = b"\0\0\0\x63"
     assert control_type(key) == ControlType.UNKNOWN
