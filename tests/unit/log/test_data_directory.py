@@ -1,0 +1,74 @@
+"""What lies in a data directory, by its names and checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.log.data_directory import NotADataDirectory, look_at
+from tailrace.log.files import DiskFiles
+from tests.support.golden import golden
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return golden("broker-clean").unpack(tmp_path_factory.mktemp("broker"))
+
+
+def test_a_brokers_directory(broker: Path) -> None:
+    directory = look_at(DiskFiles(), str(broker))
+    names = [str(folder.partition) for folder in directory.folders if not folder.mark]
+    assert names == sorted(names)
+    assert {"orders-0", "orders-1", "payments-0", "users-0", "__cluster_metadata-0"} <= set(names)
+    assert directory.is_clean
+    assert directory.identity is not None
+    assert directory.identity.node_id == 1
+    assert directory.findings == []
+    audit = next(folder for folder in directory.folders if folder.name == "audit-0")
+    assert (audit.log_start_offset, audit.high_watermark, audit.recovery_point) == (22, 40, 40)
+    users = next(folder for folder in directory.folders if folder.name == "users-0")
+    assert users.cleaned_to == 21
+
+
+def test_a_folder_on_its_way_out_is_marked_and_has_no_checkpoints(broker: Path) -> None:
+    gone = next(folder for folder in look_at(DiskFiles(), str(broker)).folders if folder.mark)
+    assert (gone.partition.topic, gone.mark, gone.high_watermark, gone.is_clean) == ("gone", "deleted", None, False)
+
+
+def test_one_partitions_folder_takes_the_checkpoints_of_its_parent(broker: Path) -> None:
+    directory = look_at(DiskFiles(), str(broker / "audit-0"))
+    assert [folder.name for folder in directory.folders] == ["audit-0"]
+    assert directory.folders[0].log_start_offset == 22
+    assert directory.path == str(broker)
+
+
+def test_a_corrupt_checkpoint_is_a_finding_and_counts_as_missing(tmp_path: Path) -> None:
+    path = golden("broker-clean").unpack(tmp_path)
+    (path / "replication-offset-checkpoint").write_text("0\n3\norders 0 17\n")
+    (path / "log-start-offset-checkpoint").write_bytes(b"\xff\xfe")
+    (path / "meta.properties").write_text("version=9\n")
+    directory = look_at(DiskFiles(), str(path))
+    assert [Path(finding.path).name for finding in directory.findings] == [
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "meta.properties",
+    ]
+    assert all(folder.high_watermark is None for folder in directory.folders)
+    assert any(folder.recovery_point is not None for folder in directory.folders)
+
+
+def test_what_is_no_data_directory_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(NotADataDirectory, match="no data directory"):
+        look_at(DiskFiles(), str(tmp_path))
+    (tmp_path / "misnamed").mkdir()
+    (tmp_path / "misnamed" / "00000000000000000000.log").touch()
+    with pytest.raises(NotADataDirectory, match="not named like a partition"):
+        look_at(DiskFiles(), str(tmp_path / "misnamed"))
+    with pytest.raises(FileNotFoundError):
+        look_at(DiskFiles(), str(tmp_path / "nowhere"))
+
+
+def test_a_fresh_directory_without_partitions_is_one(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=3\ndirectory.id=d\n")
+    assert look_at(DiskFiles(), str(tmp_path)).folders == []

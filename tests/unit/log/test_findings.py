@@ -1,0 +1,8 @@
+from tailrace.log.findings import Finding, Severity
+
+
+def test_a_finding_names_its_place() -> None:
+    assert str(Finding("a.log", "is torn", 17)) == "a.log at position 17: is torn"
+    assert str(Finding("a.log", "is missing")) == "a.log: is missing"
+    assert Finding("a.log", "is torn").is_problem
+    assert not Finding("a.log", "is old", severity=Severity.NOTE).is_problem

@@ -1,0 +1,172 @@
+"""Opening a log to look at it: the bounds and transactions that a broker would have, and not a byte changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.log.data_directory import PartitionFolder, look_at
+from tailrace.log.files import DiskFile, DiskFiles, Entry
+from tailrace.log.offline import Unopenable, open_bounds, open_exact
+from tailrace.log.watermarks import Isolation
+from tests.support.command import contents, write_directory
+from tests.support.golden import golden, golden_names
+from tests.support.our_directory import aborted_of, open_golden, read_all
+
+NOW_MS = 1_700_000_100_000
+FILES = DiskFiles()
+
+
+def folder_of(path: Path, **facts: Any) -> PartitionFolder:
+    return PartitionFolder(str(path), look_at(FILES, str(path)).folders[0].partition, **facts)
+
+
+def unpacked(name: str, tmp_path: Path) -> PartitionFolder:
+    directory = golden(name)
+    path = directory.unpack(tmp_path / name) / "topic-0"
+    return folder_of(path, log_start_offset=directory.manifest["open"]["log_start_offset"])
+
+
+@pytest.mark.parametrize("name", golden_names("partition"))
+def test_exact_bounds_are_those_that_recovery_gives(name: str, tmp_path: Path) -> None:
+    folder = unpacked(name, tmp_path)
+    before = contents(tmp_path)
+    offline = open_exact(FILES, folder, NOW_MS)
+    assert contents(tmp_path) == before
+    opened = open_golden(golden(name), golden(name).unpack(tmp_path / "opened") / "topic-0")
+    opened.advance_high_watermark(opened.log_end_offset)
+    if name == "crashed-bad-crc":
+        # Only the checksum is wrong: who looks at the log does not check it, and reads on behind the batch.
+        assert offline.log.log_end_offset == 99 > opened.log_end_offset
+        return
+    assert (offline.log.log_start_offset, offline.log.log_end_offset, offline.log.last_stable_offset) == (
+        opened.log_start_offset,
+        opened.log_end_offset,
+        opened.last_stable_offset,
+    )
+    assert aborted_of(offline.log) == aborted_of(opened)
+    assert read_all(offline.log, Isolation.READ_COMMITTED) == read_all(opened, Isolation.READ_COMMITTED)
+
+
+@pytest.mark.parametrize("name", golden_names("partition"))
+def test_bounds_alone_are_found_without_changing_anything(name: str, tmp_path: Path) -> None:
+    folder = unpacked(name, tmp_path)
+    before = contents(tmp_path)
+    offline = open_bounds(FILES, folder, NOW_MS)
+    exact = open_exact(FILES, folder, NOW_MS)
+    assert (offline.log.log_start_offset, offline.log.log_end_offset) == (
+        exact.log.log_start_offset,
+        exact.log.log_end_offset,
+    )
+    assert contents(tmp_path) == before
+
+
+class CountingFiles(DiskFiles):
+    """Notes how much of which log file is read."""
+
+    def __init__(self) -> None:
+        self.bytes_read = 0
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> DiskFile:
+        assert read_only, f"{path} is opened for writing"
+        counting = self
+
+        class CountingFile(DiskFile):
+            __slots__ = ()
+
+            def read(self, position: int, size: int) -> bytes:
+                data = super().read(position, size)
+                counting.bytes_read += len(data) if self.path.endswith(".log") else 0
+                return data
+
+        file = super().open(path, read_only=True)
+        return CountingFile(file.path, file._flags)
+
+
+def test_bounds_are_found_without_reading_segments(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "transactions") / "transactions-0"
+    size = sum(file.stat().st_size for file in path.glob("*.log"))
+    files = CountingFiles()
+    open_bounds(files, folder_of(path), NOW_MS)
+    assert 0 < files.bytes_read < size / 4
+
+
+def test_a_checkpoint_past_the_end_is_reported_and_ignored(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    for open_it in (open_bounds, open_exact):
+        offline = open_it(FILES, folder_of(path, log_start_offset=10_000), NOW_MS)
+        assert offline.log.log_start_offset == 0
+        assert offline.log.log_end_offset > 100
+        assert any("before the log start offset 10000" in finding.message for finding in offline.findings)
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_a_corrupt_small_file_does_not_hide_the_log(name: str, tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    (path / name).write_bytes(b"\xff\x00 what is this")
+    for open_it in (open_bounds, open_exact):
+        offline = open_it(FILES, folder_of(path), NOW_MS)
+        assert offline.log.log_end_offset > 100
+        assert [Path(finding.path).name for finding in offline.findings] == [name]
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 7, b"\x7f" * 24, b"\xff" * 24])
+def test_a_wrong_last_index_does_not_hide_the_end(damage: bytes, tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    expected = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
+    max(path.glob("*.index")).write_bytes(damage)
+    offline = open_bounds(FILES, folder_of(path), NOW_MS)
+    assert offline.log.log_end_offset == expected
+    assert bool(offline.findings) is bool(damage)
+
+
+def test_a_torn_tail_is_left_out_and_reported(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    expected = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
+    last = max(path.glob("*.log"))
+    size = last.stat().st_size
+    with open(last, "ab") as log:
+        log.write(b"\x00" * 7 + b"torn")
+    for open_it in (open_bounds, open_exact):
+        offline = open_it(FILES, folder_of(path), NOW_MS)
+        assert offline.log.log_end_offset == expected
+        assert offline.log.segments.active.size == size
+        assert any(str(size) in str(finding) for finding in offline.findings)
+
+
+def test_the_high_watermark_is_the_checkpoints(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    assert open_bounds(FILES, folder_of(path, high_watermark=50), NOW_MS).log.high_watermark == 50
+    log = open_bounds(FILES, folder_of(path), NOW_MS).log
+    assert log.high_watermark == log.log_end_offset
+
+
+class VanishingFiles(DiskFiles):
+    """Lists a segment that is gone by the time it is opened, so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def entries(self, path: str) -> list[Entry]:
+        self.times -= 1
+        found = super().entries(path)
+        return [*found, Entry("00000000000000000900.log", False)] if self.times >= 0 else found
+
+
+def test_a_file_that_vanishes_between_listing_and_opening_is_no_matter(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    expected = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
+    assert open_bounds(VanishingFiles(2), folder_of(path), NOW_MS).log.log_end_offset == expected
+    with pytest.raises(Unopenable, match="gone"):
+        open_bounds(VanishingFiles(100), folder_of(path), NOW_MS)
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    folder = folder_of(path)
+    path.rename(path.with_name("other-0"))
+    with pytest.raises(Unopenable):
+        open_exact(FILES, folder, NOW_MS)
+    assert not path.exists()

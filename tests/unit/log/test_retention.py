@@ -1,0 +1,97 @@
+"""L12: which segments may go."""
+
+from __future__ import annotations
+
+from tailrace.log.position import LogPosition
+from tailrace.log.retention import below_log_start, beyond_age, beyond_size
+from tailrace.log.segment import Segment
+from tailrace.log.segment_list import SegmentList
+from tailrace.log.watermarks import Watermarks
+from tailrace.model.topic_config import TopicConfig
+from tests.support.small_logs import NOW_MS, new_files, new_segment, placed, put
+
+SIZE = placed(0, b"a").size
+AGE_MS = 60_000
+
+
+def three_segments() -> SegmentList:
+    """Of ten, ten and five batches, an hour, ten minutes and no time old."""
+    files = new_files()
+    segments = SegmentList()
+    for base, count, age_ms in ((0, 10, 3_600_000), (10, 10, 600_000), (20, 5, 0)):
+        segment = new_segment(files, base)
+        put(segment, *(placed(base + n, b"a", timestamp=NOW_MS - age_ms) for n in range(count)))
+        segments.add(segment)
+    return segments
+
+
+def marks(*, start: int = 0, high_watermark: int = 25) -> Watermarks:
+    return Watermarks(start, LogPosition(25), LogPosition(high_watermark))
+
+
+def bases(segments: list[Segment]) -> list[int]:
+    return [segment.base_offset for segment in segments]
+
+
+def test_l12_segments_wholly_below_the_log_start_may_go() -> None:
+    segments = three_segments()
+    assert below_log_start(segments, marks(start=9)) == []
+    assert bases(below_log_start(segments, marks(start=10))) == [0]
+    assert bases(below_log_start(segments, marks(start=19))) == [0]
+    assert bases(below_log_start(segments, marks(start=25))) == [0, 10], "the active one starts the next log"
+
+
+def test_l12_segments_may_go_while_retention_bytes_remain_without_them() -> None:
+    segments = three_segments()
+
+    def going(kept_bytes: int) -> list[int]:
+        return bases(beyond_size(segments, marks(), TopicConfig(retention_bytes=kept_bytes)))
+
+    assert going(-1) == []
+    assert going(25 * SIZE) == []
+    assert going(15 * SIZE + 1) == []
+    assert going(15 * SIZE) == [0]
+    assert going(5 * SIZE) == [0, 10]
+    assert going(5 * SIZE - 1) == [0, 10]
+    assert going(0) == [0, 10, 20]
+
+
+def test_l12_segments_whose_latest_record_is_too_old_may_go() -> None:
+    segments = three_segments()
+
+    def going(retention_ms: int) -> list[int]:
+        return bases(beyond_age(segments, marks(), TopicConfig(retention_ms=retention_ms), NOW_MS))
+
+    assert going(-1) == []
+    assert going(3_600_000) == []
+    assert going(3_599_999) == [0]
+    assert going(AGE_MS) == [0, 10]
+    assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=0), NOW_MS + 1)) == [0, 10, 20]
+
+
+def test_l12_nothing_past_the_high_watermark_goes() -> None:
+    segments, config = three_segments(), TopicConfig(retention_ms=AGE_MS, retention_bytes=0)
+    assert bases(beyond_age(segments, marks(high_watermark=19), config, NOW_MS)) == [0]
+    assert bases(beyond_size(segments, marks(high_watermark=9), config)) == []
+    assert bases(beyond_size(segments, marks(high_watermark=24), config)) == [0, 10]
+
+
+def test_l12_only_the_oldest_in_a_row_go() -> None:
+    files = new_files()
+    segments = three_segments()
+    young = new_segment(files, 10)
+    put(young, placed(10, b"a", timestamp=NOW_MS))
+    segments.add(young)
+    old = new_segment(files, 20)
+    put(old, placed(20, b"a", timestamp=0))
+    segments.add(old)
+    assert bases(beyond_age(segments, marks(), TopicConfig(retention_ms=AGE_MS), NOW_MS)) == [0]
+
+
+def test_l12_an_empty_active_segment_stays() -> None:
+    files = new_files()
+    segments = SegmentList([new_segment(files, 0)])
+    config = TopicConfig(retention_ms=0, retention_bytes=0)
+    empty = Watermarks(0, LogPosition(0), LogPosition(0))
+    assert beyond_age(segments, empty, config, NOW_MS + 10**9) == []
+    assert beyond_size(segments, empty, config) == []

@@ -1,0 +1,98 @@
+"""L3: when the active segment is sealed."""
+
+from __future__ import annotations
+
+from tailrace.log.roll_policy import RollReason, roll_reason
+from tailrace.log.segment import Segment
+from tailrace.model.topic_config import TopicConfig
+from tests.support.small_logs import FOLDER, NOW_MS, new_files, placed, put
+
+SIZE = placed(0, b"a").size
+HOUR_MS = 3_600_000
+
+
+def segment_of(settings: dict[str, str], *timestamps: int, jitter_ms: int = 0) -> tuple[Segment, TopicConfig]:
+    config = TopicConfig.parse(settings)
+    segment = Segment.create(new_files(), FOLDER, 0, config, now_ms=NOW_MS, jitter_ms=jitter_ms)
+    for offset, timestamp in enumerate(timestamps):
+        put(segment, placed(offset, b"a", timestamp=timestamp))
+    return segment, config
+
+
+def reason(
+    segment: Segment,
+    config: TopicConfig,
+    *,
+    size: int = SIZE,
+    timestamp: int = NOW_MS,
+    last_offset: int = 10,
+    now_ms: int = NOW_MS,
+) -> RollReason | None:
+    return roll_reason(segment, config, size, timestamp, last_offset, now_ms)
+
+
+def test_l3_a_segment_rolls_when_its_size_would_pass_segment_bytes() -> None:
+    segment, config = segment_of({"internal.segment.bytes": str(3 * SIZE)}, NOW_MS, NOW_MS)
+    assert reason(segment, config) is None
+    assert reason(segment, config, size=SIZE + 1) is RollReason.SIZE
+
+
+def test_l3_an_empty_segment_takes_a_batch_that_just_fits() -> None:
+    segment, config = segment_of({"internal.segment.bytes": str(SIZE)})
+    assert reason(segment, config) is None
+
+
+def test_l3_a_segment_rolls_when_its_records_are_older_than_segment_ms() -> None:
+    segment, config = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS, NOW_MS + 5)
+    assert reason(segment, config, timestamp=NOW_MS + HOUR_MS, now_ms=0) is None
+    assert reason(segment, config, timestamp=NOW_MS + HOUR_MS + 1, now_ms=0) is RollReason.AGE
+
+
+def test_l3_without_timestamps_the_age_goes_by_the_clock() -> None:
+    segment, config = segment_of({"segment.ms": str(HOUR_MS)}, -1)
+    assert reason(segment, config, timestamp=-1, now_ms=NOW_MS + HOUR_MS) is None
+    assert reason(segment, config, timestamp=-1, now_ms=NOW_MS + HOUR_MS + 1) is RollReason.AGE
+
+
+def test_l3_an_empty_segment_never_rolls_by_age() -> None:
+    segment, config = segment_of({"segment.ms": "1"})
+    assert reason(segment, config, timestamp=NOW_MS + 10**9, now_ms=NOW_MS + 10**9) is None
+
+
+def test_l3_jitter_makes_segments_of_the_same_age_roll_at_different_times() -> None:
+    punctual, config = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS)
+    early, _ = segment_of({"segment.ms": str(HOUR_MS)}, NOW_MS, jitter_ms=1000)
+    at = NOW_MS + HOUR_MS - 500
+    assert reason(punctual, config, timestamp=at) is None
+    assert reason(early, config, timestamp=at) is RollReason.AGE
+
+
+def test_l3_a_compacted_topic_rolls_in_time_for_its_max_compaction_lag() -> None:
+    settings = {"segment.ms": str(HOUR_MS), "max.compaction.lag.ms": "60000"}
+    kept, config = segment_of(settings, NOW_MS)
+    assert reason(kept, config, timestamp=NOW_MS + 60_001) is None
+    compacted, config = segment_of({**settings, "cleanup.policy": "compact"}, NOW_MS)
+    assert reason(compacted, config, timestamp=NOW_MS + 60_001) is RollReason.AGE
+
+
+def test_l3_a_segment_rolls_when_an_index_is_full() -> None:
+    settings = {"segment.index.bytes": "36", "index.interval.bytes": "0"}
+    segment, config = segment_of(settings, NOW_MS, NOW_MS + 1)
+    assert reason(segment, config) is None
+    segment, config = segment_of(settings, NOW_MS, NOW_MS + 1, NOW_MS + 2)
+    assert reason(segment, config) is RollReason.FULL_INDEX
+
+
+def test_l3_a_segment_rolls_when_the_relative_offset_would_overflow() -> None:
+    segment, config = segment_of({}, NOW_MS)
+    assert reason(segment, config, last_offset=2**31 - 1) is None
+    assert reason(segment, config, last_offset=2**31) is RollReason.OFFSET_OVERFLOW
+
+
+def test_a_reason_is_a_word_for_the_log_line() -> None:
+    assert [one.value for one in RollReason] == [
+        "segment.bytes reached",
+        "segment.ms passed",
+        "index is full",
+        "offset does not fit the segment",
+    ]
