@@ -1,0 +1,46 @@
+"""L12: files are renamed away at once and removed later."""
+
+from __future__ import annotations
+
+from tailrace.log.deferred import Deferred
+from tailrace.log.producer_states import ProducerStates
+from tailrace.log.removal import Removal
+from tailrace.model.ids import TopicPartition
+from tests.support.memory_files import MemoryFiles
+from tests.support.small_logs import FOLDER, new_files, new_segment, placed, put
+
+
+def parts(files: MemoryFiles) -> tuple[Removal, Deferred, ProducerStates]:
+    producers = ProducerStates(files, FOLDER, TopicPartition("topic", 0))
+    deferred = Deferred()
+    return Removal(files, deferred, producers), deferred, producers
+
+
+def test_l12_files_are_marked_now_and_gone_when_their_time_has_come() -> None:
+    files = new_files()
+    removal, deferred, _ = parts(files)
+    segment = new_segment(files, 5)
+    put(segment, placed(5, b"a"))
+    removal.mark_deleted([segment], 1000)
+    kinds = (".index", ".log", ".timeindex")
+    assert sorted(files.tree(FOLDER)) == [f"00000000000000000005{kind}.deleted" for kind in kinds]
+    deferred.run_due(999)
+    assert len(files.tree(FOLDER)) == 3
+    deferred.run_due(1000)
+    assert files.tree(FOLDER) == {}
+    assert files.open_count == 0
+
+
+def test_l12_the_snapshot_at_a_segments_base_goes_with_it() -> None:
+    files = new_files()
+    removal, deferred, producers = parts(files)
+    segment = new_segment(files, 5)
+    for end in (5, 9):
+        producers.end_offset = end
+        producers.take_snapshot()
+    removal.mark_snapshots_deleted([segment], 1000)
+    snapshots = [name for name in sorted(files.tree(FOLDER)) if ".snapshot" in name]
+    assert snapshots == ["00000000000000000005.snapshot.deleted", "00000000000000000009.snapshot"]
+    deferred.run_due(1000)
+    assert "00000000000000000005.snapshot.deleted" not in files.tree(FOLDER)
+    assert producers.latest_snapshot_offset == 9
