@@ -293,11 +293,9 @@ class PartitionLog:
         return due
 
     def _flush_segments(self, end: Offset) -> None:
-        unflushed = self.segments.between(self.recovery_point, end)
-        made_files = [segment.flush() for segment in unflushed]
-        # The name of a transaction index that was made since is durable only with the folder.
-        if any(made_files):
-            self._files.sync_directory(self.directory)
+        # No names: recovery reads the segment of the recovery point, and the folder was synced when it was created.
+        for segment in self.segments.between(self.recovery_point, end):
+            segment.flush()
 
     def _flushed(self, offset: Offset, now_ms: int) -> None:
         if offset > self.recovery_point:

@@ -188,18 +188,29 @@ class _Loader:
         if not parsed:
             return names
         first_cleaned = min((base for _, (base, _, suffix) in parsed if suffix == file_names.CLEANED), default=LONG_MAX)
-        swaps = []
-        for name, (base, kind, suffix) in parsed:
-            if suffix == file_names.SWAP and base < first_cleaned:
-                swaps.append((name, base, kind))
-            else:
-                self.files.remove(join(self.directory, name))
-        self._carry_on_swaps(swaps)
+        swaps = [found for found in parsed if found[1][2] == file_names.SWAP]
+        valid_swaps = [(base, kind) for _, (base, kind, _) in swaps if base < first_cleaned]
+        # Swaps first: without the `.cleaned` files that make them invalid they would look finished.
+        self._remove_all([name for name, (base, _, _) in swaps if base >= first_cleaned])
+        self._remove_all([name for name, (_, _, suffix) in parsed if suffix != file_names.SWAP])
+        if valid_swaps:
+            self._carry_on_swaps(valid_swaps)
         return self._names()
 
-    def _carry_on_swaps(self, swaps: list[tuple[str, Offset, str]]) -> None:
-        """The old segments that a finished `.swap` replaces go, then it takes its place."""
-        bases = [base for _, base, kind in swaps if kind == file_names.LOG]
+    def _remove_all(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.files.remove(join(self.directory, name))
+        if names:
+            self.files.sync_directory(self.directory)
+
+    def _carry_on_swaps(self, swaps: list[tuple[Offset, str]]) -> None:
+        """The old segments that a finished `.swap` replaces go, then it takes their place.
+
+        Its indexes are made again: where only some of the renames reached the disk, nothing tells the indexes of the
+        old segment from those of the new one. The missing offset index says so, whatever happens from here on.
+        """
+        bases = [base for base, kind in swaps if kind == file_names.LOG]
+        going = {file_names.segment_file(base, file_names.OFFSET_INDEX) for base, _ in swaps}
         if bases:
             last = Segment.open(self.files, self.directory, max(bases), self.config, suffix=file_names.SWAP)
             start, end = min(bases), max(last.next_offset(), max(bases) + 1)
@@ -207,13 +218,16 @@ class _Loader:
             for name in self._names():
                 found = file_names.parse_segment_file(name)
                 if found and not found[2] and start <= found[0] < end:
-                    self.files.remove(join(self.directory, name))
+                    going.add(name)
+        self._remove_all(sorted(going))
+        for base in sorted(bases):
+            source = file_names.segment_file(base, file_names.LOG, file_names.SWAP)
+            target = file_names.segment_file(base, file_names.LOG)
+            self.files.replace(join(self.directory, source), join(self.directory, target))
             self.files.sync_directory(self.directory)
-        for name, base, kind in swaps:
-            source = join(self.directory, name)
-            self.files.replace(source, join(self.directory, file_names.segment_file(base, kind)))
-        if swaps:
-            self.files.sync_directory(self.directory)
+        self._remove_all(
+            [file_names.segment_file(base, kind, file_names.SWAP) for base, kind in swaps if kind != file_names.LOG]
+        )
 
     # 2. Segments
 
@@ -422,6 +436,7 @@ class _Loader:
             part.seal()
             part.flush()
         swap_segments(self.files, self.directory, self.segments, parts, [segment])
+        segment.release()
         segment.remove_files()
         return parts
 

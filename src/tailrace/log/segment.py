@@ -341,12 +341,12 @@ class Segment:
         self.log.truncate(self.size)
         self.release()
 
-    def flush(self) -> bool:
-        """Make everything in it durable; says whether a file was made since, whose name the folder has yet to keep."""
+    def flush(self) -> None:
+        """Make everything in it durable."""
         self.log.sync()
         self.offset_index.file.sync()
         self.time_index.file.sync()
-        return self.transaction_index.sync()
+        self.transaction_index.sync()
 
     def close(self) -> None:
         """A clean end: nothing is looked at when it is opened again, so what is written now is durable at once."""

@@ -3,7 +3,7 @@
     1  the new files are complete and durable as `.cleaned`            crash: they are thrown away
     2  `.cleaned` → `.swap`, last segment first, durable one by one    crash: thrown away while any `.cleaned` is left
     3  the old files → `.deleted`, durable                             crash: the swap is carried on
-    4  `.swap` → no suffix, durable                                    crash: the swap is carried on
+    4  `.swap` → no suffix, first segment first, durable one by one    crash: the swap is carried on from there
 
 Apache Kafka does the same renames; the folder is synced between the steps here, so that they also hold on file systems
 that reorder them. `recovery.py` carries an interrupted swap on.
@@ -36,4 +36,4 @@ def swap_segments(
     files.sync_directory(directory)
     for segment in ordered:
         segment.rename("")
-    files.sync_directory(directory)
+        files.sync_directory(directory)

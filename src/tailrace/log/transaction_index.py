@@ -30,7 +30,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_entries", "_files", "_is_new_file", "_written", "base_offset", "path")
+    __slots__ = ("_entries", "_files", "_written", "base_offset", "path")
 
     def __init__(self, files: Files, path: str, base_offset: Offset) -> None:
         self._files = files
@@ -38,7 +38,6 @@ class TransactionIndex:
         self.base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0  # how many of the entries the file holds
-        self._is_new_file = False  # made since the last sync
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -74,7 +73,6 @@ class TransactionIndex:
         if self._written == len(entries):
             return
         data = b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries[self._written :])
-        self._is_new_file = self._is_new_file or not self._files.exists(self.path)
         file = self._files.open(self.path, create=True)
         try:
             file.write(self._written * _ENTRY.size, data)
@@ -113,14 +111,10 @@ class TransactionIndex:
                 return found, True
         return found, False
 
-    def sync(self) -> bool:
-        """Make the entries durable; says whether the file was made since the last time, and its name is not yet."""
-        if not self._entries or not self._files.exists(self.path):
-            return False
-        file = self._files.open(self.path)
-        try:
-            file.sync()
-        finally:
-            file.close()
-        is_new, self._is_new_file = self._is_new_file, False
-        return is_new
+    def sync(self) -> None:
+        if self._entries and self._files.exists(self.path):
+            file = self._files.open(self.path)
+            try:
+                file.sync()
+            finally:
+                file.close()
