@@ -10,11 +10,17 @@ what is legal after; from its end on only the latter. What is legal of a partiti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
+from tailrace.log.cleaner import CleanerSettings, clean_log
+from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.cleaner_kernels import SLOT_SIZE
+from tailrace.log.cleaner_range import find_dirty_range
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.segment import Segment
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import StoredBatch, stored_batches
@@ -120,7 +126,7 @@ class Driver:
         self,
         action: Callable[[], object],
         *,
-        meanwhile: dict[TopicPartition, Outcome] | None = None,
+        meanwhile: dict[TopicPartition, list[Outcome]] | None = None,
         clean: bool = False,
     ) -> None:
         """Do something and note what may be found after a crash meanwhile and afterwards."""
@@ -128,8 +134,8 @@ class Driver:
         action()
         after = Expectation({partition: (outcome,) for partition, outcome in self.outcomes.items()}, clean)
         during = self._last.or_else(after)
-        for partition, outcome in (meanwhile or {}).items():
-            during.partitions[partition] += (outcome,)
+        for partition, outcomes in (meanwhile or {}).items():
+            during.partitions[partition] += tuple(outcomes)
         self._spans.append((start, len(self.files.trace), during, after))
         self._last = after
 
@@ -145,7 +151,7 @@ class Driver:
             self.directory.create(partition, self.config, self.now_ms, topic_id)
             self.outcomes[partition] = Outcome(topic_id=topic_id)
 
-        self.run(act, meanwhile={partition: Outcome()})
+        self.run(act, meanwhile={partition: [Outcome()]})
         return partition
 
     def append(self, partition: TopicPartition, data: bytearray, *, leader_epoch: int = 0, **options: object) -> None:
@@ -203,7 +209,7 @@ class Driver:
 
         # Segments go one by one, the last one first.
         before = self.outcomes[partition]
-        self.run(act, meanwhile={partition: replace(before, floor=min(before.floor, offset))})
+        self.run(act, meanwhile={partition: [replace(before, floor=min(before.floor, offset))]})
         self.checkpoint()
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
@@ -213,8 +219,43 @@ class Driver:
             self.outcomes[partition] = replace(self.outcomes[partition], history=(), end=offset, floor=0, min_start=0)
             self._now(partition)
 
-        self.run(act, meanwhile={partition: replace(self.outcomes[partition], floor=0)})
+        self.run(act, meanwhile={partition: [replace(self.outcomes[partition], floor=0)]})
         self.checkpoint()
+
+    def compact(self, partition: TopicPartition) -> None:
+        """Clean the log; each group of segments is swapped as a whole."""
+        log = self.log(partition)
+        checkpoint = CleanerCheckpoint(self.files, ROOT)
+        replace_segments = log.replace_segments
+
+        def swap(new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
+            # Segments past the end of the new one hold nothing that is needed; any of them may be back after a crash.
+            end = new[-1].next_offset()
+            beyond = [
+                [StoredBatch(header.base_offset, header.next_offset, bytes(view)) for header, view in segment.batches()]
+                for segment in old
+                if segment.base_offset >= end
+            ]
+            back: list[Outcome] = []
+
+            def act() -> None:
+                replace_segments(new, old, now_ms)
+                after = tuple(stored_batches(log))
+                for some in product((False, True), repeat=len(beyond)):
+                    extra = [one for is_back, batches in zip(some, beyond, strict=True) if is_back for one in batches]
+                    back.append(replace(self.outcomes[partition], history=tuple(sorted([*after, *extra]))))
+                self._now(partition, history=after)
+
+            self.run(act, meanwhile={partition: back})
+
+        log.replace_segments = swap  # type: ignore[method-assign]
+        try:
+            dirty = find_dirty_range(log, checkpoint.read().get(partition), self.now_ms)
+            settings = CleanerSettings(dedupe_buffer_bytes=64 * SLOT_SIZE, io_buffer_bytes=256)
+            cleaned = clean_log(self.files, log, dirty, self.now_ms, settings)
+        finally:
+            del log.replace_segments
+        self.run(lambda: checkpoint.update(partition, cleaned.end_offset, self.directory.logs))
 
     def checkpoint(self) -> None:
         def act() -> None:

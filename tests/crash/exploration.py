@@ -56,8 +56,8 @@ def explore(driver: Driver, *, seed: int = 0, effort: int = 1, first: int = 0) -
     return Explored(points, states, len(cache))
 
 
-def torn_states(driver: Driver, *, seed: int, count: int) -> list[tuple[MemoryFiles, Expectation]]:
-    """Some of the states in which recovery has something to cut, drawn at random, with what may be found in them."""
+def some_states(driver: Driver, *, seed: int, count: int) -> list[tuple[MemoryFiles, Expectation]]:
+    """States drawn at random, with what may be found in them; every other one such that recovery has to cut."""
     rng = Random(seed)
     points = [point for point in crash_points(driver.files) if point.pending]
     found: list[tuple[MemoryFiles, Expectation]] = []
@@ -65,7 +65,8 @@ def torn_states(driver: Driver, *, seed: int, count: int) -> list[tuple[MemoryFi
         point = rng.choice(points)
         state = rng.choice(list(point.states(rng)))
         _, report = load(memory_files(state.tree), driver.config, driver.now_ms)
-        if any(recovery.bytes_cut or recovery.broken for recovery in report.recoveries.values()):
+        has_cut = any(recovery.bytes_cut or recovery.broken for recovery in report.recoveries.values())
+        if has_cut or len(found) % 2:
             found.append((memory_files(state.tree), driver.expectation_at(point.index)))
     return found
 

@@ -12,8 +12,9 @@ from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.validation import Origin
-from tests.crash.driven_log import NOW, Driver
-from tests.support.batches import batch, end_marker
+from tests.crash.driven_log import NOW, ROOT, Driver, Expectation, Outcome
+from tests.support.batches import StoredBatch, batch, end_marker
+from tests.support.memory_files import MemoryFiles
 
 DELAY_MS = 1_000
 
@@ -194,7 +195,7 @@ class _Producers:
         sequence = self._next.get(producer_id, 0)
         self._next[producer_id] = sequence + count
         data = batch(
-            *[value(sequence + number, f"p{producer_id}") for number in range(count)],
+            *[(b"p%d" % producer_id, value(sequence + number)) for number in range(count)],
             producer_id=producer_id,
             sequence=sequence,
             transactional=transactional,
@@ -296,6 +297,71 @@ def follower_with_gaps() -> Driver:
     return driver
 
 
+def compaction() -> Driver:
+    """Old values go, groups of segments become one, a whole segment becomes empty."""
+    driver = Driver(small_segments(cleanup_policy=frozenset({"compact"}), delete_retention_ms=50))
+    partition = driver.create()
+
+    def put(*keys: str, tombstone: bool = False) -> None:
+        for number, key in enumerate(keys):
+            content = None if tombstone else value(number)
+            driver.append(partition, batch((key.encode(), content), timestamp=driver.now_ms))
+
+    def compact() -> None:
+        driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+        driver.compact(partition)
+
+    put("a", "b", "a", "c", "c", "c", "a")
+    put("b", tombstone=True)
+    put("c", "d", "d")
+    compact()
+    driver.run_due(DELAY_MS)
+    put("a", "e", "e", "d")
+    driver.checkpoint()
+    compact()
+    put("f")
+    return driver
+
+
+def compaction_of_transactions() -> Driver:
+    driver = Driver(small_segments(cleanup_policy=frozenset({"compact"}), delete_retention_ms=50))
+    partition = driver.create()
+    producers = _Producers(driver, partition)
+    producers.send(1)
+    producers.send(2, transactional=True)
+    producers.send(3, transactional=True)
+    producers.end(2, commit=False)
+    producers.end(3, commit=True)
+    producers.send(1)
+    producers.send(2, transactional=True)
+    producers.end(2, commit=False)
+    producers.send(1, 2)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.compact(partition)
+    producers.send(1)
+    driver.run_due(DELAY_MS)
+    driver.compact(partition)
+    driver.close()
+    return driver
+
+
+def split() -> Driver:
+    """A segment from before offsets were kept from overflowing: opening it cuts it in parts."""
+    offsets = (0, 1, 2**31 + 5, 2**31 + 6, 2**32 + 9)
+    stored = [
+        StoredBatch(offset, offset + 1, bytes(batch((b"k", value(offset)), base_offset=offset, leader_epoch=0)))
+        for offset in offsets
+    ]
+    files = MemoryFiles()
+    files.make_directory(f"{ROOT}/t-0")
+    files.write(f"{ROOT}/t-0/{0:020d}.log", b"".join(batch.data for batch in stored), sync=True)
+    config = small_segments(internal_segment_bytes=4_000, cleanup_policy=frozenset({"compact"}))
+    outcome = Outcome(tuple(stored), stored[-1].next_offset, stored[-1].next_offset)
+    driver = Driver(config, files, Expectation({TopicPartition("t", 0): (outcome,)}))
+    fill(driver, TopicPartition("t", 0), 1)
+    return driver
+
+
 SCENARIOS = [
     append_and_flush,
     roll,
@@ -314,4 +380,7 @@ SCENARIOS = [
     clean_stops,
     topics,
     follower_with_gaps,
+    compaction,
+    compaction_of_transactions,
+    split,
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.crash.driven_log import Driver
-from tests.crash.exploration import explore, torn_states
+from tests.crash.exploration import explore, some_states
 from tests.crash.scenarios import SCENARIOS, fill
 
 SEED = 20_261
@@ -22,7 +22,7 @@ def test_recovery_from_every_crash_state(scenario: Callable[[], Driver]) -> None
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_recovery_from_a_crash_during_and_after_recovery(scenario: Callable[[], Driver]) -> None:
     first = scenario()
-    for files, expected in torn_states(first, seed=SEED, count=2):
+    for files, expected in some_states(first, seed=SEED, count=2):
         second = Driver(first.config, files, expected)
         for partition in list(second.directory.logs):
             fill(second, partition, 2, mark="y", leader_epoch=8)
