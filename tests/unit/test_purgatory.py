@@ -1,0 +1,221 @@
+"""Purgatory: watch, check, expire; nothing lingers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailrace.purgatory import DelayedOperation, Purgatory
+
+
+class Waiting(DelayedOperation):
+    """Completes when told to; notes what happens to it."""
+
+    def __init__(self, deadline_ms: int = 1_000, name: str = "") -> None:
+        super().__init__(deadline_ms)
+        self.name = name
+        self.is_ready = False
+        self.tries: list[object] = []
+        self.ended: list[str] = []
+        self.on_try: Callable[[], None] = lambda: None
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.tries.append(self.woken_by)
+        is_ready = self.is_ready
+        self.on_try()
+        if is_ready:
+            self.ended.append(f"completed at {now_ms}")
+        return is_ready
+
+    def expire(self, now_ms: int) -> None:
+        self.ended.append(f"expired at {now_ms}")
+
+
+def parked(purgatory: Purgatory, *keys: str, deadline_ms: int = 1_000, name: str = "") -> Waiting:
+    operation = Waiting(deadline_ms, name)
+    assert not purgatory.try_complete_or_watch(operation, keys, 0)
+    return operation
+
+
+def is_empty(purgatory: Purgatory) -> bool:
+    told = purgatory.statistics()
+    return (told.waiting, told.watched_keys) == (0, 0) and purgatory.next_deadline_ms() is None
+
+
+def test_what_is_ready_never_waits() -> None:
+    purgatory = Purgatory()
+    operation = Waiting()
+    operation.is_ready = True
+    assert purgatory.try_complete_or_watch(operation, ["a"], 7)
+    assert operation.ended == ["completed at 7"]
+    assert is_empty(purgatory)
+
+
+def test_a_check_of_any_of_its_keys_completes_it() -> None:
+    for key in ("a", "b", "c"):
+        purgatory = Purgatory()
+        operation = parked(purgatory, "a", "b", "c")
+        assert purgatory.check(key, 3) == 0
+        operation.is_ready = True
+        assert purgatory.check("other", 4) == 0
+        assert purgatory.check(key, 5) == 1
+        assert operation.ended == ["completed at 5"]
+        assert operation.tries == [None, key, key]
+        assert is_empty(purgatory)
+
+
+def test_a_completed_operation_leaves_every_watch_list_and_its_deadline_at_once() -> None:
+    purgatory = Purgatory()
+    operation = parked(purgatory, *(f"key{n}" for n in range(1_000)))
+    operation.is_ready = True
+    purgatory.check("key500", 1)
+    assert is_empty(purgatory)
+    assert not operation.is_waiting
+    assert purgatory.check("key1", 2) == 0
+    assert purgatory.expire(10_000) == 0
+    assert operation.ended == ["completed at 1"]
+
+
+def test_deadlines_of_operations_that_completed_do_not_pile_up() -> None:
+    purgatory = Purgatory()
+    for n in range(10_000):
+        operation = parked(purgatory, "a", deadline_ms=1_000_000 + n)
+        operation.is_ready = True
+        purgatory.check("a", n)
+    assert len(purgatory._deadlines) < 100
+    assert is_empty(purgatory)
+
+
+def test_it_expires_at_its_deadline_and_not_before() -> None:
+    purgatory = Purgatory()
+    late, soon = parked(purgatory, "a", deadline_ms=20), parked(purgatory, "a", deadline_ms=10)
+    assert purgatory.next_deadline_ms() == 10
+    assert purgatory.expire(9) == 0
+    assert purgatory.expire(10) == 1
+    assert (soon.ended, late.ended) == (["expired at 10"], [])
+    assert purgatory.next_deadline_ms() == 20
+    assert purgatory.expire(25) == 1
+    assert late.ended == ["expired at 25"]
+    assert is_empty(purgatory)
+
+
+def test_the_earliest_deadline_expires_first() -> None:
+    purgatory = Purgatory()
+    order: list[int] = []
+    for deadline_ms in (30, 10, 20):
+        operation = parked(purgatory, "a", deadline_ms=deadline_ms)
+        operation.expire = lambda now_ms, d=deadline_ms: order.append(d)  # type: ignore[method-assign]
+    purgatory.expire(100)
+    assert order == [10, 20, 30]
+
+
+def test_a_change_reported_before_it_is_watched_is_not_missed() -> None:
+    """Tried once before it is parked and once after."""
+    purgatory = Purgatory()
+    operation = Waiting()
+
+    def change() -> None:
+        operation.on_try = lambda: None
+        operation.is_ready = True
+        purgatory.check("a", 0)
+
+    operation.on_try = change
+    assert purgatory.try_complete_or_watch(operation, ["a"], 0)
+    assert len(operation.tries) == 2
+    assert operation.ended == ["completed at 0"]
+    assert is_empty(purgatory)
+
+
+def test_without_a_report_one_try_is_enough() -> None:
+    purgatory = Purgatory()
+    assert len(parked(purgatory, "a").tries) == 1
+
+
+def test_the_same_key_twice_is_one_watch() -> None:
+    purgatory = Purgatory()
+    operation = parked(purgatory, "a", "a")
+    operation.is_ready = True
+    assert purgatory.check("a", 1) == 1
+    assert operation.ended == ["completed at 1"]
+    assert is_empty(purgatory)
+
+
+def test_a_cancelled_operation_is_never_answered() -> None:
+    purgatory = Purgatory()
+    operation = parked(purgatory, "a")
+    assert purgatory.cancel(operation)
+    assert not purgatory.cancel(operation)
+    operation.is_ready = True
+    assert purgatory.check("a", 1) == 0
+    assert purgatory.expire(5_000) == 0
+    assert operation.ended == []
+    assert is_empty(purgatory)
+
+
+def test_an_answer_that_sets_off_another_check_completes_each_once() -> None:
+    purgatory = Purgatory()
+    first, second = parked(purgatory, "a"), parked(purgatory, "a", "b")
+    first.is_ready = second.is_ready = True
+    first.on_try = lambda: purgatory.check("b", 1)
+    assert purgatory.check("a", 1) == 1  # the other one was counted by the check within
+    assert (len(first.ended), len(second.ended)) == (1, 1)
+    assert purgatory.statistics().completed == 2
+    assert is_empty(purgatory)
+
+
+def test_an_operation_cancelled_by_the_answer_before_it_is_left_alone() -> None:
+    purgatory = Purgatory()
+    first, second = parked(purgatory, "a"), parked(purgatory, "a")
+    first.is_ready = second.is_ready = True
+    first.on_try = lambda: purgatory.cancel(second)
+    assert purgatory.check("a", 1) == 1
+    assert second.ended == []
+
+
+def test_an_expiry_that_completes_another_of_the_same_moment_ends_each_once() -> None:
+    purgatory = Purgatory()
+    first, second = parked(purgatory, "a"), parked(purgatory, "b")
+    second.is_ready = True
+    expire = first.expire
+
+    def expire_and_report(now_ms: int) -> None:
+        expire(now_ms)
+        purgatory.check("b", now_ms)
+
+    first.expire = expire_and_report  # type: ignore[method-assign]
+    assert purgatory.expire(1_000) == 1
+    assert (first.ended, second.ended) == (["expired at 1000"], ["completed at 1000"])
+
+
+def test_a_linked_key_is_checked_with_the_key_it_hangs_on() -> None:
+    purgatory = Purgatory()
+    purgatory.link("partition", "session")
+    operation = parked(purgatory, "session")
+    operation.is_ready = True
+    assert purgatory.check("other", 1) == 0
+    assert purgatory.check("partition", 2) == 1
+    assert operation.woken_by == "partition"
+    purgatory.unlink("partition", "session")
+    assert purgatory.statistics().linked_keys == 0
+
+
+def test_an_unlinked_key_is_checked_no_more() -> None:
+    purgatory = Purgatory()
+    purgatory.link("partition", "session")
+    purgatory.unlink("partition", "session")
+    purgatory.unlink("partition", "session")
+    operation = parked(purgatory, "session")
+    operation.is_ready = True
+    assert purgatory.check("partition", 1) == 0
+    assert purgatory.check("session", 1) == 1
+
+
+def test_statistics_tell_what_happened() -> None:
+    purgatory = Purgatory()
+    done, over = parked(purgatory, "a", "b"), parked(purgatory, "b")
+    assert purgatory.statistics()[:3] == (2, 2, 0)
+    assert len(purgatory) == 2
+    done.is_ready = True
+    purgatory.check("a", 1)
+    purgatory.expire(1_000)
+    assert purgatory.statistics() == (0, 0, 0, 1, 1)
+    assert over.ended == ["expired at 1000"]
