@@ -1,0 +1,101 @@
+"""Making a directory a node's: identity, first snapshot, feature levels. What `kafka-storage format --standalone` does.
+
+`meta.properties` is written last, so that a directory either has one and is complete, or is formatted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from tailrace.log import file_names
+from tailrace.log.checkpoints import DirectoryIdentity
+from tailrace.log.files import Files, join
+from tailrace.metadata.features import BOOTSTRAP_LEVELS, METADATA_VERSION, record_versions
+from tailrace.metadata.loader import QuorumFacts
+from tailrace.metadata.metadata_snapshot import (
+    BOOTSTRAP_CHECKPOINT,
+    FORMATTED,
+    read_snapshot,
+    snapshot_batches,
+    write_snapshot_file,
+)
+from tailrace.metadata.registrations import Endpoint
+from tailrace.model.ids import TopicId
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+from tailrace.records.control import Endpoint as VoterEndpoint
+from tailrace.records.control import Voter
+
+METADATA_FOLDER = f"{file_names.CLUSTER_METADATA_TOPIC}-0"
+METADATA_TOPIC_ID = TopicId(UUID(int=1))
+
+
+def is_formatted(files: Files, path: str) -> bool:
+    return files.exists(join(path, file_names.META_PROPERTIES))
+
+
+def read_identity(files: Files, path: str) -> DirectoryIdentity:
+    """Whose directory it is; CorruptCheckpoint if that cannot be read."""
+    return DirectoryIdentity.read(files, join(path, file_names.META_PROPERTIES))
+
+
+def local_voter(node_id: int, directory_id: str, endpoints: tuple[Endpoint, ...]) -> Voter:
+    """This node as a voter of its quorum."""
+    return Voter(
+        node_id,
+        TopicId.parse(directory_id).value,
+        tuple(VoterEndpoint(one.listener, one.host, one.port) for one in endpoints),
+        0,
+        1,
+    )
+
+
+def format_directory(
+    files: Files,
+    path: str,
+    identity: DirectoryIdentity,
+    *,
+    controller_endpoints: tuple[Endpoint, ...] | None,
+    levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
+    now_ms: int,
+) -> None:
+    """Make an empty directory the node's. With endpoints it will hold the metadata log, and the node is its voter."""
+    files.make_directory(path)
+    records = [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level]
+    _write(files, join(path, BOOTSTRAP_CHECKPOINT), records, QuorumFacts(), levels, 0, now_ms)
+    if controller_endpoints is not None:
+        folder = join(path, METADATA_FOLDER)
+        files.make_directory(folder)
+        files.sync_directory(path)
+        voter = local_voter(identity.node_id, identity.directory_id, controller_endpoints)
+        _write(files, join(folder, FORMATTED.file_name), [], QuorumFacts(1, (voter,)), levels, now_ms, now_ms)
+    identity.write(files, join(path, file_names.META_PROPERTIES))
+
+
+def _write(
+    files: Files,
+    path: str,
+    records: list[messages.FeatureLevelRecord],
+    quorum: QuorumFacts,
+    levels: Mapping[str, int],
+    last_contained_timestamp: int,
+    now_ms: int,
+) -> None:
+    batches = snapshot_batches(
+        records,
+        record_versions(levels[METADATA_VERSION]),
+        quorum=quorum,
+        epoch=0,
+        last_contained_timestamp=last_contained_timestamp,
+        now_ms=now_ms,
+    )
+    write_snapshot_file(files, path, batches)
+
+
+def bootstrap_records(files: Files, path: str) -> list[Message]:
+    """The records that a metadata log begins with: what the format command left, or what it would have."""
+    checkpoint = join(path, BOOTSTRAP_CHECKPOINT)
+    if files.exists(checkpoint):
+        return read_snapshot(files, checkpoint).records
+    return [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in BOOTSTRAP_LEVELS.items()]
