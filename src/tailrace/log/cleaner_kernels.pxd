@@ -9,6 +9,8 @@ ctypedef const unsigned char* bytes_t
 cdef Py_ssize_t _HEADER_SIZE
 cdef int _NOT_PLAIN
 cdef bint _NATIVE
+cdef int _HAS_KEY
+cdef int _HAS_VALUE
 
 @cython.locals(low32=u64, raw=u64, byte=u64, shift=cython.int, value=i64)
 cdef (i64, Py_ssize_t) _varint(bytes_t data, Py_ssize_t position, Py_ssize_t end) noexcept
@@ -36,8 +38,6 @@ cdef i64 _int64(bytes_t data, Py_ssize_t position) noexcept
 @cython.locals(low=u64, high=u64)
 cdef u64 _load64(bytes_t data, Py_ssize_t position) noexcept
 
-cdef int _check_count(i64 count, Py_ssize_t size) except -1
-
 @cython.locals(count=i64, length=i64)
 cdef Py_ssize_t _skip_headers(bytes_t data, Py_ssize_t position, Py_ssize_t end) noexcept
 
@@ -62,35 +62,44 @@ cdef class LatestOffsets:
     cdef u64 _mask
     cdef u64 _high
     cdef u64 _low
+    cdef i64 _room
+    cdef u64[::1] _highs
+    cdef u64[::1] _lows
+    cdef i64[::1] _offsets
+    cdef unsigned char[::1] _kinds
 
-    @cython.locals(data=bytes_t)
+    cdef int _reserve(self, i64 count) except -1
+
+    @cython.locals(raw=bytes_t)
     cpdef put(self, key, i64 offset)
 
-    @cython.locals(data=bytes_t)
+    @cython.locals(raw=bytes_t)
     cpdef i64 get(self, key) except? -2
 
-    @cython.locals(data=bytes_t)
+    @cython.locals(raw=bytes_t)
     cpdef bytes digest(self, key)
 
     @cython.locals(mask=u64, v0=u64, v1=u64, v2=u64, v3=u64, words=Py_ssize_t, step=Py_ssize_t, rounds=cython.int,
                    word=u64, tail=Py_ssize_t, index=cython.int, byte=u64, _=cython.int)
     cdef int _hash(self, bytes_t data, Py_ssize_t start, Py_ssize_t size) noexcept
 
-    @cython.locals(high=u64, low=u64, slot=u64, entry=Py_ssize_t)
-    cdef Py_ssize_t _find(self) noexcept
+    @cython.locals(slot=u64, entry=Py_ssize_t)
+    cdef Py_ssize_t _find(self, u64 high, u64 low) noexcept
 
     @cython.locals(entry=Py_ssize_t)
-    cdef int _put(self, i64 offset) except -1
+    cdef int _put(self, u64 high, u64 low, i64 offset) except -1
 
     @cython.locals(entry=Py_ssize_t)
-    cdef i64 _get(self) noexcept
+    cdef i64 _get(self, u64 high, u64 low) noexcept
 
-    @cython.locals(old="unsigned long long[::1]", table="unsigned long long[::1]", count=i64, entry=Py_ssize_t,
-                   target=Py_ssize_t)
+    @cython.locals(old="unsigned long long[::1]", count=i64, entry=Py_ssize_t, target=Py_ssize_t)
     cdef int _grow(self) except -1
 
     @cython.locals(position=Py_ssize_t, index=i64, size=i64, body=Py_ssize_t, stop=Py_ssize_t, offset_delta=i64,
-                   length=i64, offset=i64, _=i64)
+                   length=i64, kind=cython.int, _=i64)
+    cdef int _scan(self, bytes_t data, Py_ssize_t start, Py_ssize_t end, i64 count, i64 base_offset) except -1
+
+    @cython.locals(index=i64)
     cdef i64 _put_records(self, bytes_t data, Py_ssize_t start, Py_ssize_t end, i64 count, i64 base_offset,
                           i64 start_offset) except -1
 
@@ -98,8 +107,8 @@ cdef class LatestOffsets:
     cpdef i64 put_records(self, data, Py_ssize_t start, Py_ssize_t end, i64 count, i64 base_offset,
                           i64 start_offset) except -1
 
-    @cython.locals(raw=bytes_t, position=Py_ssize_t, records=i64, size=Py_ssize_t, base_offset=i64, count=i64, read=i64,
-                   last_offset=i64)
+    @cython.locals(raw=bytes_t, position=Py_ssize_t, records=i64, size=Py_ssize_t, base_offset=i64, count=i64,
+                   read=i64, last_offset=i64)
     cpdef tuple put_batches(self, data, Py_ssize_t start, Py_ssize_t end, i64 start_offset)
 
 
@@ -151,9 +160,7 @@ cdef class RecordFilter:
                    log_append_time=bint)
     cdef void _put_batch(self, bytes_t data, Py_ssize_t start, Py_ssize_t size) except *
 
-    @cython.locals(latest=LatestOffsets, position=Py_ssize_t, kept=i64, index=i64, size=i64, body=Py_ssize_t,
-                   stop=Py_ssize_t, offset_delta=i64, length=i64, key=Py_ssize_t, value_length=i64, offset=i64,
-                   retain=bint, _=i64)
+    @cython.locals(latest=LatestOffsets, kept=i64, index=i64, offset=i64, kind=cython.int, retain=bint)
     cdef i64 _judge(self, bytes_t data, Py_ssize_t start, Py_ssize_t end, i64 count,
                     i64 base_offset, bint retain_deletes) except -1
 

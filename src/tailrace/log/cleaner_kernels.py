@@ -138,12 +138,7 @@ def _load64(data: Bytes, position: int) -> int:
 
 
 def _broken(index: int, position: int) -> CorruptBatch:
-    return CorruptBatch(f"record {index} is broken at byte {position}")
-
-
-def _check_count(count: int, size: int) -> None:
-    if count < 0 or count > size:
-        raise CorruptBatch(f"record count is {count} in {size} bytes of records")
+    return CorruptBatch(f"record {index} is broken at byte {position} of the batch's records")
 
 
 def _skip_headers(data: Bytes, position: int, end: int) -> int:
@@ -180,6 +175,9 @@ def _plain_size(data: Bytes, view: memoryview, position: int, end: int) -> int:
 
 # --- the latest offset of each key ----------------------------------------------------------------------------------
 
+_HAS_KEY = 1
+_HAS_VALUE = 2
+
 
 class LatestOffsets:
     """The latest offset of each key, in bounded memory: the map that compaction is made of.
@@ -190,7 +188,8 @@ class LatestOffsets:
     faster and, with a salt nobody knows, without collisions that someone could make on purpose.
 
     The table starts small and doubles, so that a small log costs little memory. A hash is looked for from the slot its
-    upper bits name, one by one; one slot more than ever filled keeps that search finite.
+    upper bits name, one by one; one slot more than ever filled keeps that search finite. Records are first scanned, a
+    batch at a time, and then looked up: several look-ups wait for memory at once.
     """
 
     def __init__(self, slots: int, load_factor: float = 0.9, salt: bytes = bytes(16)) -> None:
@@ -212,10 +211,15 @@ class LatestOffsets:
         self._mask = 0xFFFFFFFFFFFFFFFF
         self._high = 0
         self._low = 0
+        self._reserve(256)
 
-    @property
-    def utilization(self) -> float:
-        return self.size / self.slots
+    def _reserve(self, count: int) -> None:
+        """Room for what is scanned of so many records: the two halves of the key's hash, offset, and what there is."""
+        self._room = count
+        self._highs = array("Q", bytes(8 * count))
+        self._lows = array("Q", bytes(8 * count))
+        self._offsets = array("q", bytes(8 * count))
+        self._kinds = array("B", bytes(count))
 
     @property
     def memory_bytes(self) -> int:
@@ -228,20 +232,20 @@ class LatestOffsets:
             raise ValueError(f"offset {offset} is negative")
         if self.size >= self.limit:
             raise ValueError(f"the offset map is full: {self.size} keys in {self.slots} slots")
-        data = key
-        self._hash(data, 0, len(key))
-        self._put(offset)
+        raw = key
+        self._hash(raw, 0, len(key))
+        self._put(self._high, self._low, offset)
 
     def get(self, key: Bytes) -> int:
         """The key's latest offset, or -1."""
-        data = key
-        self._hash(data, 0, len(key))
-        return self._get()
+        raw = key
+        self._hash(raw, 0, len(key))
+        return self._get(self._high, self._low)
 
     def digest(self, key: Bytes) -> bytes:
         """The hash that stands for the key."""
-        data = key
-        self._hash(data, 0, len(key))
+        raw = key
+        self._hash(raw, 0, len(key))
         high, low = int(self._high), int(self._low)
         return high.to_bytes(8, "little") + low.to_bytes(8, "little")
 
@@ -291,10 +295,8 @@ class LatestOffsets:
             v0 ^= word
         self._low = v0 ^ v1 ^ v2 ^ v3
 
-    def _find(self) -> int:
-        """Where in the table the current hash is, or where it would go."""
-        high = self._high
-        low = self._low
+    def _find(self, high: int, low: int) -> int:
+        """Where in the table a hash is, or where it would go."""
         slot = (high >> 32) * self._capacity >> 32
         entry = slot * 3
         while self._table[entry + 2] != 0 and (self._table[entry] != high or self._table[entry + 1] != low):
@@ -303,21 +305,21 @@ class LatestOffsets:
                 entry = 0
         return entry
 
-    def _put(self, offset: int) -> None:
-        """Set the offset of the current hash; there is room."""
-        entry = self._find()
+    def _put(self, high: int, low: int, offset: int) -> None:
+        """Set the offset of a hash; there is room."""
+        entry = self._find(high, low)
         if self._table[entry + 2] == 0:
-            self._table[entry] = self._high
-            self._table[entry + 1] = self._low
+            self._table[entry] = high
+            self._table[entry + 1] = low
             self.size += 1
         self._table[entry + 2] = offset + 1  # zero marks an empty slot
         self.latest_offset = offset
         if self.size * 4 > self._capacity * 3 and self._capacity <= self.slots:
             self._grow()
 
-    def _get(self) -> int:
-        """The offset of the current hash, or -1."""
-        entry = self._find()
+    def _get(self, high: int, low: int) -> int:
+        """The offset of a hash, or -1."""
+        entry = self._find(high, low)
         return self._table[entry + 2] - 1
 
     def _grow(self) -> None:
@@ -325,15 +327,54 @@ class LatestOffsets:
         count = self._capacity
         self._capacity = min(count * 2, self.slots + 1)
         self._table = array("Q", bytes(SLOT_SIZE * self._capacity))
-        table = self._table
         for entry in range(0, count * 3, 3):
             if old[entry + 2] != 0:
-                self._high = old[entry]
-                self._low = old[entry + 1]
-                target = self._find()
-                table[target] = old[entry]
-                table[target + 1] = old[entry + 1]
-                table[target + 2] = old[entry + 2]
+                target = self._find(old[entry], old[entry + 1])
+                self._table[target] = old[entry]
+                self._table[target + 1] = old[entry + 1]
+                self._table[target + 2] = old[entry + 2]
+
+    def _scan(self, data: Bytes, start: int, end: int, count: int, base_offset: int) -> None:
+        """Read the v2 records in data[start:end] to their ends and hash their keys; CorruptBatch if they are broken."""
+        if count < 0 or count > end - start:
+            raise CorruptBatch(f"record count is {count} in {end - start} bytes of records")
+        if count > self._room:
+            self._reserve(count * 2)
+        position = start
+        for index in range(count):
+            size, body = _varint(data, position, end)
+            if body < 0 or size < 1 or size > end - body:
+                raise _broken(index, position - start)
+            stop = body + size
+            _, position = _varlong(data, body + 1, stop)
+            if position < 0:
+                raise _broken(index, body - start)
+            offset_delta, position = _varint(data, position, stop)
+            if position < 0:
+                raise _broken(index, body - start)
+            self._offsets[index] = _add(base_offset, offset_delta)
+            length, position = _varint(data, position, stop)
+            if position < 0 or length > stop - position:
+                raise _broken(index, body - start)
+            kind = 0
+            if length >= 0:
+                kind = _HAS_KEY
+                self._hash(data, position, length)
+                self._highs[index] = self._high
+                self._lows[index] = self._low
+                position += length
+            length, position = _varint(data, position, stop)
+            if position < 0 or length > stop - position:
+                raise _broken(index, body - start)
+            if length >= 0:
+                kind |= _HAS_VALUE
+                position += length
+            self._kinds[index] = kind
+            position = _skip_headers(data, position, stop)
+            if position != stop:
+                raise _broken(index, body - start)
+        if position != end:
+            raise CorruptBatch(f"{end - position} bytes follow the last of {count} records")
 
     def put_records(self, data: Bytes, start: int, end: int, count: int, base_offset: int, start_offset: int) -> int:
         """Put the keys of the v2 records in data[start:end], from start_offset on.
@@ -344,31 +385,12 @@ class LatestOffsets:
         return self._put_records(raw, start, end, count, base_offset, start_offset)
 
     def _put_records(self, data: Bytes, start: int, end: int, count: int, base_offset: int, start_offset: int) -> int:
-        _check_count(count, end - start)
-        position = start
+        self._scan(data, start, end, count, base_offset)
         for index in range(count):
-            size, body = _varint(data, position, end)
-            if body < 0 or size < 1 or size > end - body:
-                raise _broken(index, position)
-            stop = body + size
-            _, position = _varlong(data, body + 1, stop)
-            if position < 0:
-                raise _broken(index, body)
-            offset_delta, position = _varint(data, position, stop)
-            if position < 0:
-                raise _broken(index, body)
-            length, position = _varint(data, position, stop)
-            if position < 0 or length > stop - position:
-                raise _broken(index, body)
-            offset = _add(base_offset, offset_delta)
-            if length >= 0 and offset >= start_offset:
+            if self._kinds[index] & _HAS_KEY and self._offsets[index] >= start_offset:
                 if self.size >= self.limit:
                     return index
-                self._hash(data, position, length)
-                self._put(offset)
-            position = stop
-        if position != end:
-            raise CorruptBatch(f"{end - position} bytes follow the last of {count} records")
+                self._put(self._highs[index], self._lows[index], self._offsets[index])
         return count
 
     def put_batches(self, data: Bytes, start: int, end: int, start_offset: int) -> tuple[int, int, bool]:
@@ -565,52 +587,25 @@ class RecordFilter:
 
     def _judge(self, data: Bytes, start: int, end: int, count: int, base_offset: int, retain_deletes: bool) -> int:
         """Set a flag for every record that stays; how many do."""
-        _check_count(count, end - start)
-        self._reserve_flags(count)
         latest = self._latest
-        position = start
+        latest._scan(data, start, end, count, base_offset)
+        self._reserve_flags(count)
         kept = 0
         self._tombstones = False
         for index in range(count):
-            size, body = _varint(data, position, end)
-            if body < 0 or size < 1 or size > end - body:
-                raise _broken(index, position)
-            stop = body + size
-            _, position = _varlong(data, body + 1, stop)
-            if position < 0:
-                raise _broken(index, body)
-            offset_delta, position = _varint(data, position, stop)
-            if position < 0:
-                raise _broken(index, body)
-            length, position = _varint(data, position, stop)
-            if position < 0 or length > stop - position:
-                raise _broken(index, body)
-            key = position
-            if length > 0:
-                position += length
-            value_length, position = _varint(data, position, stop)
-            if position < 0 or value_length > stop - position:
-                raise _broken(index, body)
-            if value_length > 0:
-                position += value_length
-            if _skip_headers(data, position, stop) != stop:
-                raise _broken(index, body)
-            position = stop
-            offset = _add(base_offset, offset_delta)
+            offset = latest._offsets[index]
+            kind = latest._kinds[index]
             retain = offset > latest.latest_offset
             if not retain:
-                if length < 0:
+                if not kind & _HAS_KEY:
                     self.records_without_key += 1
-                elif value_length >= 0 or retain_deletes:
-                    latest._hash(data, key, length)
-                    retain = offset >= latest._get()
+                elif kind & _HAS_VALUE or retain_deletes:
+                    retain = offset >= latest._get(latest._highs[index], latest._lows[index])
             self._keep[index] = retain
             if retain:
                 kept += 1
-                if value_length < 0:
+                if not kind & _HAS_VALUE:
                     self._tombstones = True
-        if position != end:
-            raise CorruptBatch(f"{end - position} bytes follow the last of {count} records")
         self.records_read += count
         self.records_kept += kept
         return kept
