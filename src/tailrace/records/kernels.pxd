@@ -79,59 +79,6 @@ cpdef Py_ssize_t position_index_slot(const unsigned char[::1] data, Py_ssize_t e
 @cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
 cpdef Py_ssize_t time_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 timestamp) except? -2
 
-
-cdef class LatestOffsets:
-    cdef readonly i64 slots
-    cdef readonly i64 size
-    cdef readonly i64 latest_offset
-    cdef u64[::1] _table
-    cdef unsigned char[::1] _block
-    cdef unsigned int[::1] _words
-    cdef unsigned int[::1] _sines
-    cdef unsigned int[::1] _turns
-    cdef u64 _high
-    cdef u64 _low
-
-    cdef int _hash(self, const unsigned char[::1] key, Py_ssize_t start, Py_ssize_t stop) except -1
-
-    @cython.locals(block="unsigned char[::1]", words="unsigned int[::1]", low32="unsigned int",
-                   state_a="unsigned int", state_b="unsigned int", state_c="unsigned int", state_d="unsigned int",
-                   a="unsigned int", b="unsigned int", c="unsigned int", d="unsigned int", mix="unsigned int",
-                   turn="unsigned int", bits=u64, tail=Py_ssize_t, padded=Py_ssize_t, index=Py_ssize_t,
-                   blocks=Py_ssize_t, total=Py_ssize_t, number=Py_ssize_t)
-    cdef int _md5(self, const unsigned char[::1] key, Py_ssize_t start, Py_ssize_t stop) except -1
-
-    @cython.locals(low32=u64, shift=i64, word=u64)
-    cdef i64 _slot(self, i64 attempt) noexcept
-
-    @cython.locals(table="unsigned long long[::1]", high=u64, low=u64, attempt=i64, entry=Py_ssize_t)
-    cdef int _put(self, i64 offset) except -1
-
-    @cython.locals(table="unsigned long long[::1]", high=u64, low=u64, attempt=i64, entry=Py_ssize_t)
-    cdef i64 _get(self) noexcept
-
-    @cython.locals(table="unsigned long long[::1]", index=Py_ssize_t)
-    cpdef clear(self)
-
-    cpdef update_latest_offset(self, i64 offset)
-    cpdef put(self, const unsigned char[::1] key, i64 offset)
-    cpdef i64 get(self, const unsigned char[::1] key) except? -2
-    cpdef bytes digest(self, const unsigned char[::1] key)
-
-    @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
-                   stop=Py_ssize_t, index=i64, size=i64, length=i64, offset_delta=i64, offset=i64, limit=i64, _=i64)
-    cpdef tuple put_records(self, const unsigned char[::1] payload, i64 count, i64 base_offset, i64 start_offset,
-                            i64 max_size)
-
-    @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
-                   stop=Py_ssize_t, index=i64, size=i64, length=i64, value_length=i64, offset_delta=i64, offset=i64,
-                   key_start=Py_ssize_t, keep=bytearray, flags="unsigned char[::1]", kept=i64, tombstones=bint,
-                   last_kept=i64, retain=bint, _=i64)
-    cpdef tuple retained(self, const unsigned char[::1] payload, i64 count, i64 base_offset, bint retain_deletes)
-
-
-cdef u64 _swap32(u64 word) noexcept
-
 cdef u64 _load32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
 cdef int _snappy_literal(bytearray out, bytes block, Py_ssize_t start, Py_ssize_t stop) except -1

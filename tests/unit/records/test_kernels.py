@@ -192,58 +192,6 @@ def test_more_entries_than_bytes_are_a_mistake():
             search(bytes(16), 3, 0)
 
 
-# --- the offset map ---
-
-
-def test_the_map_keeps_the_latest_offset_of_each_key():
-    offsets = kernels.LatestOffsets(24 * 10 + 5)
-    assert (offsets.slots, offsets.size, offsets.latest_offset) == (10, 0, -1)
-    offsets.put(b"a", 3)
-    offsets.put(b"b", 4)
-    offsets.put(b"a", 9)
-    assert (offsets.get(b"a"), offsets.get(b"b"), offsets.get(b"c")) == (9, 4, -1)
-    assert (offsets.size, offsets.latest_offset) == (2, 9)
-    offsets.update_latest_offset(50)
-    assert offsets.latest_offset == 50
-    offsets.clear()
-    assert (offsets.get(b"a"), offsets.size, offsets.latest_offset) == (-1, 0, -1)
-
-
-def test_a_full_map_refuses_and_still_answers():
-    offsets = kernels.LatestOffsets(24 * 5)
-    for index in range(5):
-        offsets.put(b"%d" % index, index)
-    for key in (b"new", b"1"):
-        with pytest.raises(ValueError, match="full: 5 entries in 5 slots"):
-            offsets.put(key, 9)
-    assert [offsets.get(b"%d" % index) for index in range(6)] == [0, 1, 2, 3, 4, -1]
-    with pytest.raises(ValueError, match="at least 24"):
-        kernels.LatestOffsets(23)
-
-
-def test_a_batch_fills_the_map_up_to_the_limit_and_no_further():
-    offsets = kernels.LatestOffsets(24 * 10)
-    assert offsets.put_records(payload(*ROWS), 4, 100, 0, 1) == (2, True)  # a, (no key), then b is one too many
-    assert (offsets.get(b"a"), offsets.get(b"b"), offsets.size) == (100, -1, 1)
-    offsets.clear()
-    assert offsets.put_records(payload(*ROWS), 4, 100, 101, 10) == (4, False)
-    assert (offsets.get(b"a"), offsets.get(b"b")) == (103, 102)
-
-
-def test_compaction_keeps_the_last_of_each_key():
-    offsets = kernels.LatestOffsets(24 * 10)
-    offsets.put_records(payload(*ROWS), 4, 100, 0, 10)
-    assert offsets.retained(payload(*ROWS), 4, 100, False) == (b"\0\0\0\1", 1, False, 103)
-    assert offsets.retained(payload(*ROWS), 4, 100, True) == (b"\0\0\1\1", 2, True, 103)
-
-
-def test_compaction_keeps_what_lies_past_the_map_even_without_a_key():
-    offsets = kernels.LatestOffsets(24 * 10)
-    offsets.put(b"a", 100)
-    assert offsets.retained(payload(*ROWS), 4, 100, False) == (b"\1\1\1\1", 4, True, 103)
-    assert offsets.retained(payload(), 0, 100, False) == (b"", 0, False, -1)
-
-
 # --- codecs ---
 
 
