@@ -300,15 +300,17 @@ def timestamp(text: str) -> int:
     """Milliseconds since 1970 from that very number or from ISO 8601; UTC where no zone is given."""
     from datetime import UTC, datetime
 
-    if text.removeprefix("-").isdecimal():
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
+        if text.removeprefix("-").isdecimal():
+            milliseconds = int(text)
+        else:
+            moment = datetime.fromisoformat(text)
+            since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+            milliseconds = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no time: give milliseconds since 1970, or ISO 8601 like 2026-01-31T12:00:00Z"
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+    if milliseconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is before 1970, and no record is")
+    return milliseconds

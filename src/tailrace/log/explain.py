@@ -334,7 +334,8 @@ def _time_search(index: TimeIndex, target: int, probes: list[int]) -> IndexSearc
 
 
 def explain_timestamp(log: PartitionLog, timestamp: int) -> TimestampExplanation:
-    """How the first record at or after a time is found."""
+    """How the first record at or after a time is found; not for the special targets, which are below zero."""
+    assert timestamp >= 0, f"{timestamp} is no time"
     told = TimestampExplanation(str(log.partition), timestamp, [])
     reached = None
     for slot, segment in enumerate(log.segments):

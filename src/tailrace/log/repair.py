@@ -6,6 +6,7 @@
     leader epochs wrong             told again from the batches; the old file is kept as `.broken`
     a torn tail                     cut off; what was there is kept as `.broken`, unless it is all zeros
     a damaged batch                 left alone, or (`cut_damaged`) the log ends before it: the rest is kept as `.broken`
+    checkpoints past the end        set to the end, as a broker would
 
 The work is done by opening the log as a broker does after a crash. Run on an OverlayFiles it is a rehearsal, and
 `OverlayFiles.changes` says what it would do; run on the disk it does exactly that.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tailrace.log import file_names
+from tailrace.log.checkpoints import CorruptCheckpoint, read_offsets, write_offsets
 from tailrace.log.files import File, Files, join
 from tailrace.log.findings import Finding
 from tailrace.log.leader_epochs import LeaderEpochs
@@ -23,11 +25,16 @@ from tailrace.log.recovery import RecoveryReport, open_log
 from tailrace.log.segment import Segment
 from tailrace.log.verify import PartitionResult
 from tailrace.log.verify_segment import SegmentResult
-from tailrace.model.ids import Offset
+from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch
 
 BROKEN = ".broken"
+_MAY_BE_LOWERED = (
+    file_names.RECOVERY_POINT_CHECKPOINT,
+    file_names.HIGH_WATERMARK_CHECKPOINT,
+    file_names.CLEANER_CHECKPOINT,
+)
 _CHUNK = 1024 * 1024
 
 
@@ -40,11 +47,12 @@ class RepairPlan:
     snapshots: list[str] = field(default_factory=list)  # to be removed
     tell_epochs: bool = False
     cut: tuple[Offset, int] | None = None  # segment and position where the log is to end
+    lower_checkpoints: bool = False
     left: list[Finding] = field(default_factory=list)  # what is not mended
 
     @property
     def is_empty(self) -> bool:
-        return not (self.rebuild or self.snapshots or self.tell_epochs or self.cut)
+        return not (self.rebuild or self.snapshots or self.tell_epochs or self.cut or self.lower_checkpoints)
 
 
 def plan_repair(result: PartitionResult, *, cut_damaged: bool = False) -> RepairPlan:
@@ -66,6 +74,7 @@ def plan_repair(result: PartitionResult, *, cut_damaged: bool = False) -> Repair
         finding.path for finding in result.problems if finding.path.endswith(file_names.PRODUCER_SNAPSHOT)
     ]
     plan.tell_epochs = result.are_epochs_wrong
+    plan.lower_checkpoints = result.is_behind_checkpoints
     plan.left = [finding for finding in result.problems if not _is_mended(finding, plan, result.segments)]
     return plan
 
@@ -73,7 +82,7 @@ def plan_repair(result: PartitionResult, *, cut_damaged: bool = False) -> Repair
 def _is_mended(finding: Finding, plan: RepairPlan, segments: list[SegmentResult]) -> bool:
     name = finding.path.rpartition("/")[2]
     parsed = file_names.parse_segment_file(name)
-    if name == file_names.LEADER_EPOCH_CHECKPOINT:
+    if name == file_names.LEADER_EPOCH_CHECKPOINT or (finding.path == plan.path and plan.lower_checkpoints):
         return True
     if not parsed:
         return False
@@ -115,7 +124,21 @@ def repair_partition(files: Files, plan: RepairPlan, *, log_start_offset: Offset
     log.flush(now_ms)
     log.close()
     files.sync_directory(plan.path)
+    if plan.cut is not None or plan.lower_checkpoints:
+        _lower_checkpoints(files, plan.path.rpartition("/")[0] or ".", log.partition, log.log_end_offset)
     return report
+
+
+def _lower_checkpoints(files: Files, directory: str, partition: TopicPartition, end: Offset) -> None:
+    """Let no checkpoint say that more was flushed, replicated or cleaned than the log has."""
+    for name in _MAY_BE_LOWERED:
+        path = join(directory, name)
+        try:
+            offsets = read_offsets(files, path)
+        except CorruptCheckpoint:
+            continue  # a broker starts without it
+        if offsets.get(partition, 0) > end:
+            write_offsets(files, path, {**offsets, partition: end})
 
 
 def _keep_tail(files: Files, path: str, position: int) -> None:

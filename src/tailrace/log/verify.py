@@ -41,6 +41,7 @@ class PartitionResult:
     topic_id: TopicId | None = None
     findings: list[Finding] = field(default_factory=list)
     are_epochs_wrong: bool = False
+    is_behind_checkpoints: bool = False  # it ends before what they say was flushed, replicated or cleaned
 
     @property
     def problems(self) -> list[Finding]:
@@ -197,6 +198,7 @@ class _Verification:
         ):
             if offset is not None and offset > end:
                 self._report(Finding(folder.path, f"the log ends at {end}, before its checkpointed {name} of {offset}"))
+                self._result.is_behind_checkpoints |= name != "log start offset"
 
 
 class EpochCheck:

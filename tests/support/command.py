@@ -1,0 +1,69 @@
+"""The command line inside the test's own process, and data directories to run it on."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tailrace.cli.main import main
+from tailrace.log.files import DiskFiles
+from tailrace.log.log_directory import LogDirectory
+from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tests.support.our_workload import KINDS, TOPIC_CONFIGS, Writer
+
+NOW_MS = 1_700_000_000_000
+SMALL = {"internal.segment.bytes": "3000", "index.interval.bytes": "300"}
+
+
+class Ran(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def json_lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.lines]
+
+
+def tailrace(*arguments: object) -> Ran:
+    """Run `tailrace ARGUMENTS`."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main([str(argument) for argument in arguments])
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+def write_directory(path: Path, *kinds: str, clean: bool = True) -> Path:
+    """A data directory with a partition `kind-0` for each kind of workload (all, unless some are named)."""
+    directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "0" * 32)
+    for kind in kinds or KINDS:
+        config = TopicConfig.parse({**SMALL, **TOPIC_CONFIGS.get(kind, {})})
+        topic_id = TopicId.parse("AAAAAAAAQACAAAAAAAAAAQ")
+        KINDS[kind](Writer(directory.create(TopicPartition(kind, 0), config, NOW_MS, topic_id), NOW_MS))
+    if clean:
+        directory.close(NOW_MS)
+    else:
+        high_watermarks = {partition: log.high_watermark for partition, log in directory.logs.items()}
+        for log in directory.logs.values():
+            for segment in log.segments:
+                segment.flush()
+        directory.checkpoint(high_watermarks)
+        directory.abandon()
+    return path
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """Every file below a folder, to see that nothing was changed."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}

@@ -1,0 +1,150 @@
+"""An explained read is the read: its slice, its probes, its cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.log.data_directory import look_at
+from tailrace.log.explain import ReadExplanation, explain_offset, explain_timestamp
+from tailrace.log.files import DiskFiles
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.offline import open_exact
+from tailrace.log.partition_log import OffsetOutOfRange, PartitionLog
+from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.watermarks import Isolation
+from tests.support.command import write_directory
+from tests.support.golden import golden
+from tests.support.small_logs import append, open_small, replicate
+
+NOW_MS = 1_700_000_100_000
+GOLDEN = ["codecs", "compacted", "transactions", "records-deleted", "timestamps-out-of-order", "message-format-v1"]
+
+
+def open_partition(path: Path) -> PartitionLog:
+    folder = next(folder for folder in look_at(DiskFiles(), str(path)).folders if not folder.mark)
+    return open_exact(DiskFiles(), folder, NOW_MS).log
+
+
+def assert_tells_the_read(log: PartitionLog, offset: int, max_bytes: int, isolation: Isolation) -> ReadExplanation:
+    told = explain_offset(log, offset, max_bytes, isolation)
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        with pytest.raises(OffsetOutOfRange) as refused:
+            log.read(offset, max_bytes, isolation, at_least_one=True)
+        assert told.empty_because == str(refused.value)
+        return told
+    read = log.read(offset, max_bytes, isolation, at_least_one=True)
+    if read.slice is None:
+        assert told.slice is None
+        assert told.empty_because
+    else:
+        assert told.slice is not None
+        assert (told.slice.path, told.slice.position, told.slice.size) == (
+            read.slice.file.path,
+            read.slice.position,
+            read.slice.size,
+        )
+        walked = told.walks[-1].walked
+        assert walked[-1].is_match
+        assert walked[-1].position == read.slice.position
+        assert all(batch.last_offset < offset for batch in walked[:-1])
+    assert told.aborted == read.aborted
+    return told
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("isolation", Isolation)
+def test_the_slice_is_that_of_the_read(name: str, isolation: Isolation, tmp_path: Path) -> None:
+    log = open_partition(golden(name).unpack(tmp_path))
+    for offset in range(-1, log.log_end_offset + 2):
+        for max_bytes in (1, 500, 1_000_000):
+            assert_tells_the_read(log, offset, max_bytes, isolation)
+
+
+def test_each_probe_halves_the_index(tmp_path: Path) -> None:
+    log = open_partition(write_directory(tmp_path / "data", "plain"))
+    for offset in range(log.log_end_offset):
+        told = explain_offset(log, offset, 100, Isolation.LOG_END)
+        search = told.walks[0].search
+        low, high = 0, search.entries - 1
+        for probe in search.probes:
+            assert probe.slot == (low + high) // 2
+            assert probe.is_at_or_below is (probe.key <= offset)
+            low, high = (probe.slot + 1, high) if probe.is_at_or_below else (low, probe.slot - 1)
+        assert low > high
+        assert search.slot == high
+        index = log.segments[told.walks[0].slot].offset_index
+        assert (search.key, search.points_to) == tuple(index.lookup(offset))
+        assert told.walks[0].walk_start == search.points_to
+
+
+@pytest.mark.parametrize("name", ["timestamps-out-of-order", "codecs", "log-append-time", "message-format-v1"])
+def test_a_lookup_by_time_is_the_lookup(name: str, tmp_path: Path) -> None:
+    log = open_partition(golden(name).unpack(tmp_path))
+    times = {header.max_timestamp + n for segment in log.segments for header in segment.headers() for n in (-1, 0, 1)}
+    for timestamp in sorted(time for time in times if time >= 0):
+        told = explain_timestamp(log, timestamp)
+        assert told.found == find_offset(log, timestamp)
+        assert [segment.is_reached for segment in told.segments[:-1]] == [False] * (len(told.segments) - 1)
+        if told.found is not None:
+            assert told.walk is not None
+            assert told.walk.walked[-1].is_match
+            assert told.walk.walked[-1].last_offset >= told.found.offset
+
+
+def test_the_cost_is_what_was_read() -> None:
+    log = open_small(settings={"index.interval.bytes": "1000"})
+    for n in range(100):
+        append(log, b"x" * 150, leader_epoch=0)
+        assert n == log.log_end_offset - 1
+    replicate(log)
+    told = explain_offset(log, 57, 4096, Isolation.READ_UNCOMMITTED)
+    assert told.cost is not None
+    assert told.cost.index_probes == len(told.walks[0].search.probes) > 0
+    assert told.cost.index_pages == 1
+    assert told.slice is not None
+    last = told.walks[0].walked[-1]
+    assert told.cost.bytes_read >= last.position + 61 - told.walks[0].walk_start
+    assert told.cost.reads >= 1
+    first_page, last_page = told.slice.position // 4096, (told.slice.position + told.slice.size - 1) // 4096
+    assert told.cost.slice_pages == last_page - first_page + 1
+
+
+def test_the_walk_goes_on_in_the_next_segment_where_compaction_left_nothing(tmp_path: Path) -> None:
+    log = open_partition(golden("compacted").unpack(tmp_path))
+    empty_handed = [
+        told
+        for offset in range(log.log_end_offset)
+        if len((told := assert_tells_the_read(log, offset, 1000, Isolation.LOG_END)).walks) > 1
+    ]
+    for told in empty_handed:
+        assert not any(batch.is_match for walk in told.walks[:-1] for batch in walk.walked)
+
+
+def test_a_read_ends_where_it_says(tmp_path: Path) -> None:
+    log = open_partition(write_directory(tmp_path / "data", "plain"))
+    assert len(log.segments) > 2
+    assert explain_offset(log, 0, 10, Isolation.LOG_END).slice.ends_with == "size"  # type: ignore[union-attr]
+    assert explain_offset(log, 0, 10**6, Isolation.LOG_END).slice.ends_with == "segment"  # type: ignore[union-attr]
+    last = explain_offset(log, log.log_end_offset - 1, 10**6, Isolation.READ_UNCOMMITTED).slice
+    assert last is not None
+    assert last.ends_with == "bound"
+
+
+def test_an_index_out_of_order_is_said_to_be_so(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain")
+    min((path / "plain-0").glob("*.index")).write_bytes(b"\xff" * 64)
+    log = open_partition(path)
+    with pytest.raises(CorruptIndex, match="does not grow"):
+        explain_offset(log, 3, 100, Isolation.LOG_END)
+
+
+def test_explaining_leaves_the_log_as_it_was() -> None:
+    log = open_small()
+    append(log, b"a")
+    replicate(log)
+    before = [segment.log for segment in log.segments]
+    explain_offset(log, 0, 100, Isolation.READ_UNCOMMITTED)
+    explain_timestamp(log, 0)
+    assert [segment.log for segment in log.segments] == before

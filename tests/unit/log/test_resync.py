@@ -1,0 +1,43 @@
+"""Behind damage, the next batch shows itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tailrace.log.files import DiskFiles
+from tailrace.log.offset_index import OffsetIndex
+from tailrace.log.resync import next_position
+from tests.support.batches import batch
+
+
+def write(path: Path, *parts: bytes) -> list[int]:
+    """The parts one after the other; where each starts."""
+    path.write_bytes(b"".join(parts))
+    return [sum(len(part) for part in parts[:n]) for n in range(len(parts))]
+
+
+def test_the_next_right_batch_is_found_at_any_byte(tmp_path: Path) -> None:
+    good = batch(b"a", base_offset=7)
+    for junk in (b"", b"\x02" * 40, bytes(5000), b"\x00\x02" * 700_000):
+        starts = write(tmp_path / "log", b"xx", junk, bytes(good), bytes(batch(b"b", base_offset=8)))
+        file = DiskFiles().open(str(tmp_path / "log"))
+        assert next_position(file, 0, file.size(), 5, None) == starts[2]
+        assert next_position(file, starts[2], file.size(), 5, None) == starts[3]
+        assert next_position(file, starts[3], file.size(), 5, None) is None
+
+
+def test_a_batch_that_cannot_come_next_is_none(tmp_path: Path) -> None:
+    old, torn = bytes(batch(b"a", base_offset=3)), bytes(batch(b"b", base_offset=9))[:-1]
+    write(tmp_path / "log", b"x", old, torn)
+    file = DiskFiles().open(str(tmp_path / "log"))
+    assert next_position(file, 0, file.size(), 5, None) is None
+
+
+def test_an_index_entry_will_do_where_no_batch_shows_itself(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(1000))
+    (tmp_path / "index").write_bytes(bytes.fromhex("0000000500000100") + bytes.fromhex("0000000900000200"))
+    file = DiskFiles().open(str(tmp_path / "log"))
+    index = OffsetIndex(DiskFiles(), str(tmp_path / "index"), 0, 1000)
+    assert next_position(file, 0, 1000, 0, index) == 256
+    assert next_position(file, 256, 1000, 0, index) == 512
+    assert next_position(file, 512, 1000, 0, index) is None
