@@ -1,0 +1,71 @@
+"""DelayedProduce: acks=all, waiting until the high watermark has passed what was appended.
+
+It can be answered when each partition that was appended to is decided:
+
+    Case A    the partition is not hosted here any more, or offline: that error
+    Case B    it is no longer led here: NOT_LEADER_OR_FOLLOWER
+    Case C.1  the high watermark has passed the records, but the ISR has shrunk below min.insync.replicas since:
+              NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    Case C.2  it has passed them: no error
+
+At the deadline what is undecided is REQUEST_TIMED_OUT: the records are in the leader's log and may yet be committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tailrace.model.errors import ErrorCode
+from tailrace.purgatory import DelayedOperation
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.produce import ProducedPartition
+
+
+class DelayedProduce(DelayedOperation):
+    __slots__ = ("_answer", "_partitions", "_pending", "parts")
+
+    def __init__(
+        self,
+        parts: Sequence[ProducedPartition],
+        partitions: HostedPartitions,
+        deadline_ms: int,
+        answer: Callable[[DelayedProduce, int], None],
+    ) -> None:
+        """`answer(operation, now_ms)` is called once, when every part's response has its final error code."""
+        super().__init__(deadline_ms)
+        self.parts = parts
+        self._partitions = partitions
+        self._answer = answer
+        self._pending = [part for part in parts if part.is_appended]
+
+    def keys(self) -> list[object]:
+        """What to watch it by."""
+        return [part.key for part in self._pending]
+
+    def try_complete(self, now_ms: int) -> bool:
+        self._pending = [part for part in self._pending if not self._is_decided(part)]
+        if self._pending:
+            return False
+        self._answer(self, now_ms)
+        return True
+
+    def _is_decided(self, part: ProducedPartition) -> bool:
+        partition = self._partitions.get(part.key)
+        if partition is None:  # Case A
+            part.response.error_code = self._partitions.error_of(part.key)
+            return True
+        error = partition.acks_error(part.required_offset)
+        if error is None:
+            return False
+        part.response.error_code = error  # Cases B and C
+        return True
+
+    def expire(self, now_ms: int) -> None:
+        for part in self._pending:
+            part.response.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._answer(self, now_ms)
+
+
+def has_to_wait(parts: Sequence[ProducedPartition], required_acks: int) -> bool:
+    """Whether an answer has to wait for other replicas: acks=all and something was appended."""
+    return required_acks == -1 and any(part.is_appended for part in parts)

@@ -1,0 +1,99 @@
+"""HostedPartitions: topic partition → Partition; online, or offline because its directory failed.
+
+Why a partition cannot be had: it is offline (KAFKA_STORAGE_ERROR), it exists elsewhere in the cluster
+(NOT_LEADER_OR_FOLLOWER, so that clients look for its leader again), or there is none (UNKNOWN_TOPIC_OR_PARTITION).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.replication.partition import Partition
+
+_log = logging.getLogger(__name__)
+
+
+class HostedPartitions:
+    def __init__(
+        self,
+        image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
+        on_failure: Callable[[Partition, OSError], None] | None = None,
+    ) -> None:
+        """`image`: the metadata as it is now. `on_failure`: what to do when a partition's disk fails; as a rule its
+        whole directory goes offline, the partition itself does in any case."""
+        self._image = image
+        self._on_failure = on_failure
+        self._online: dict[TopicPartition, Partition] = {}
+        self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._offline: set[TopicPartition] = set()
+        self.generation = 0  # counts every change of what is hosted, so that others may keep what they looked up
+
+    def __len__(self) -> int:
+        return len(self._online)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(tuple(self._online.values()))
+
+    def get(self, key: TopicPartition) -> Partition | None:
+        """The partition, if it is online."""
+        return self._online.get(key)
+
+    def of_topic(self, topic_id: bytes, partition: int) -> Partition | None:
+        """The partition of a topic known by its id, if it is online."""
+        return self._by_id.get((topic_id, partition))
+
+    def find(self, key: TopicPartition) -> Partition:
+        """The partition, or a KafkaError that says why not."""
+        found = self._online.get(key)
+        if found is None:
+            raise KafkaError(self.error_of(key), f"{key} is not hosted here")
+        return found
+
+    def error_of(self, key: TopicPartition) -> ErrorCode:
+        """Why there is no such partition online."""
+        if key in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        is_elsewhere = self._image().partition(key) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_elsewhere else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def leaders(self) -> list[Partition]:
+        return [partition for partition in self._online.values() if partition.leader is not None]
+
+    @property
+    def offline(self) -> frozenset[TopicPartition]:
+        return frozenset(self._offline)
+
+    def add(self, partition: Partition) -> None:
+        assert partition.key not in self._online, f"{partition.key} is hosted already"
+        self._online[partition.key] = partition
+        self._by_id[partition.topic_id, partition.key.partition] = partition
+        self._offline.discard(partition.key)
+        self.generation += 1
+
+    def remove(self, key: TopicPartition) -> Partition | None:
+        """Host it no more; the partition, if it was online."""
+        self._offline.discard(key)
+        return self._take(key)
+
+    def mark_offline(self, key: TopicPartition) -> Partition | None:
+        """It stays a replica of this broker's, but cannot be used; the partition, if it was online."""
+        self._offline.add(key)
+        return self._take(key)
+
+    def _take(self, key: TopicPartition) -> Partition | None:
+        self.generation += 1
+        partition = self._online.pop(key, None)
+        if partition is not None:
+            del self._by_id[partition.topic_id, key.partition]
+        return partition
+
+    def failed(self, partition: Partition, error: OSError) -> None:
+        """The disk failed under a partition: it is offline from now on."""
+        _log.error("%s is offline: %s", partition.key, error)
+        self.mark_offline(partition.key)
+        if self._on_failure is not None:
+            self._on_failure(partition, error)

@@ -1,0 +1,220 @@
+"""LeaderRole: what a leader knows of its followers, and what follows: high watermark, low watermark, ISR.
+
+- High watermark: the smallest log end among the replicas in sync. One that is caught up and may join counts too: if the
+  leader ran ahead alone, a follower trying to catch up would chase the high watermark and never join.
+  It stands still while fewer than min.insync.replicas (or all replicas, if that is less) are in sync.
+- A follower joins the ISR when its log end reaches the high watermark and this leader epoch's first offset: before
+  that it may miss something committed under an earlier leader. Its broker must be alive, not shutting down, and the one
+  that fetched: a restarted broker may have lost what its predecessor had.
+- A follower is dropped when it was not caught up for replica.lag.time.max.ms.
+- Low watermark: the smallest log start of the leader and the replicas that are alive; DeleteRecords waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.position import LogPosition
+from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
+from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId, Offset
+from tailrace.replication.isr import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrState
+from tailrace.replication.progress import FollowerProgress
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplicaSettings:
+    """What all replicas of a broker share."""
+
+    broker_id: BrokerId
+    image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE  # the metadata as it is now
+    broker_epoch: Callable[[], int] = lambda: UNKNOWN_BROKER_EPOCH
+    replica_lag_time_max_ms: int = 30_000
+
+    def alive_epoch(self, broker_id: BrokerId) -> int | None:
+        """The epoch of a broker that is registered and not fenced."""
+        broker = self.image().brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
+
+    def is_active(self, broker_id: BrokerId) -> bool:
+        return self.image().is_active(broker_id)
+
+
+class LeaderRole:
+    __slots__ = ("_log", "_settings", "epoch_start_offset", "followers", "isr", "leader_epoch", "partition_epoch")
+
+    def __init__(self, log: PartitionLog, settings: ReplicaSettings, state: PartitionRegistration) -> None:
+        self._log = log
+        self._settings = settings
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.epoch_start_offset = log.log_end_offset
+        self.followers: dict[BrokerId, FollowerProgress] = {}
+        self.isr = IsrState(state.isr)
+
+    # Becoming and staying leader
+
+    def assign(self, replicas: Iterable[BrokerId], known: dict[BrokerId, FollowerProgress]) -> None:
+        """Keep track of these replicas, going on with what is known of them."""
+        others = [broker_id for broker_id in replicas if broker_id != self._settings.broker_id]
+        self.followers = {broker_id: known.get(broker_id) or FollowerProgress(broker_id) for broker_id in others}
+
+    def start_followers(self, now_ms: int, *, is_new_leader: bool) -> None:
+        """A leader epoch begins."""
+        for follower in self.followers.values():
+            in_sync = follower.broker_id in self.isr.committed
+            if is_new_leader:
+                follower.start_under(now_ms, in_sync=in_sync)
+            else:
+                follower.go_on_under(self.epoch_start_offset, now_ms, in_sync=in_sync)
+
+    # High and low watermark
+
+    @property
+    def min_isr(self) -> int:
+        """min.insync.replicas, or the number of replicas if that is smaller."""
+        return min(self._log.config.min_insync_replicas, len(self.followers) + 1)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return len(self.isr.committed) < self.min_isr
+
+    def advance_high_watermark(self, now_ms: int) -> bool:
+        """Move the high watermark as far as it may go; says whether it moved."""
+        if not self.followers:
+            return bool(self.isr.committed) and self._log.advance_high_watermark(self._log.log_end_offset)
+        if self.is_under_min_isr:
+            return False
+        leader_end = offset = self._log.log_end_offset
+        max_lag_ms = self._settings.replica_lag_time_max_ms
+        for broker_id, follower in self.followers.items():
+            if follower.log_end.offset < offset and (
+                broker_id in self.isr.maximal
+                or (follower.is_caught_up(leader_end, now_ms, max_lag_ms) and self._may_join(follower))
+            ):
+                offset = follower.log_end.offset
+        return self._log.advance_high_watermark(offset)
+
+    def low_watermark(self) -> Offset:
+        low = self._log.log_start_offset
+        for follower in self.followers.values():
+            if follower.log_start_offset < low and self._settings.alive_epoch(follower.broker_id) is not None:
+                low = follower.log_start_offset
+        return low
+
+    # Followers
+
+    def note_fetch(
+        self,
+        follower: FollowerProgress,
+        log_end: LogPosition,
+        log_start_offset: Offset,
+        leader_end: Offset,
+        broker_epoch: int,
+        now_ms: int,
+    ) -> bool:
+        """A follower has fetched from its log end on; says whether the high or the low watermark may have moved."""
+        alive_epoch = self._settings.alive_epoch(follower.broker_id)
+        if broker_epoch != UNKNOWN_BROKER_EPOCH and alive_epoch is not None and alive_epoch > broker_epoch:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {follower.broker_id} fetched with epoch {broker_epoch}, but has been started again since",
+            )
+        before, start_before = follower.log_end.offset, follower.log_start_offset
+        follower.note_fetch(log_end, log_start_offset, leader_end, broker_epoch, now_ms)
+        self._propose_to_join(follower)
+        moved = log_end.offset != before and self.advance_high_watermark(now_ms)
+        return moved or log_start_offset != start_before
+
+    def _may_join(self, follower: FollowerProgress) -> bool:
+        alive_epoch = self._settings.alive_epoch(follower.broker_id)
+        return (
+            alive_epoch is not None
+            and follower.broker_epoch in (UNKNOWN_BROKER_EPOCH, alive_epoch)
+            and self._settings.is_active(follower.broker_id)
+        )
+
+    def _propose_to_join(self, follower: FollowerProgress) -> None:
+        if (
+            self.isr.pending is None
+            and follower.broker_id not in self.isr.committed
+            and follower.log_end.offset >= self._log.high_watermark
+            and follower.log_end.offset >= self.epoch_start_offset
+            and self._may_join(follower)
+        ):
+            self._propose(joining=frozenset({follower.broker_id}))
+
+    def shrink_isr(self, now_ms: int) -> bool:
+        """Propose an ISR without those that lag; says whether there is a proposal."""
+        lagging = self.lagging(now_ms)
+        if lagging:
+            self._propose(leaving=lagging)
+        return bool(lagging)
+
+    def lagging(self, now_ms: int) -> frozenset[BrokerId]:
+        """In-sync replicas that have not kept up; none while a change is pending."""
+        if self.isr.pending is not None:
+            return frozenset()
+        end, max_lag_ms = self._log.log_end_offset, self._settings.replica_lag_time_max_ms
+        return frozenset(
+            broker_id
+            for broker_id in self.isr.committed - {self._settings.broker_id}
+            if (follower := self.followers.get(broker_id)) is None or not follower.is_caught_up(end, now_ms, max_lag_ms)
+        )
+
+    def _propose(self, joining: frozenset[BrokerId] = frozenset(), leaving: frozenset[BrokerId] = frozenset()) -> None:
+        members = sorted((self.isr.committed | joining) - leaving)
+        self.isr.propose(
+            IsrProposal(
+                self._settings.broker_id,
+                self.leader_epoch,
+                self.partition_epoch,
+                tuple((broker_id, self._broker_epoch(broker_id)) for broker_id in members),
+                joining,
+                leaving,
+            )
+        )
+
+    def _broker_epoch(self, broker_id: BrokerId) -> int:
+        if broker_id == self._settings.broker_id:
+            return self._settings.broker_epoch()
+        follower = self.followers.get(broker_id)
+        # Unknown is safe for a member that has not fetched yet: if it goes, so does the epoch this proposal builds on.
+        if follower is None or follower.broker_epoch is None:
+            return UNKNOWN_BROKER_EPOCH
+        return follower.broker_epoch
+
+    # The controller's answer
+
+    def isr_accepted(
+        self, proposal: IsrProposal, isr: Iterable[BrokerId], leader_epoch: int, partition_epoch: int, now_ms: int
+    ) -> bool:
+        """The controller has written a proposal; says whether the high watermark moved."""
+        if self.isr.pending is not proposal:
+            return False  # decided by newer metadata meanwhile
+        if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            return False
+        self.isr.commit(isr)
+        self.partition_epoch = partition_epoch
+        return self.advance_high_watermark(now_ms)
+
+    def isr_refused(self, proposal: IsrProposal, error: ErrorCode) -> bool:
+        """The controller did not take a proposal; says whether it should be sent again."""
+        if self.isr.pending is not proposal:
+            return False
+        if error in (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA):
+            # It knows our partition epoch and has changed nothing, and no other controller can have.
+            self.isr.withdraw()
+            return False
+        # After these our view is out of date: newer metadata will come and decide. Anything else is worth another try.
+        return error not in (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.UNKNOWN_TOPIC_ID,
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.INVALID_UPDATE_VERSION,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.NEW_LEADER_ELECTED,
+        )

@@ -1,0 +1,277 @@
+"""Partition: one replica hosted here. Epochs are fenced first, then its role answers.
+
+    make_leader / make_follower (new metadata)  ──►  role: LeaderRole | FollowerRole, a new one with each leader epoch
+    append_as_leader, read, end_of_epoch, delete_records     ──►  fence ──► role ──► log
+
+Metadata with an older partition epoch than the one known is passed over. A request that names a leader epoch is fenced:
+older than ours is FENCED_LEADER_EPOCH, newer UNKNOWN_LEADER_EPOCH (we have yet to hear of it). Then it is
+NOT_LEADER_OR_FOLLOWER if only the leader may answer and this is not it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from tailrace.log.leader_epochs import EpochEnd
+from tailrace.log.log_read import LogRead, OffsetOutOfRange
+from tailrace.log.partition_log import AppendResult, PartitionLog
+from tailrace.log.watermarks import Isolation, Watermarks
+from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from tailrace.records.batch import Buffer
+from tailrace.records.validation import Origin
+from tailrace.replication.follower import FollowerRole
+from tailrace.replication.leader import LeaderRole, ReplicaSettings
+from tailrace.replication.progress import FollowerProgress
+
+_log = logging.getLogger(__name__)
+
+ALL_ACKS = -1
+DELETE_TO_HIGH_WATERMARK = -1
+
+
+class LeaderAppend(NamedTuple):
+    result: AppendResult
+    high_watermark_moved: bool
+
+
+class ReplicaRead(NamedTuple):
+    """A read, with the bounds as they were when it began; or the end of the epoch from which the reader diverges."""
+
+    log: LogRead | None
+    high_watermark: Offset
+    log_start_offset: Offset
+    last_stable_offset: Offset
+    diverging: EpochEnd | None = None
+
+
+class Partition:
+    __slots__ = (
+        "_settings",
+        "adding",
+        "key",
+        "leader",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "partition_epoch",
+        "removing",
+        "replicas",
+        "role",
+        "topic_id",
+    )
+
+    def __init__(self, log: PartitionLog, settings: ReplicaSettings, topic_id: bytes) -> None:
+        self._settings = settings
+        self.key: TopicPartition = log.partition
+        self.log = log
+        self.topic_id = topic_id
+        self.leader_id: BrokerId | None = None
+        self.leader_epoch: LeaderEpoch = -1
+        self.partition_epoch = 0
+        self.replicas: tuple[BrokerId, ...] = ()
+        self.adding: tuple[BrokerId, ...] = ()
+        self.removing: tuple[BrokerId, ...] = ()
+        self.role: LeaderRole | FollowerRole | None = None
+        self.leader: LeaderRole | None = None  # the role, while it is that of the leader
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader is not None
+
+    # Roles
+
+    def make_leader(self, state: PartitionRegistration, now_ms: int) -> bool:
+        """Lead, as the metadata says; whether that is news. The high watermark may move."""
+        if state.partition_epoch < self._known_partition_epoch():
+            _log.info("%s: passed over old metadata %s", self.key, state)
+            return False
+        was_leader = self.leader
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self._assign(state)
+        if is_new_epoch or was_leader is None:
+            leader = LeaderRole(self.log, self._settings, state)
+        else:
+            leader = was_leader
+            leader.isr.commit(state.isr)
+            leader.partition_epoch = state.partition_epoch
+        leader.assign(state.replicas, was_leader.followers if was_leader else {})
+        if is_new_epoch:
+            # Also an epoch that never writes is noted: a follower may hold records of an epoch between that and ours.
+            self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)
+            leader.start_followers(now_ms, is_new_leader=was_leader is None)
+            self.leader_epoch = state.leader_epoch
+            _log.info(
+                "%s: leads in epoch %d from offset %d, ISR %s",
+                self.key,
+                state.leader_epoch,
+                leader.epoch_start_offset,
+                state.isr,
+            )
+        self.role = self.leader = leader
+        self.leader_id = self._settings.broker_id
+        leader.advance_high_watermark(now_ms)
+        return was_leader is None or is_new_epoch
+
+    def make_follower(self, state: PartitionRegistration) -> bool:
+        """Follow, as the metadata says; whether fetching has to start anew, which any new leader epoch calls for."""
+        if state.partition_epoch < self._known_partition_epoch():
+            _log.info("%s: passed over old metadata %s", self.key, state)
+            return False
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self._assign(state)
+        if is_new_epoch or not isinstance(self.role, FollowerRole) or self.leader_id != state.leader:
+            self.role = FollowerRole(self.log, state.leader, state.leader_epoch)
+        self.leader = None
+        self.leader_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        if is_new_epoch:
+            _log.info("%s: follows %d in epoch %d", self.key, state.leader, state.leader_epoch)
+        return is_new_epoch
+
+    def _known_partition_epoch(self) -> int:
+        # A leader may have learned of a newer one from the controller's answer, before the metadata came.
+        return max(self.partition_epoch, self.leader.partition_epoch) if self.leader else self.partition_epoch
+
+    def _assign(self, state: PartitionRegistration) -> None:
+        self.partition_epoch = state.partition_epoch
+        self.replicas = state.replicas
+        self.adding = state.adding_replicas
+        self.removing = state.removing_replicas
+
+    # Fencing
+
+    def fencing_error(self, current_leader_epoch: LeaderEpoch, *, leader_only: bool) -> ErrorCode | None:
+        """Why a request must not be answered here; an epoch of -1 is not checked."""
+        if 0 <= current_leader_epoch != self.leader_epoch:
+            is_old = current_leader_epoch < self.leader_epoch
+            return ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if self.leader is None and (leader_only or self.role is None):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return None
+
+    def fence(self, current_leader_epoch: LeaderEpoch, *, leader_only: bool) -> None:
+        error = self.fencing_error(current_leader_epoch, leader_only=leader_only)
+        if error is not None:
+            raise KafkaError(
+                error,
+                f"{self.key}: asked for leader epoch {current_leader_epoch}, the leader is {self.leader_id} "
+                f"in epoch {self.leader_epoch}",
+            )
+
+    def _leader(self) -> LeaderRole:
+        if self.leader is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.key} is not led here but by {self.leader_id}")
+        return self.leader
+
+    # Append
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        required_acks: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> LeaderAppend:
+        """Append what a client or coordinator sends; a replica alone in sync moves its high watermark with it."""
+        leader = self._leader()
+        if required_acks == ALL_ACKS and leader.is_under_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.key}: {len(leader.isr.committed)} replicas are in sync, {leader.min_isr} are needed",
+            )
+        result = self.log.append_as_leader(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            transaction_version=transaction_version,
+        )
+        return LeaderAppend(result, leader.advance_high_watermark(now_ms))
+
+    def acks_error(self, required_offset: Offset) -> ErrorCode | None:
+        """NONE once all in-sync replicas have everything below an offset, an error if they never will; None: wait."""
+        leader = self.leader
+        if leader is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.log.high_watermark < required_offset:
+            return None
+        if len(leader.isr.maximal) < leader.min_isr:
+            # It was large enough when the records were taken, and has shrunk since.
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    # Read
+
+    def read(
+        self,
+        offset: Offset,
+        max_bytes: int,
+        isolation: Isolation,
+        *,
+        at_least_one: bool,
+        last_fetched_epoch: LeaderEpoch = -1,
+    ) -> ReplicaRead:
+        """Read from the local log, fenced before; a reader that gives its last epoch is told where it diverges."""
+        marks = self.log.snapshot_marks()
+        diverging = None
+        if last_fetched_epoch >= 0:
+            diverging = self._diverging(last_fetched_epoch, offset, marks)
+        found = None
+        if diverging is None:
+            bound = marks.bound(isolation)
+            if offset == bound.offset and isolation is not Isolation.READ_COMMITTED:
+                found = LogRead(bound)  # at the end: nothing to look for
+            else:
+                found = self.log.read(offset, max_bytes, isolation, at_least_one=at_least_one)
+        return ReplicaRead(
+            found, marks.high_watermark.offset, marks.log_start_offset, marks.last_stable.offset, diverging
+        )
+
+    def _diverging(self, last_fetched_epoch: LeaderEpoch, offset: Offset, marks: Watermarks) -> EpochEnd | None:
+        end = self.log.end_of_epoch(last_fetched_epoch)
+        # Below the log start there is nothing to truncate to: the reader has to start anew, whatever the epochs say.
+        if end.end_offset < 0 or end.epoch < 0 or offset < marks.log_start_offset:
+            raise OffsetOutOfRange(self.key, offset, marks.log_start_offset, marks.log_end.offset)
+        return end if end.epoch < last_fetched_epoch or end.end_offset < offset else None
+
+    def follower(self, replica_id: BrokerId, current_leader_epoch: LeaderEpoch) -> FollowerProgress:
+        """The progress of an assigned replica, while leading."""
+        found = self._leader().followers.get(replica_id)
+        if found is None:
+            # With an epoch that matches ours the replica may have been added by metadata that we have yet to see.
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(code, f"broker {replica_id} is not a replica of {self.key}, which is on {self.replicas}")
+        return found
+
+    def end_of_epoch(
+        self, epoch: LeaderEpoch, *, current_leader_epoch: LeaderEpoch = -1, leader_only: bool = True
+    ) -> EpochEnd:
+        """Where an epoch ends in this log: OffsetForLeaderEpoch."""
+        self.fence(current_leader_epoch, leader_only=leader_only)
+        return self.log.end_of_epoch(epoch)
+
+    # Moving the start
+
+    def delete_records(self, offset: Offset, now_ms: int) -> Offset:
+        """Move the log start up to an offset, -1 for the high watermark; the offset meant."""
+        self._leader()
+        if not self.log.config.is_deleted_by_retention:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, f"records of {self.key} cannot be deleted, its cleanup.policy is not delete"
+            )
+        target = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
+        if target < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset of {self.key}")
+        self.log.delete_records(target, now_ms)
+        return target
+
+    def low_watermark(self) -> Offset:
+        return self._leader().low_watermark()
+
+    def __repr__(self) -> str:
+        return f"Partition({self.key}, {type(self.role).__name__}, leader {self.leader_id}, epoch {self.leader_epoch})"
