@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
             if os.path.isfile(tidy_path(options.directory)):
                 raise
             warn(f"{path} was there a moment ago and is gone")
+        except BrokenPipeError:
+            raise
         except OSError as error:
             warn(f"{path} cannot be read: {error.strerror}")
             status = 1

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import tailrace, write_directory
+from tests.support.golden import golden
+from tests.support.our_workload import KINDS
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return golden("broker-clean").unpack(tmp_path_factory.mktemp("broker"))
+
+
+def test_a_line_for_each_partition(broker: Path) -> None:
+    ran = tailrace("log", "ls", broker)
+    assert (ran.status, ran.err) == (0, "")
+    assert "node 1 of cluster" in ran.lines[0]
+    assert "stopped cleanly" in ran.lines[0]
+    rows = {line.split()[0]: line.split() for line in ran.lines[3:] if line}
+    assert rows["audit-0"][1:8] == ["1", "1.5", "KB", "22", "40", "40", "0"]
+    assert rows["payments-0"][1] == "2"
+    assert "10 partitions, 12 segments, 14.2 KB" in ran.lines
+
+
+def test_a_line_for_each_segment(broker: Path) -> None:
+    ran = tailrace("log", "ls", broker, "--topic", "payments", "--segments")
+    rows = [line.split() for line in ran.lines if line.startswith("payments-0")]
+    assert [row[1:3] for row in rows] == [["0", "5"], ["5", "19"]]
+
+
+def test_json_has_the_same_and_more(broker: Path) -> None:
+    document = tailrace("log", "ls", broker, "--json").json
+    assert document["stoppedCleanly"] is True
+    facts = {partition["name"]: partition for partition in document["partitions"]}
+    payments = facts["payments-0"]
+    assert (payments["topic"], payments["partition"], payments["logEndOffset"]) == ("payments", 0, 19)
+    assert [segment["baseOffset"] for segment in payments["segments"]] == [0, 5]
+    assert payments["segments"][1]["abortedTransactions"] == 1
+    assert [state for name, state in ((n, f["state"]) for n, f in facts.items()) if name.startswith("gone")] == [
+        "deleted"
+    ]
+
+
+def test_topics_and_partitions_select(broker: Path) -> None:
+    document = tailrace("log", "ls", broker, "--topic", "orders", "--topic", "audit", "--partition", "1", "--json").json
+    assert [partition["name"] for partition in document["partitions"]] == ["orders-1"]
+
+
+def test_one_partitions_folder_will_do(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [p["name"] for p in tailrace("log", "ls", broker / "audit-0", "--json").json["partitions"]] == ["audit-0"]
+    monkeypatch.chdir(broker / "audit-0")
+    assert [p["name"] for p in tailrace("log", "ls", ".", "--json").json["partitions"]] == ["audit-0"]
+
+
+def test_a_directory_without_partitions(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=3\ndirectory.id=d\n")
+    ran = tailrace("log", "ls", tmp_path)
+    assert (ran.status, ran.lines[-1]) == (0, "no partitions yet")
+
+
+def test_problems_are_told_below_and_the_rest_is_listed(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data")
+    with open(max((path / "plain-0").glob("*.log")), "ab") as log:
+        log.write(b"torn")
+    (path / "log-start-offset-checkpoint").write_text("nonsense")
+    ran = tailrace("log", "ls", path)
+    assert ran.status == 0
+    assert len([line for line in ran.lines if line.split("-0 ")[0] in KINDS]) == len(KINDS)
+    assert "1 problem" in next(line for line in ran.lines if line.startswith("plain-0"))
+    problems = ran.lines[ran.lines.index("Problems") :]
+    assert any("log-start-offset-checkpoint: unknown version" in line for line in problems)
+    assert any("the last 4 bytes are no batch" in line for line in problems)
+
+
+def test_an_unreadable_partition_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain", "idempotent")
+    log = max((path / "plain-0").glob("*.log"))
+    log.unlink()
+    log.mkdir()
+    ran = tailrace("log", "ls", path)
+    assert "Traceback" not in ran.err
+    assert any(line.startswith("idempotent-0") for line in ran.lines)

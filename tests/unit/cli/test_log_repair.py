@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.command import contents, tailrace, write_directory
+from tests.support.golden import golden
+
+
+def torn(tmp_path: Path) -> Path:
+    path = write_directory(tmp_path / "data", "plain", "idempotent")
+    with open(max((path / "plain-0").glob("*.log")), "ab") as log:
+        log.write(b"half a batch")
+    next((path / "idempotent-0").glob("*.index")).unlink()
+    return path
+
+
+def test_without_yes_it_only_says_what_it_would_do(tmp_path: Path) -> None:
+    path = torn(tmp_path)
+    before = contents(path)
+    for arguments in ([], ["--dry-run"]):
+        ran = tailrace("log", "repair", path, *arguments)
+        assert ran.status == 1
+        assert contents(path) == before
+        assert any("is cut from" in line for line in ran.lines)
+        assert any(".broken is written, 12 B" in line for line in ran.lines)
+        assert any(".index is written" in line for line in ran.lines)
+        assert ran.lines[-1] == "2 partitions can be mended; nothing was changed. --yes does it"
+
+
+def test_with_yes_it_does_it_and_all_is_well(tmp_path: Path) -> None:
+    path = torn(tmp_path)
+    ran = tailrace("log", "repair", path, "--yes")
+    assert (ran.status, ran.lines[-1]) == (0, "2 partitions mended")
+    assert tailrace("log", "verify", path, "--deep").status == 0
+    assert tailrace("log", "repair", path).lines[-1] == "nothing to mend"
+    assert [file.read_bytes() for file in path.rglob("*.broken")] == [b"half a batch"]
+
+
+def test_json_tells_the_changes(tmp_path: Path) -> None:
+    path = torn(tmp_path)
+    document = tailrace("log", "repair", path, "--json").json
+    assert document["done"] is False
+    changes = {(Path(c["file"]).suffix, c["change"]) for p in document["partitions"] for c in p["changes"]}
+    assert (".log", "cut") in changes
+    assert (".broken", "created") in changes
+    assert tailrace("log", "repair", path, "--json", "--yes").json["done"] is True
+
+
+def test_a_damaged_batch_stays_unless_told(tmp_path: Path) -> None:
+    path = golden("crashed-bad-crc").unpack(tmp_path)
+    before = contents(path)
+    ran = tailrace("log", "repair", path, "--yes")
+    assert ran.status == 1
+    assert contents(path) == before
+    assert "--cut-damaged" in ran.out
+    assert tailrace("log", "repair", path, "--yes", "--cut-damaged").status == 0
+    assert tailrace("log", "verify", path).status == 0
+    assert (path / "topic-0" / "00000000000000000000.log.160.broken").exists()
+
+
+def test_what_cannot_be_mended_is_left(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain")
+    (path / "plain-0" / "partition.metadata").write_bytes(b"\xff")
+    next((path / "plain-0").glob("*.index")).unlink()
+    before = contents(path)
+    ran = tailrace("log", "repair", path)
+    assert ran.status == 1
+    assert "partition.metadata" in ran.out
+    assert contents(path) == before
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    path = torn(tmp_path)
+    before = contents(path)
+    with open(path / ".lock", "a") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        for arguments in ([], ["--yes"]):
+            # Another process: a lock does not hold back the one that has it.
+            done = subprocess.run(
+                [sys.executable, "-m", "tailrace", "log", "repair", str(path), *arguments],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr == f"tailrace: {path} is in use: a broker holds its .lock. Stop the broker first\n"
+    assert contents(path) == before
+
+
+def test_a_partitions_folder_alone_needs_no_lock(tmp_path: Path) -> None:
+    path = golden("crashed-torn-tail").unpack(tmp_path)
+    assert tailrace("log", "repair", path / "topic-0", "--yes").status == 0
+    assert not (path / ".lock").exists()

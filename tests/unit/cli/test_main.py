@@ -1,0 +1,141 @@
+"""The command's manners: help, version, exit status, one sentence for an error, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tailrace as package
+from tailrace.cli import main as main_module
+from tests.support.command import Ran, contents, tailrace, write_directory
+
+VERBS = ("ls", "cat", "dump", "explain", "verify", "repair")
+
+
+def assert_one_sentence(ran: Ran, status: int = 2) -> None:
+    assert ran.status == status
+    assert ran.out == ""
+    assert ran.err.startswith("tailrace: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_help_teaches_with_examples() -> None:
+    assert "examples:" in tailrace("--help").out
+    assert "examples:" in tailrace("log", "--help").out
+    for verb in VERBS:
+        ran = tailrace("log", verb, "--help")
+        assert ran.status == 0
+        assert f"tailrace log {verb} /var/lib/kafka" in ran.out
+        assert all(len(line) <= 120 for line in ran.lines)
+
+
+def test_version() -> None:
+    assert tailrace("--version").out == f"tailrace {package.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["log"],
+        ["nonsense"],
+        ["log", "ls"],
+        ["log", "cat", "x", "--max", "0"],
+        ["log", "cat", "x", "--from-timestamp", "yesterday"],
+        ["log", "cat", "x", "--from-timestamp", "1969-01-01"],
+        ["log", "explain", "x"],
+        ["log", "explain", "x", "--offset", "1", "--timestamp", "1"],
+        ["log", "repair", "x", "--yes", "--dry-run"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_is_a_usage_error(arguments: list[str]) -> None:
+    ran = tailrace(*arguments)
+    assert ran.status == 2
+    assert ran.out == ""
+    assert "usage: tailrace" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def with_target(verb: str) -> list[str]:
+    return ["--offset", "0"] if verb == "explain" else []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_no_directory_is_told_in_one_sentence(verb: str, tmp_path: Path) -> None:
+    assert_one_sentence(tailrace("log", verb, tmp_path / "nowhere", *with_target(verb)))
+    assert_one_sentence(tailrace("log", verb, tmp_path, *with_target(verb)))
+    (tmp_path / "notes.txt").write_text("hello")
+    assert_one_sentence(tailrace("log", verb, tmp_path / "notes.txt", *with_target(verb)))
+    (tmp_path / "misnamed").mkdir()
+    (tmp_path / "misnamed" / "00000000000000000000.log").touch()
+    assert_one_sentence(tailrace("log", verb, tmp_path / "misnamed", *with_target(verb)))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_partitions_that_are_not_there_are_told(verb: str, tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain")
+    ran = tailrace("log", verb, path, "--topic", "other", "--partition", "7", *with_target(verb))
+    assert_one_sentence(ran)
+    assert ran.err.endswith("has no partition 7 of other\n")
+
+
+def test_a_mistake_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken(name: str) -> object:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(main_module, "import_module", broken)
+    monkeypatch.delenv("TAILRACE_DEBUG", raising=False)
+    ran = tailrace("log", "ls", tmp_path)
+    assert_one_sentence(ran, 3)
+    assert "ValueError: two lines" in ran.err
+    monkeypatch.setenv("TAILRACE_DEBUG", "1")
+    with pytest.raises(ValueError, match="two"):
+        tailrace("log", "ls", tmp_path)
+
+
+def process(*arguments: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tailrace", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+
+def test_it_runs_as_a_module() -> None:
+    done = process("--version")
+    assert (done.returncode, done.stdout) == (0, f"tailrace {package.__version__}\n".encode())
+
+
+def test_help_imports_nothing_of_the_log() -> None:
+    """What makes `tailrace --help` quick."""
+    code = (
+        "import sys; from tailrace.cli.main import main; main(['log', 'cat', '--help']); "
+        "print([name for name in sys.modules if name.startswith(('tailrace.log', 'tailrace.records', 'cramjam'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data")
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run(
+        [sys.executable, "-m", "tailrace", "log", "dump", str(path), "--print-data"],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("verb", ["ls", "cat", "dump", "verify", "repair"])
+def test_looking_changes_nothing(verb: str, tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain", "transactions", clean=False)
+    before = contents(path)
+    assert tailrace("log", verb, path).status == 0
+    assert contents(path) == before

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from tailrace.cli.output import count_text, json_line, say, size_text, table, time_text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KB"),
+        (1024 * 1024 - 1, "1.0 MB"),
+        (1_500_000, "1.4 MB"),
+        (2**40, "1.0 TB"),
+        (2**63, "8192.0 PB"),
+    ],
+)
+def test_sizes_for_people(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_times_in_utc() -> None:
+    assert time_text(1_700_000_000_007) == "2023-11-14 22:13:20.007"
+    assert time_text(-1) == "-"
+    assert time_text(2**63 - 1) == "9223372036854775807"
+
+
+def test_one_and_many() -> None:
+    assert [count_text(1, "batch", "batches"), count_text(1200, "batch", "batches")] == ["1 batch", "1,200 batches"]
+    assert count_text(0, "segment") == "0 segments"
+
+
+def test_a_table_is_aligned() -> None:
+    assert table(["<NAME", "SIZE", "<NOTE"], [["a", 1, "x"], ["long name", None, ""], ["b", 12345, "yy"]]) == [
+        "NAME        SIZE  NOTE",
+        "a              1  x",
+        "long name      -",
+        "b          12345  yy",
+    ]
+
+
+def test_json_keeps_text_as_it_is() -> None:
+    assert json_line({"key": "höhe", "n": [1, None]}) == '{"key":"höhe","n":[1,null]}'
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    say("1 → 2")
+    sys.stdout.flush()
+    assert raw.getvalue() == b"1 \\u2192 2\n"

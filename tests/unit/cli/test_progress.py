@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tailrace.cli import progress
+from tailrace.cli.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_shown_where_nobody_watches() -> None:
+    stream = io.StringIO()
+    with Progress(100, stream) as shown:
+        shown.advance(50)
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_sees_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter(range(100))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(moments)))
+    stream = Terminal()
+    with Progress(2048, stream) as shown:
+        shown.label("orders-0")
+        shown.advance(1024)
+        assert " 50%  1.0 KB/s  1 s left  orders-0" in stream.getvalue()
+        shown.advance(1024)
+        assert "100%" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_it_is_not_drawn_more_often_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress.time, "monotonic", lambda: 5.0)
+    stream = Terminal()
+    with Progress(10_000, stream) as shown:
+        for _ in range(1000):
+            shown.advance(10)
+        assert stream.getvalue() == ""
+    assert shown.done == 10_000

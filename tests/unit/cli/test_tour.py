@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import contents, tailrace
+
+
+def test_the_tour_shows_every_stop_and_leaves_a_right_directory(tmp_path: Path) -> None:
+    ran = tailrace("tour", tmp_path / "tour")
+    assert (ran.status, ran.err) == (0, "")
+    titles = [line for line, under in zip(ran.lines, ran.lines[1:], strict=False) if under and set(under) == {"─"}]
+    assert [title[0] for title in titles] == ["1", "2", "3", "4", "5", "6", "T"]
+    assert all(len(line) <= 140 for line in ran.lines if str(tmp_path) not in line)
+    assert "404 batches: no problems" in ran.out
+    assert "10,020 records, 10,010 of them committed" in ran.out
+    assert tailrace("log", "verify", tmp_path / "tour", "--deep").status == 0
+
+
+def test_what_it_proposes_works(tmp_path: Path) -> None:
+    ran = tailrace("tour", tmp_path / "tour")
+    proposals = [
+        line.split() for line in ran.lines if line.startswith("  ") and " log " in line and str(tmp_path) in line
+    ]
+    assert len(proposals) == 6
+    for _, *arguments in proposals:
+        assert tailrace(*arguments).status == 0
+
+
+def test_it_is_the_same_every_time(tmp_path: Path) -> None:
+    tailrace("tour", tmp_path / "a")
+    tailrace("tour", tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_it_wants_a_directory_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    ran = tailrace("tour", tmp_path)
+    assert ran.status == 2
+    assert "is not empty" in ran.err
+
+
+def test_without_a_directory_it_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert tailrace("tour").status == 0
+    made = list(tmp_path.iterdir())
+    assert [path.name.startswith("tailrace-tour-") for path in made] == [True]
+    shutil.rmtree(made[0])
