@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import uuid
 from typing import NamedTuple, TypeAlias
 
@@ -10,6 +11,8 @@ Offset: TypeAlias = int
 LeaderEpoch: TypeAlias = int
 ProducerId: TypeAlias = int
 BrokerId: TypeAlias = int
+
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -33,11 +36,10 @@ class TopicId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TopicId:
-        try:
-            raw = base64.urlsafe_b64decode(text + "==")
-            return cls(uuid.UUID(bytes=raw))
-        except ValueError:
-            raise ValueError(f"not a Kafka uuid: {text!r}") from None
+        # Checked first: the decoder passes over characters that it does not know.
+        if not _UUID.fullmatch(text):
+            raise ValueError(f"not a Kafka uuid: {text!r}")
+        return cls(uuid.UUID(bytes=base64.urlsafe_b64decode(text + "==")))
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(self.value.bytes).rstrip(b"=").decode()

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar
@@ -15,14 +16,24 @@ LONG_MAX = 2**63 - 1
 
 T = TypeVar("T")
 
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+
 
 class InvalidConfig(ValueError):
     """A configuration value that Kafka would refuse."""
 
 
+def _whole_number(text: str) -> int:
+    # Stricter than int(), which also takes digits of other scripts and underscores between them.
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("must be a whole number")
+    return int(text)
+
+
 def _parse_int(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        value = int(text)
+        value = _whole_number(text)
         if not low <= value <= high:
             raise ValueError(f"must be between {low} and {high}")
         return value
@@ -32,7 +43,10 @@ def _parse_int(low: int, high: int) -> Callable[[str], int]:
 
 def _parse_float(low: float, high: float) -> Callable[[str], float]:
     def parse(text: str) -> float:
-        value = float(text)
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError("must be a number") from None
         if not low <= value <= high:
             raise ValueError(f"must be between {low:g} and {high:g}")
         return value
@@ -56,22 +70,29 @@ def _parse_choice(*choices: str) -> Callable[[str], str]:
 
 
 def _parse_gzip_level(text: str) -> int:
-    value = int(text)
+    value = _whole_number(text)
     if value != -1 and not 1 <= value <= 9:
         raise ValueError("must be -1 or between 1 and 9")
     return value
 
 
+def _parse_list(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")] if text else []
+
+
 def _parse_cleanup_policy(text: str) -> frozenset[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = _parse_list(text)
     for name in names:
         if name not in ("compact", "delete"):
             raise ValueError("must be a list of compact and delete")
     return frozenset(names)
 
 
-def _parse_names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def _parse_replicas(text: str) -> tuple[str, ...]:
+    names = _parse_list(text)
+    if names != ["*"] and not all(_REPLICA.fullmatch(name) for name in names):
+        raise ValueError("must be * or a list of partition:broker")
+    return tuple(names)
 
 
 def _key(name: str, parse: Callable[[str], T], default: T) -> T:
@@ -100,11 +121,11 @@ class TopicConfig:
     flush_messages: int = _key("flush.messages", _POSITIVE_LONG, LONG_MAX)
     flush_ms: int = _key("flush.ms", _LONG, LONG_MAX)
     follower_replication_throttled_replicas: tuple[str, ...] = _key(
-        "follower.replication.throttled.replicas", _parse_names, ()
+        "follower.replication.throttled.replicas", _parse_replicas, ()
     )
     index_interval_bytes: int = _key("index.interval.bytes", _INT, 4096)
     leader_replication_throttled_replicas: tuple[str, ...] = _key(
-        "leader.replication.throttled.replicas", _parse_names, ()
+        "leader.replication.throttled.replicas", _parse_replicas, ()
     )
     local_retention_bytes: int = _key("local.retention.bytes", _parse_int(-2, LONG_MAX), -2)
     local_retention_ms: int = _key("local.retention.ms", _parse_int(-2, LONG_MAX), -2)
