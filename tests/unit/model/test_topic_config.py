@@ -1,0 +1,155 @@
+"""Topic keys, their defaults and bounds: those of Kafka 4.3."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig, TopicConfig
+
+# Key, default, smallest and largest value that Kafka takes.
+NUMBERS = [
+    ("compression.lz4.level", 9, 1, 17),
+    ("compression.zstd.level", 3, -131072, 22),
+    ("delete.retention.ms", 86_400_000, 0, LONG_MAX),
+    ("file.delete.delay.ms", 60_000, 0, LONG_MAX),
+    ("flush.messages", LONG_MAX, 1, LONG_MAX),
+    ("flush.ms", LONG_MAX, 0, LONG_MAX),
+    ("index.interval.bytes", 4096, 0, INT_MAX),
+    ("local.retention.bytes", -2, -2, LONG_MAX),
+    ("local.retention.ms", -2, -2, LONG_MAX),
+    ("max.compaction.lag.ms", LONG_MAX, 1, LONG_MAX),
+    ("max.message.bytes", 1_048_588, 0, INT_MAX),
+    ("message.timestamp.after.max.ms", 3_600_000, 0, LONG_MAX),
+    ("message.timestamp.before.max.ms", LONG_MAX, 0, LONG_MAX),
+    ("min.compaction.lag.ms", 0, 0, LONG_MAX),
+    ("min.insync.replicas", 1, 1, INT_MAX),
+    ("retention.bytes", -1, -(2**63), LONG_MAX),
+    ("retention.ms", 604_800_000, -1, LONG_MAX),
+    ("segment.bytes", 1_073_741_824, 1_048_576, INT_MAX),
+    ("segment.index.bytes", 10_485_760, 4, INT_MAX),
+    ("segment.jitter.ms", 0, 0, LONG_MAX),
+    ("segment.ms", 604_800_000, 1, LONG_MAX),
+]
+OTHERS = {
+    "cleanup.policy": frozenset({"delete"}),
+    "compression.gzip.level": -1,
+    "compression.type": "producer",
+    "follower.replication.throttled.replicas": (),
+    "internal.segment.bytes": None,
+    "leader.replication.throttled.replicas": (),
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": 0.5,
+    "preallocate": False,
+    "remote.log.copy.disable": False,
+    "remote.log.delete.on.disable": False,
+    "remote.storage.enable": False,
+    "unclean.leader.election.enable": False,
+}
+
+
+def value(config: TopicConfig, key: str) -> object:
+    return getattr(config, key.replace(".", "_"))
+
+
+def test_the_keys_are_kafkas() -> None:
+    keys = {field.metadata["key"] for field in fields(TopicConfig) if field.init}
+    assert keys == {key for key, *_ in NUMBERS} | set(OTHERS)
+
+
+def test_the_defaults_are_kafkas() -> None:
+    for config in (TopicConfig(), TopicConfig.parse({})):
+        assert {key: value(config, key) for key, *_ in NUMBERS} == {key: default for key, default, *_ in NUMBERS}
+        assert {key: value(config, key) for key in OTHERS} == OTHERS
+
+
+@pytest.mark.parametrize(("key", "low", "high"), [(key, low, high) for key, _, low, high in NUMBERS])
+def test_numbers_are_taken_within_their_bounds(key: str, low: int, high: int) -> None:
+    for number in (low, high):
+        if key != "min.compaction.lag.ms" or number == low:
+            assert value(TopicConfig.parse({key: str(number)}), key) == number
+    for number in (low - 1, high + 1):
+        with pytest.raises(
+            InvalidConfig, match=f"invalid value '{number}' for {key}: must be between {low} and {high}"
+        ):
+            TopicConfig.parse({key: str(number)})
+
+
+@pytest.mark.parametrize("text", ["", "x", "5.0", "1_000", "٣", "0x10", "5 5"])
+def test_what_is_no_whole_number_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"invalid value '{text}' for retention.ms: must be a whole number"):
+        TopicConfig.parse({"retention.ms": text})
+
+
+@pytest.mark.parametrize("text", ["5", "+5", " 5 ", "005"])
+def test_a_number_may_have_a_sign_and_space_around_it(text: str) -> None:
+    assert TopicConfig.parse({"retention.ms": text}).retention_ms == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("cleanup.policy", "compact", frozenset({"compact"})),
+        ("cleanup.policy", " compact , delete ", frozenset({"compact", "delete"})),
+        ("cleanup.policy", "", frozenset()),
+        ("compression.type", "zstd", "zstd"),
+        ("compression.gzip.level", "9", 9),
+        ("compression.gzip.level", "-1", -1),
+        ("message.timestamp.type", "LogAppendTime", "LogAppendTime"),
+        ("min.cleanable.dirty.ratio", "1e-1", 0.1),
+        ("preallocate", "TRUE", True),
+        ("leader.replication.throttled.replicas", "*", ("*",)),
+        ("leader.replication.throttled.replicas", "0:1,2:3", ("0:1", "2:3")),
+        ("internal.segment.bytes", "10", 10),
+    ],
+)
+def test_other_values_are_read(key: str, text: str, expected: object) -> None:
+    assert value(TopicConfig.parse({key: text}), key) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "complaint"),
+    [
+        ("cleanup.policy", "Delete", "must be a list of compact and delete"),
+        ("cleanup.policy", ",", "must be a list of compact and delete"),
+        ("compression.type", "none", "must be one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("compression.gzip.level", "0", "must be -1 or between 1 and 9"),
+        ("message.timestamp.type", "createtime", "must be one of CreateTime, LogAppendTime"),
+        ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),
+        ("min.cleanable.dirty.ratio", "nan", "must be between 0 and 1"),
+        ("min.cleanable.dirty.ratio", "half", "must be a number"),
+        ("preallocate", "yes", "must be true or false"),
+        ("leader.replication.throttled.replicas", "x", "must be * or a list of partition:broker"),
+    ],
+)
+def test_bad_values_are_refused_in_one_sentence(key: str, text: str, complaint: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        TopicConfig.parse({key: text})
+    assert str(caught.value) == f"invalid value {text!r} for {key}: {complaint}"
+
+
+def test_an_unknown_key_is_named() -> None:
+    with pytest.raises(InvalidConfig, match=r"unknown topic config: retention\.mss"):
+        TopicConfig.parse({"retention.mss": "5"})
+
+
+def test_compaction_lags_must_leave_room_for_each_other() -> None:
+    TopicConfig.parse({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "10"})
+    with pytest.raises(InvalidConfig, match="must not exceed"):
+        TopicConfig.parse({"min.compaction.lag.ms": "11", "max.compaction.lag.ms": "10"})
+
+
+def test_what_follows_from_the_keys() -> None:
+    plain = TopicConfig()
+    assert (plain.is_compacted, plain.is_deleted_by_retention) == (False, True)
+    assert (plain.roll_bytes, plain.roll_ms) == (1_073_741_824, 604_800_000)
+    both = TopicConfig.parse({"cleanup.policy": "compact,delete", "max.compaction.lag.ms": "60000"})
+    assert (both.is_compacted, both.is_deleted_by_retention, both.roll_ms) == (True, True, 60_000)
+    assert TopicConfig(internal_segment_bytes=500).roll_bytes == 500
+    assert TopicConfig(max_compaction_lag_ms=5).roll_ms == 604_800_000, "only compacted logs have that lag"
+
+
+def test_a_config_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        TopicConfig().retention_ms = 5  # type: ignore[misc]
