@@ -21,6 +21,7 @@ from struct import Struct
 import cramjam
 import zstandard
 
+from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels
 from tailrace.records.batch import Buffer, Codec, CorruptBatch
 
@@ -81,6 +82,21 @@ def decompress(codec: Codec, data: Buffer, magic: int = 2, max_size: int = MAX_D
         return _decompress_zstd(data, max_size)
     except (zlib.error, cramjam.DecompressionError, zstandard.ZstdError) as error:
         raise DecompressionFailed(f"{codec.name.lower()} data cannot be decompressed: {error}") from error
+
+
+def topic_codec(config: TopicConfig, source: Codec) -> tuple[Codec, int | None]:
+    """The codec and level in which a topic keeps what was produced in the codec `source`; None is the default level."""
+    if config.compression_type == "producer":
+        return source, None
+    if config.compression_type == "uncompressed":
+        return Codec.NONE, None
+    codec = Codec[config.compression_type.upper()]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    return codec, levels.get(codec)
 
 
 def _too_large(codec: Codec, max_size: int) -> DecompressionFailed:

@@ -16,7 +16,6 @@ the client gets UNKNOWN_SERVER_ERROR, and here it does too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple, NoReturn
 
@@ -37,11 +36,13 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.compression import DecompressionFailed, decompress
-from tailrace.records.conversion import split_any, up_convert
+from tailrace.records.compression import DecompressionFailed, decompress, topic_codec
+from tailrace.records.conversion import up_convert
 from tailrace.records.crc32c import crc32c
 from tailrace.records.legacy import Message
-from tailrace.records.record import Record, TimestampType, iter_records, wrapped
+from tailrace.records.produce_request import split_produced
+from tailrace.records.record import Record, TimestampType, iter_records
+from tailrace.records.record_rules import RecordFacts, RecordRules, RecordsRefused
 
 
 class Origin(Enum):
@@ -53,14 +54,6 @@ class Origin(Enum):
     REPLICATION = "replication"  # a leader's bytes, taken as they are
 
 
-class RecordsRefused(KafkaError):
-    """A batch refused because of single records, each named by its index in the batch."""
-
-    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
-        super().__init__(code, message)
-        self.record_errors = record_errors
-
-
 class ValidatedRecords(NamedTuple):
     """Batches ready to be written; `data` spans them all."""
 
@@ -70,29 +63,6 @@ class ValidatedRecords(NamedTuple):
     log_append_time_ms: int = NO_TIMESTAMP  # -1 where records keep the time that their producer gave them
     records_converted: int = 0
     size_may_have_changed: bool = False
-
-
-def check_produce_request(data: Buffer, version: int) -> None:
-    """What a partition's records in a Produce request of a version (3 or more) must be before anything else."""
-    batches = _split(data, None)
-    first = next(batches, None)
-    if first is None:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"a Produce request of version {version} needs a batch per partition"
-        )
-    if first.magic != 2:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"a Produce request of version {version} takes batches of format 2, not {first.magic}",
-        )
-    if version < 7 and first.attributes & CODEC_MASK == Codec.ZSTD:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"a Produce request of version {version} cannot hold zstd batches"
-        )
-    if next(batches, None) is not None:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"a Produce request of version {version} takes exactly one batch per partition"
-        )
 
 
 def validate_produced(
@@ -116,7 +86,7 @@ def validate_produced(
         common = _validate_common_case(view, config, base_offset, leader_epoch, now_ms)
         if common is not None:
             return common
-    batches = list(_split(view, partition))
+    batches = list(split_produced(view, partition))
     source = Codec.NONE
     for batch in batches:
         code = _check_bytes(batch, origin, leader_epoch, config, partition)
@@ -180,13 +150,6 @@ def _validate_common_case(
         return None
     batch.set_offset_and_epoch(base_offset, leader_epoch)
     return ValidatedRecords(view, [batch], largest)
-
-
-def _split(data: Buffer, partition: TopicPartition | None) -> Iterator[RecordBatch | Message]:
-    try:
-        yield from split_any(data)
-    except CorruptBatch as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
 
 
 def _check_size(size: int, config: TopicConfig, partition: TopicPartition | None) -> None:
@@ -266,10 +229,10 @@ class _Validation:
         self.origin = origin
         self.partition = partition
         self.source = source
-        self.target = source if config.compression_type == "producer" else _CODECS[config.compression_type]
-        self.level = None if config.compression_type == "producer" else _level(config, self.target)
+        self.target, self.level = topic_codec(config, source)
         self.log_append_time = config.message_timestamp_type == "LogAppendTime"
         self.timestamp_type = TimestampType.LOG_APPEND_TIME if self.log_append_time else TimestampType.CREATE_TIME
+        self.rules = RecordRules(config, now_ms, partition)
         self.log_append_time_ms = now_ms if self.log_append_time else NO_TIMESTAMP
 
     def refuse(self, why: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> NoReturn:
@@ -297,17 +260,17 @@ class _Validation:
                 self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
             except CorruptBatch as error:
                 self.refuse(str(error))
-            if batch.is_log_append_time:
-                largest = max(batch.max_timestamp, NO_TIMESTAMP)
-                smallest = batch.max_timestamp if batch.max_timestamp != NO_TIMESTAMP else LONG_MAX
-            if (missing_keys and self.config.is_compacted) or self._time_is_suspect(batch, smallest, largest):
+            append_time = batch.max_timestamp if batch.is_log_append_time else None
+            if append_time is not None:
+                largest = max(append_time, NO_TIMESTAMP)
+                smallest = LONG_MAX if append_time == NO_TIMESTAMP else append_time
+            if self.rules.might_refuse(missing_keys, smallest, largest, append_time):
                 found: list[tuple[int, int, bool]] = []
                 kernels.validate_records(payload, count, batch.base_timestamp, False, found)
-                append_time = batch.max_timestamp if batch.is_log_append_time else None
-                self._refuse_records(
+                self.rules.check(
                     [
-                        (batch.base_offset + delta, timestamp if append_time is None else append_time, has_key)
-                        for delta, timestamp, has_key in found
+                        RecordFacts(batch.base_offset + delta, timestamp if append_time is None else append_time, key)
+                        for delta, timestamp, key in found
                     ],
                     batch.is_log_append_time,
                 )
@@ -338,43 +301,6 @@ class _Validation:
             return list(iter_records(batch))
         except CorruptBatch as error:
             self.refuse(str(error))
-
-    def _time_is_suspect(self, batch: RecordBatch, smallest: int, largest: int) -> bool:
-        """Whether a record might be refused for its timestamp; the bounds are exact but for wrapped differences."""
-        if self.log_append_time:
-            return batch.is_log_append_time
-        return (
-            smallest < self.now_ms - self.config.message_timestamp_before_max_ms
-            or largest > self.now_ms + self.config.message_timestamp_after_max_ms
-            or (batch.is_log_append_time and batch.max_timestamp == NO_TIMESTAMP)
-        )
-
-    def _refuse_records(self, records: list[tuple[int, int, bool]], batch_has_append_time: bool) -> None:
-        """Raise RecordsRefused if any of the records (offset, timestamp, has a key) has to be."""
-        errors: list[tuple[int, str]] = []
-        code = ErrorCode.INVALID_RECORD
-        for index, (offset, timestamp, has_key) in enumerate(records):
-            if self.config.is_compacted and not has_key:
-                errors.append((index, f"a record of compacted {self.partition} needs a key"))
-            elif (why := self._timestamp_error(offset, timestamp, batch_has_append_time)) is not None:
-                errors.append((index, why))
-                code = ErrorCode.INVALID_TIMESTAMP
-        if errors:
-            what = "timestamps" if code == ErrorCode.INVALID_TIMESTAMP else "; ".join(why for _, why in errors[:3])
-            raise RecordsRefused(code, f"{len(errors)} records refused in {self.partition}: {what}", errors)
-
-    def _timestamp_error(self, offset: int, timestamp: int, batch_has_append_time: bool) -> str | None:
-        if not self.log_append_time and timestamp != NO_TIMESTAMP:
-            age = wrapped(self.now_ms - timestamp)
-            before, after = self.config.message_timestamp_before_max_ms, self.config.message_timestamp_after_max_ms
-            if age > before or wrapped(-age) > after:
-                return (
-                    f"timestamp {timestamp} of the record at offset {offset} is out of range: "
-                    f"it should be within [{wrapped(self.now_ms - before)}, {wrapped(self.now_ms + after)}]"
-                )
-        elif batch_has_append_time:
-            return "a producer cannot set the timestamp type to LogAppendTime"
-        return None
 
     def _rebuild(self, batch: RecordBatch, payload: bytes, sequential: bool) -> ValidatedRecords:
         """The same records in the topic's codec."""
@@ -459,28 +385,11 @@ class _Validation:
             if wrong:
                 raise RecordsRefused(ErrorCode.INVALID_RECORD, f"{len(wrong)} messages refused: {wrong[0][1]}", wrong)
         records = message.records()
-        self._refuse_records(
-            [(record.offset, record.timestamp, record.key is not None) for record in records],
+        self.rules.check(
+            [RecordFacts(record.offset, record.timestamp, record.key is not None) for record in records],
             message.timestamp_type == TimestampType.LOG_APPEND_TIME,
         )
         return records
 
 
 _UNCOMMON_BITS = CODEC_MASK | TIMESTAMP_TYPE_BIT | CONTROL_BIT
-
-_CODECS = {
-    "uncompressed": Codec.NONE,
-    "gzip": Codec.GZIP,
-    "snappy": Codec.SNAPPY,
-    "lz4": Codec.LZ4,
-    "zstd": Codec.ZSTD,
-}
-
-
-def _level(config: TopicConfig, codec: Codec) -> int | None:
-    levels = {
-        Codec.GZIP: config.compression_gzip_level,
-        Codec.LZ4: config.compression_lz4_level,
-        Codec.ZSTD: config.compression_zstd_level,
-    }
-    return levels.get(codec)

@@ -9,8 +9,10 @@ import cramjam
 import pytest
 import zstandard
 
+from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, CorruptBatch
-from tailrace.records.compression import DecompressionFailed, compress, decompress
+from tailrace.records.compression import DecompressionFailed, compress, decompress, topic_codec
+from tailrace.records.kernels import xxh32
 
 PACKED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 TEXT = b"the quick brown fox jumps over the lazy dog, " * 5000
@@ -49,6 +51,20 @@ def test_a_bomb_is_refused(codec):
     with pytest.raises(CorruptBatch, match="more than the 1000000 bytes allowed"):
         decompress(codec, bomb, max_size=1_000_000)
     assert len(decompress(codec, bomb, max_size=3_000_000)) == 3_000_000
+
+
+def test_a_topic_names_its_codec_and_level_or_leaves_them_to_the_producer():
+    levels = {"compression_gzip_level": 4, "compression_lz4_level": 5, "compression_zstd_level": 6}
+    wanted = {
+        "producer": (Codec.SNAPPY, None),
+        "uncompressed": (Codec.NONE, None),
+        "gzip": (Codec.GZIP, 4),
+        "snappy": (Codec.SNAPPY, None),
+        "lz4": (Codec.LZ4, 5),
+        "zstd": (Codec.ZSTD, 6),
+    }
+    for name, answer in wanted.items():
+        assert topic_codec(TopicConfig(compression_type=name, **levels), Codec.SNAPPY) == answer
 
 
 # --- gzip ---
@@ -143,8 +159,6 @@ def test_lz4_frames_of_others_are_read(content_checksum):
 
 
 def test_lz4_frames_with_a_content_size_are_read():
-    from tailrace.records.kernels import xxh32
-
     descriptor = b"\x68\x40" + struct.pack("<Q", 3)
     frame = bytes.fromhex("04224d18") + descriptor + bytes([xxh32(descriptor) >> 8 & 0xFF])
     frame += struct.pack("<I", 3 | 0x8000_0000) + b"abc" + bytes(4)

@@ -7,16 +7,12 @@ from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.compression import compress
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.validation import (
-    Origin,
-    RecordsRefused,
-    ValidatedRecords,
-    check_produce_request,
-    validate_produced,
-)
+from tailrace.records.record_rules import RecordsRefused
+from tailrace.records.validation import Origin, ValidatedRecords, validate_produced
 
 NOW = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 3)
@@ -272,8 +268,6 @@ def test_old_messages_are_held_to_the_same_rules():
 
 
 def test_messages_inside_a_wrapper_are_checked_each():
-    from tailrace.records.compression import compress
-
     inner = bytearray(encode_message(1, 0, NOW, b"k", b"v"))
     inner[-1] ^= 1
     wrapped = encode_message(1, 0, NOW, None, compress(Codec.GZIP, inner), codec=Codec.GZIP)
@@ -286,20 +280,3 @@ def test_messages_inside_a_wrapper_are_checked_each():
     assert refusal(encode_message(1, 0, NOW, None, b"rubbish", codec=Codec.GZIP)).code == (
         ErrorCode.UNKNOWN_SERVER_ERROR
     )
-
-
-# --- the request ---
-
-
-def test_a_produce_request_holds_exactly_one_batch_of_format_2():
-    check_produce_request(build(), 3)
-    check_produce_request(build(codec=Codec.ZSTD), 7)
-    for data, version, code in (
-        (b"", 9, ErrorCode.INVALID_RECORD),
-        (build() + build(), 9, ErrorCode.INVALID_RECORD),
-        (messages(NOW), 9, ErrorCode.INVALID_RECORD),
-        (build(codec=Codec.ZSTD), 6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-    ):
-        with pytest.raises(KafkaError) as refused:
-            check_produce_request(data, version)
-        assert refused.value.code == code

@@ -1,0 +1,36 @@
+"""What the records of a Produce request must be before anything looks inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.records.batch import CODEC_MASK, Buffer, Codec, CorruptBatch, RecordBatch
+from tailrace.records.conversion import split_any
+from tailrace.records.legacy import Message
+
+FIRST_VERSION_WITH_ZSTD = 7
+
+
+def split_produced(data: Buffer, partition: TopicPartition | None = None) -> Iterator[RecordBatch | Message]:
+    """The batches and messages in `data`; KafkaError where there is neither. A last one cut short is left out."""
+    try:
+        yield from split_any(data)
+    except CorruptBatch as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
+
+
+def check_produce_request(data: Buffer, version: int) -> None:
+    """One partition's records in a Produce request of version 3 or more: exactly one batch, of format 2."""
+    request = f"a Produce request of version {version}"
+    batches = split_produced(data)
+    first = next(batches, None)
+    if first is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} needs a batch per partition")
+    if first.magic != 2:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} takes batches of format 2, not {first.magic}")
+    if version < FIRST_VERSION_WITH_ZSTD and first.attributes & CODEC_MASK == Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{request} cannot hold zstd batches")
+    if next(batches, None) is not None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{request} takes exactly one batch per partition")
