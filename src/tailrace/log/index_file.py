@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.log.files import Files
+from tailrace.log.files import Files, write_atomically
 from tailrace.records.batch import Buffer
 
 
@@ -110,6 +110,11 @@ class IndexFile:
         finally:
             file.close()
         self._clean = self._disk_size = len(data)
+
+    def rewrite(self) -> None:
+        """Put the entries in place of the file as a whole."""
+        write_atomically(self._files, self.path, self.data)
+        self._clean = self._disk_size = len(self.data)
 
     def sync(self) -> None:
         self.write_out()

@@ -123,7 +123,10 @@ class LogDirectory:
                 report.failed[name] = str(error)
             if found.segments_scanned or found.problems:
                 report.recoveries[partition] = found
-        if recovery_points is None:
+        if recovery_points is None or any(
+            log.recovery_point < recovery_points.get(partition, 0) for partition, log in self.logs.items()
+        ):
+            # What is appended from here on is not flushed: the next recovery must not believe the old ones.
             self._write_recovery_points()
         return report
 

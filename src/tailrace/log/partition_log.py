@@ -245,10 +245,7 @@ class PartitionLog:
             self._removal.mark_deleted([active], self._delete_due_ms(now_ms))
             self.segments.remove(base_offset)
         else:
-            active.seal()
-            if self.config.is_compacted:
-                # Offsets may jump here, so recovery could not tell a lost tail from a gap: nothing may get lost.
-                self.flush_to(self.log_end_offset, now_ms)
+            self._seal_active(now_ms)
         segment = self._create_segment(base_offset, now_ms)
         self._set_log_end(self.log_end_offset)
         if self.high_watermark == self.log_end_offset:
@@ -263,6 +260,17 @@ class PartitionLog:
 
         self.deferred.add(now_ms, make_durable)
         return segment
+
+    def _seal_active(self, now_ms: int) -> None:
+        is_flushed = self.recovery_point >= self.log_end_offset
+        self.segments.active.seal(sync=is_flushed)
+        if is_flushed:
+            # Recovery will start at the next segment, so all of this one's files have to be there.
+            self._files.sync_directory(self.directory)
+        elif self.config.is_compacted:
+            # Offsets may jump here, so recovery could not tell a lost tail from a gap: nothing may get lost.
+            self.flush_to(self.log_end_offset, now_ms)
+            self._files.sync_directory(self.directory)
 
     def _create_segment(self, base_offset: Offset, now_ms: int) -> Segment:
         segment = Segment.create(
@@ -293,7 +301,7 @@ class PartitionLog:
         return due
 
     def _flush_segments(self, end: Offset) -> None:
-        # No names: recovery reads the segment of the recovery point, and the folder was synced when it was created.
+        # Names are durable since the next segment was created, and recovery reads the last one anyway.
         for segment in self.segments.between(self.recovery_point, end):
             segment.flush()
 

@@ -431,7 +431,7 @@ class _Loader:
                     suffix=file_names.CLEANED,
                 )
                 parts.append(part)
-            parts[-1].append_raw(view, header)
+            parts[-1].append(view, [header])
         for part in parts:
             part.seal()
             part.flush()

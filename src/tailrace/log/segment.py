@@ -65,9 +65,6 @@ class Segment:
         jitter_ms: int = 0,
         suffix: str = "",
     ) -> None:
-        def path(kind: str) -> str:
-            return join(directory, file_names.segment_file(base_offset, kind, suffix))
-
         self._files = files
         self.directory = directory
         self.base_offset = base_offset
@@ -78,13 +75,16 @@ class Segment:
         self.created_ms = created_ms
         self.jitter_ms = jitter_ms
         index_bytes = config.segment_index_bytes
-        self.offset_index = OffsetIndex(files, path(file_names.OFFSET_INDEX), base_offset, index_bytes)
-        self.time_index = TimeIndex(files, path(file_names.TIME_INDEX), base_offset, index_bytes)
-        self.transaction_index = TransactionIndex(files, path(file_names.TRANSACTION_INDEX), base_offset)
+        self.offset_index = OffsetIndex(files, self._path(file_names.OFFSET_INDEX), base_offset, index_bytes)
+        self.time_index = TimeIndex(files, self._path(file_names.TIME_INDEX), base_offset, index_bytes)
+        self.transaction_index = TransactionIndex(files, self._path(file_names.TRANSACTION_INDEX), base_offset)
         self._largest: TimestampOffset | None = None
         self._first_batch_timestamp: int | None = None
         self._bytes_since_index_entry = 0
         self._index_room = 0  # at least so many entries fit into both indexes; counted again when none seems to
+
+    def _path(self, kind: str) -> str:
+        return join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix))
 
     # Opening and creating
 
@@ -117,7 +117,7 @@ class Segment:
         )
         segment.offset_index.reset()
         segment.time_index.reset()
-        segment._write_indexes()
+        segment._complete_indexes()
         return segment
 
     @classmethod
@@ -222,15 +222,6 @@ class Segment:
             self._bytes_since_index_entry += batch.size
         self.size = position
 
-    def append_raw(self, view: Buffer, header: BatchHeader) -> None:
-        """Write a batch of any format as it is; for segments made from other segments."""
-        if not self.offset_index.fits(header.last_offset):
-            raise SegmentOverflow(self, header.last_offset)
-        self.log.write(self.size, view)
-        self.note_batch(self.size, header.last_offset, header.max_timestamp)
-        self._bytes_since_index_entry += header.size
-        self.size += header.size
-
     def note_batch(self, position: int, last_offset: Offset, max_timestamp: int) -> None:
         """Take a batch into the indexes: the largest timestamp so far and, when it is time, an entry each."""
         largest = self._largest or self.largest
@@ -330,15 +321,20 @@ class Segment:
             self.size = valid_bytes
         self._bytes_since_index_entry = 0
         self.time_index.append(*self.largest)
-        self._write_indexes()
+        # Each as a whole, so that an index that is there is right, even after a crash on the way.
+        self.transaction_index.rewrite()
+        self.time_index.file.rewrite()
+        self.offset_index.file.rewrite()
         return cut
 
     # Its life on disk
 
-    def seal(self) -> None:
+    def seal(self, *, sync: bool = False) -> None:
         """No more appends: the last time index entry, indexes written out, a preallocated tail cut off."""
-        self._complete_indexes()
+        self._complete_indexes(sync=sync)
         self.log.truncate(self.size)
+        if sync:
+            self.log.sync()
         self.release()
 
     def flush(self) -> None:
@@ -359,9 +355,6 @@ class Segment:
     def _complete_indexes(self, *, sync: bool = False) -> None:
         if self._largest is not None:
             self.time_index.append(*self._largest)
-        self._write_indexes(sync=sync)
-
-    def _write_indexes(self, *, sync: bool = False) -> None:
         self.offset_index.file.write_out(sync=sync)
         self.time_index.file.write_out(sync=sync)
 
@@ -374,10 +367,9 @@ class Segment:
     def rename(self, suffix: str) -> None:
         """Give all its files another suffix."""
         for kind in SEGMENT_KINDS:
-            source = join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix))
             target = join(self.directory, file_names.segment_file(self.base_offset, kind, suffix))
-            if self._files.exists(source):
-                self._files.replace(source, target)
+            if self._files.exists(self._path(kind)):
+                self._files.replace(self._path(kind), target)
         self._set_place(self.directory, suffix)
 
     def moved_to(self, directory: str) -> None:
@@ -386,18 +378,14 @@ class Segment:
 
     def _set_place(self, directory: str, suffix: str) -> None:
         self.directory, self.suffix = directory, suffix
-
-        def path(kind: str) -> str:
-            return join(directory, file_names.segment_file(self.base_offset, kind, suffix))
-
-        self.log.path = path(file_names.LOG)
-        self.offset_index.file.path = path(file_names.OFFSET_INDEX)
-        self.time_index.file.path = path(file_names.TIME_INDEX)
-        self.transaction_index.path = path(file_names.TRANSACTION_INDEX)
+        self.log.path = self._path(file_names.LOG)
+        self.offset_index.file.path = self._path(file_names.OFFSET_INDEX)
+        self.time_index.file.path = self._path(file_names.TIME_INDEX)
+        self.transaction_index.path = self._path(file_names.TRANSACTION_INDEX)
 
     def remove_files(self) -> None:
         for kind in SEGMENT_KINDS:
-            self._files.remove(join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix)))
+            self._files.remove(self._path(kind))
 
     def total_file_size(self) -> int:
         """Bytes of the log file and its indexes."""

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from tailrace.log.files import Files
+from tailrace.log.files import Files, write_atomically
 from tailrace.log.index_file import CorruptIndex
 from tailrace.model.ids import Offset, ProducerId
 
@@ -29,8 +30,12 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: Offset
 
 
+def _encode(entries: Iterable[AbortedTransaction]) -> bytes:
+    return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
+
+
 class TransactionIndex:
-    __slots__ = ("_entries", "_files", "_written", "base_offset", "path")
+    __slots__ = ("_entries", "_files", "_is_rebuilt", "_written", "base_offset", "path")
 
     def __init__(self, files: Files, path: str, base_offset: Offset) -> None:
         self._files = files
@@ -38,6 +43,7 @@ class TransactionIndex:
         self.base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0  # how many of the entries the file holds
+        self._is_rebuilt = False
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -66,16 +72,16 @@ class TransactionIndex:
         entries = self.entries
         assert not entries or entries[-1].last_offset < transaction.last_offset, f"{self.path}: {transaction} is late"
         entries.append(transaction)
-        self._write_out()
+        if not self._is_rebuilt:
+            self._write_out()
 
     def _write_out(self) -> None:
         entries = self.entries
         if self._written == len(entries):
             return
-        data = b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries[self._written :])
         file = self._files.open(self.path, create=True)
         try:
-            file.write(self._written * _ENTRY.size, data)
+            file.write(self._written * _ENTRY.size, _encode(entries[self._written :]))
         finally:
             file.close()
         self._written = len(entries)
@@ -88,10 +94,16 @@ class TransactionIndex:
             self._entries = kept
 
     def reset(self) -> None:
-        """Forget everything without reading the file, which is about to be rebuilt."""
+        """Forget everything without reading the file; what is appended from here on is written by `rewrite`."""
         self._entries = []
-        if self._files.exists(self.path):
-            self._cut(0)
+        self._is_rebuilt = True
+
+    def rewrite(self) -> None:
+        """Put the entries in place of the file as a whole; without any, a file that is there becomes empty."""
+        if self.entries or (self._files.exists(self.path) and self._files.size(self.path)):
+            write_atomically(self._files, self.path, _encode(self.entries))
+        self._written = len(self.entries)
+        self._is_rebuilt = False
 
     def _cut(self, count: int) -> None:
         file = self._files.open(self.path)

@@ -68,13 +68,22 @@ def test_truncation_drops_what_ends_at_or_past_the_offset() -> None:
     assert transaction_index(files).entries == [FIRST, THIRD]
 
 
-def test_reset_leaves_an_empty_file() -> None:
+def test_a_rebuilt_index_takes_the_place_of_the_old_one_as_a_whole() -> None:
     files = new_files()
     index = transaction_index(files, FIRST)
     index.reset()
-    assert files.read(PATH) == b""
     index.append(SECOND)
+    assert transaction_index(files).entries == [FIRST]
+    index.rewrite()
     assert transaction_index(files).entries == [SECOND]
+
+
+def test_an_index_rebuilt_without_entries_is_an_empty_file() -> None:
+    files = new_files()
+    index = transaction_index(files, FIRST)
+    index.reset()
+    index.rewrite()
+    assert files.read(PATH) == b""
 
 
 def test_a_last_entry_that_is_cut_short_is_overwritten() -> None:
@@ -107,10 +116,3 @@ def test_an_entry_that_ends_before_the_segment_is_corrupt() -> None:
 def test_aborts_come_in_order_of_their_markers() -> None:
     with pytest.raises(AssertionError, match="is late"):
         transaction_index(new_files(), SECOND, FIRST)
-
-
-def test_a_sync_says_once_that_the_file_is_new() -> None:
-    index = transaction_index(new_files(), FIRST)
-    assert index.sync()
-    index.append(SECOND)
-    assert not index.sync()
