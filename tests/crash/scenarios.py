@@ -71,6 +71,28 @@ def roll_without_flush() -> Driver:
     return driver
 
 
+def roll_after_flush(*, preallocate: bool = False) -> Driver:
+    """Sealed with nothing left to flush: the recovery point is where the next segment starts."""
+    driver = Driver(small_segments(preallocate=preallocate))
+    partition = driver.create()
+    producers = _Producers(driver, partition)
+    producers.send(1, transactional=True)
+    producers.end(1, commit=False)
+    fill(driver, partition, 1)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    fill(driver, partition, 1, mark="w")
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.change(partition, lambda log: log.roll(driver.now_ms))
+    fill(driver, partition, 1, mark="x")
+    return driver
+
+
+def roll_preallocated_after_flush() -> Driver:
+    return roll_after_flush(preallocate=True)
+
+
 def roll_preallocated() -> Driver:
     driver = Driver(small_segments(preallocate=True))
     partition = driver.create()
@@ -366,7 +388,9 @@ SCENARIOS = [
     append_and_flush,
     roll,
     roll_without_flush,
+    roll_after_flush,
     roll_preallocated,
+    roll_preallocated_after_flush,
     flush_messages,
     truncate_in_a_segment,
     truncate_segments,
