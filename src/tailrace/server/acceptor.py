@@ -1,0 +1,111 @@
+"""Acceptor: takes new connections from the listeners, as fast and as many as the limits allow.
+
+A listener that may not take more leaves the poll until a connection goes, a rate allows the next one, or, when the
+process is out of descriptors, a second has passed: its clients wait in the backlog and the loop does not spin.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Sequence
+from select import EPOLLIN, epoll
+from typing import Final
+
+from tailrace.server.connection_limits import ConnectionLimits
+from tailrace.server.limited_log import LimitedLog
+from tailrace.server.listener import Accepted, Listener
+
+ACCEPTS_MAX: Final = 64  # in one pass, so that a rush of connections does not hold up those that are there
+OUT_OF_DESCRIPTORS_MS: Final = 1_000
+_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Acceptor:
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        limits: ConnectionLimits,
+        poll: epoll,
+        log: LimitedLog,
+        welcome: Callable[[Accepted, str], None],
+    ) -> None:
+        self._poll = poll
+        self._limits = limits
+        self._log = log
+        self._welcome = welcome
+        self._open = {listener.descriptor: listener for listener in listeners}
+        self._paused: dict[int, int | None] = {}  # descriptor → when to go on; None: when a connection goes
+        self.accepted = 0
+        self.refused = 0
+
+    def start(self) -> None:
+        for descriptor, listener in self._open.items():
+            listener.listen()
+            self._poll.register(descriptor, EPOLLIN)
+
+    @property
+    def paused(self) -> int:
+        return len(self._paused)
+
+    def owns(self, descriptor: int) -> bool:
+        return descriptor in self._open
+
+    def accept(self, descriptor: int, now_ms: int) -> None:
+        """A listener has clients waiting."""
+        listener = self._open[descriptor]
+        for _ in range(ACCEPTS_MAX):
+            wait_ms = self._limits.wait_ms(listener.name, now_ms)
+            if wait_ms or not self._limits.has_slot(listener.name):
+                self._pause(descriptor, now_ms + wait_ms if wait_ms else None)
+                return
+            try:
+                accepted = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_RESOURCES:
+                    self._log.write(logging.ERROR, "accept", now_ms, "cannot accept connections: %s", error.strerror)
+                    self._pause(descriptor, now_ms + OUT_OF_DESCRIPTORS_MS)
+                    return
+                continue  # that client has already gone
+            self.accepted += 1
+            if self._limits.admit(listener.name, accepted.host, now_ms):
+                self._welcome(accepted, listener.name)
+                continue
+            self.refused += 1
+            accepted.socket.close()
+            self._log.write(
+                logging.WARNING, "refused", now_ms, "refused a connection from %s: it has its maximum", accepted.host
+            )
+
+    def left(self, listener: str, host: str) -> None:
+        """A connection has gone: there may be a slot."""
+        self._limits.leave(listener, host)
+        if self._paused:
+            self._resume(lambda until_ms: until_ms is None)
+
+    def limits_changed(self) -> None:
+        self._resume(lambda until_ms: True)
+
+    def next_deadline_ms(self) -> int | None:
+        return min((until_ms for until_ms in self._paused.values() if until_ms is not None), default=None)
+
+    def tick(self, now_ms: int) -> None:
+        self._resume(lambda until_ms: until_ms is not None and until_ms <= now_ms)
+
+    def close(self) -> None:
+        """No more connections; those in the backlog are turned away."""
+        for listener in self._open.values():
+            listener.close()  # which takes it out of the poll, too
+        self._open.clear()
+        self._paused.clear()
+
+    def _pause(self, descriptor: int, until_ms: int | None) -> None:
+        self._poll.unregister(descriptor)
+        self._paused[descriptor] = until_ms
+
+    def _resume(self, is_due: Callable[[int | None], bool]) -> None:
+        for descriptor in [descriptor for descriptor, until_ms in self._paused.items() if is_due(until_ms)]:
+            del self._paused[descriptor]
+            self._poll.register(descriptor, EPOLLIN)

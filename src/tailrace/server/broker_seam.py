@@ -1,0 +1,70 @@
+"""BrokerCore: what the server asks of the broker, and what it gives it.
+
+The broker is a value that answers requests: it knows no socket, no thread and no clock. The server hands over one
+frame of a connection at a time and takes the replies, which may come at once or after a later call.
+
+A frame is a view of memory that the server writes to again once nobody holds the view. What is kept of it stays as it
+was, at the price of that memory: an operation that is parked should let go of its frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.server.endpoints import Endpoint
+
+
+class BrokerCore(Protocol):
+    """The core, as `broker/broker.py` builds it."""
+
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
+        """One request, without the size in front of it."""
+
+    def take_replies(self) -> Sequence[Reply]:
+        """The replies that are there since the last call."""
+
+    def tick(self, now_ms: int) -> None:
+        """What is due by now."""
+
+    def next_deadline_ms(self) -> int | None:
+        """When to tick next."""
+
+    def connection_closed(self, connection_id: int) -> None:
+        """What waits for this connection may go."""
+
+    def close(self, now_ms: int) -> None:
+        """The end: everything durable, everything let go."""
+
+
+class Chore(Protocol):
+    """Work that takes long, such as an fsync or a compaction: run on a worker thread, applied on the loop."""
+
+    def run(self) -> Any:
+        """On a worker thread: the work. It must not touch what the broker may change meanwhile."""
+
+    def apply(self, result: Any, now_ms: int) -> None:
+        """On the loop: what the result means."""
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        """On the loop, instead of `apply`, if `run` raised."""
+
+
+class Surroundings(Protocol):
+    """What the builder of a broker may use of the server it will live in."""
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """Where the server listens, with the ports it was given."""
+
+    @property
+    def advertised(self) -> Sequence[Endpoint]:
+        """What clients are told to connect to."""
+
+    @property
+    def submit(self) -> Callable[[Chore], None]:
+        """Run a chore."""
+
+
+BrokerBuilder = Callable[[Surroundings], BrokerCore]

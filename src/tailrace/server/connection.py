@@ -1,0 +1,64 @@
+"""Connection: one client, between its socket and the broker.
+
+A connection hands over one request at a time: the next one goes to the broker after the reply to the last was taken.
+So replies leave in the order of their requests, and waiting needs no queue.
+
+It is held while there is a reason, and while it is held nothing is read from it and nothing of it is handed over:
+
+    WAITING    a request of it is with the broker
+    WRITING    the socket did not take all of the last replies
+    THROTTLED  a quota was exceeded and it has to pause
+    CLOSING    it will be closed once its last reply is sent
+
+Reading is stopped lazily: a held connection stays registered for reading until bytes come, since most clients wait for
+their reply anyway. What a client can make the server hold is bounded by one request, one read (64 KB), and one reply
+beyond `OUTPUT_BYTES_MAX`.
+"""
+
+from __future__ import annotations
+
+from select import EPOLLIN
+from socket import socket
+from typing import Final
+
+from tailrace.broker.request_context import ConnectionContext
+from tailrace.server.frame_input import FrameInput
+from tailrace.server.response_writer import ResponseWriter
+
+WAITING: Final = 1
+WRITING: Final = 2
+THROTTLED: Final = 4
+CLOSING: Final = 8
+
+OUTPUT_BYTES_MAX: Final = 131_072  # with more than this unsent, no further request of a connection is handed over
+
+
+class Connection:
+    __slots__ = (
+        "active_ms",
+        "context",
+        "descriptor",
+        "hold",
+        "id",
+        "input",
+        "interest",
+        "is_unsent",
+        "output",
+        "recv_into",
+        "socket",
+        "throttle_ms",
+    )
+
+    def __init__(self, client: socket, context: ConnectionContext, frames: FrameInput, now_ms: int) -> None:
+        self.id = context.connection_id
+        self.socket = client
+        self.descriptor = client.fileno()
+        self.recv_into = client.recv_into
+        self.context = context
+        self.input = frames
+        self.output = ResponseWriter()
+        self.hold = 0
+        self.interest = EPOLLIN  # what it is registered for
+        self.is_unsent = False  # it is among those that the pass has to send to
+        self.throttle_ms = 0  # how long it has to pause once its reply is sent
+        self.active_ms = now_ms  # when bytes last moved

@@ -1,0 +1,96 @@
+"""Connections: those that are open, what each is registered for, and their pauses and idle times."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from select import EPOLLIN, epoll
+
+from tailrace.broker.request_context import ConnectionContext
+from tailrace.server.connection import CLOSING, THROTTLED, WAITING, Connection
+from tailrace.server.frame_input import FrameInput
+from tailrace.server.listener import Accepted
+from tailrace.server.receive_buffers import FrameBuffers
+from tailrace.server.slice_sender import SliceSender
+
+
+class Connections:
+    def __init__(self, poll: epoll, request_bytes_max: int, idle_ms_max: int) -> None:
+        self._poll = poll
+        self._request_bytes_max = request_bytes_max
+        self._buffers = FrameBuffers()
+        self._ids = count(1)
+        self._idle_ms_max = idle_ms_max
+        self._sweep_ms: int | None = None  # when to look for idle ones next
+        self._pauses: list[tuple[int, int]] = []  # a heap: when a pause ends, whose it is
+        self.by_id: dict[int, Connection] = {}
+        self.by_descriptor: dict[int, Connection] = {}
+        self.closed: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __iter__(self) -> Iterator[Connection]:
+        """A copy of the list, so that connections may be closed on the way."""
+        return iter(list(self.by_id.values()))
+
+    def add(self, accepted: Accepted, listener: str, now_ms: int) -> Connection:
+        context = ConnectionContext(next(self._ids), listener, accepted.host, accepted.port)
+        frames = FrameInput(self._request_bytes_max, self._buffers)
+        connection = Connection(accepted.socket, context, frames, now_ms)
+        self._poll.register(connection.descriptor, EPOLLIN)
+        self.by_id[connection.id] = connection
+        self.by_descriptor[connection.descriptor] = connection
+        return connection
+
+    def remove(self, connection: Connection, reason: str, slices: SliceSender) -> None:
+        """Close it; nothing more is done for it."""
+        del self.by_id[connection.id]
+        del self.by_descriptor[connection.descriptor]
+        connection.hold = CLOSING
+        connection.is_unsent = False
+        connection.output.clear(slices)
+        # Closing the only descriptor of a socket takes it out of the poll.
+        connection.socket.close()
+        self.closed[reason] += 1
+
+    def want(self, connection: Connection, interest: int) -> None:
+        """Register it for something else: reading, writing, or nothing."""
+        if connection.interest != interest:
+            self._poll.modify(connection.descriptor, interest)
+            connection.interest = interest
+
+    def pause(self, connection: Connection, until_ms: int) -> None:
+        """A throttled connection has been sent its reply: its pause begins."""
+        heapq.heappush(self._pauses, (until_ms, connection.id))
+
+    def take_rested(self, now_ms: int) -> list[Connection]:
+        """Those whose pause is over."""
+        rested = []
+        while self._pauses and self._pauses[0][0] <= now_ms:
+            connection = self.by_id.get(heapq.heappop(self._pauses)[1])
+            if connection is not None:
+                connection.hold &= ~THROTTLED
+                rested.append(connection)
+        return rested
+
+    def take_idle(self, now_ms: int) -> list[Connection]:
+        """Those that have been silent for too long, if it is time to look. One that waits for us is not silent."""
+        if self._idle_ms_max <= 0 or (self._sweep_ms is not None and now_ms < self._sweep_ms):
+            return []
+        self._sweep_ms = now_ms + max(self._idle_ms_max // 10, 1)
+        since_ms = now_ms - self._idle_ms_max
+        return [
+            connection
+            for connection in self.by_id.values()
+            if connection.active_ms <= since_ms and not connection.hold & (WAITING | THROTTLED)
+        ]
+
+    def next_deadline_ms(self) -> int | None:
+        """When one of the two above has something to do."""
+        pause_ms = self._pauses[0][0] if self._pauses else None
+        if self._sweep_ms is None or not self.by_id:
+            return pause_ms
+        return self._sweep_ms if pause_ms is None else min(pause_ms, self._sweep_ms)

@@ -1,0 +1,32 @@
+"""LimitedLog: one line for many alike. What a client can cause must not fill a disk."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+INTERVAL_MS: Final = 10_000
+KINDS_MAX: Final = 64
+
+
+class LimitedLog:
+    """Writes the first line of a kind at once, then no more than one every ten seconds, with a count of those left
+    out."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._kinds: dict[str, tuple[int, int]] = {}  # when a kind was last written, how many lines were left out since
+
+    def write(self, level: int, kind: str, now_ms: int, message: str, *arguments: object) -> bool:
+        """Write a line of a kind, or count it; says which. Kinds are few: words of ours, never a client's."""
+        assert kind in self._kinds or len(self._kinds) < KINDS_MAX
+        written_ms, left_out = self._kinds.get(kind, (None, 0))
+        if written_ms is not None and now_ms - written_ms < INTERVAL_MS:
+            self._kinds[kind] = (written_ms, left_out + 1)
+            return False
+        self._kinds[kind] = (now_ms, 0)
+        if left_out:
+            message += " (and %d more like it)"
+            arguments = (*arguments, left_out)
+        self._logger.log(level, message, *arguments)
+        return True

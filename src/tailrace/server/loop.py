@@ -1,0 +1,383 @@
+"""Loop: one thread, one epoll, all connections; the broker is called from nowhere else.
+
+A pass reads every ready socket once, hands the frames over in rounds, one of each connection, takes the replies after
+each round, and sends once to each connection that has some:
+
+    wait → receive → (handle … take_replies)* → send → accept
+
+Under load a pass has more to do and so does it in larger pieces. The broker's deadline bounds the wait; its `tick` and
+what finished on other threads come before the rounds, so that their replies join them.
+
+A client can only harm its own connection: whatever a socket or a frame does wrong closes that one. An exception of the
+broker on a request is logged with its traceback and closes the connection too, but an AssertionError, and anything
+raised by `tick` or by applying a chore, ends the loop: what is known to be broken must not go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
+from typing import Final
+
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.protocol.framing import InvalidFrame
+from tailrace.server.acceptor import Acceptor
+from tailrace.server.broker_seam import BrokerCore
+from tailrace.server.chores import Chores
+from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, WRITING, Connection
+from tailrace.server.connection_limits import ConnectionLimits
+from tailrace.server.connections import Connections
+from tailrace.server.limited_log import LimitedLog
+from tailrace.server.listener import Accepted, Listener
+from tailrace.server.receive_buffers import ReceiveArena
+from tailrace.server.settings import LimitSettings, ServerSettings
+from tailrace.server.slice_sender import SliceSender
+from tailrace.server.statistics import ServerStatistics
+from tailrace.server.wakeup import WakeUp
+
+_GONE: Final = EPOLLHUP | EPOLLERR
+_LOGGER: Final = logging.getLogger("tailrace.server")
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Loop:
+    def __init__(
+        self,
+        broker: BrokerCore,
+        listeners: Sequence[Listener],
+        settings: ServerSettings,
+        chores: Chores,
+        wakeup: WakeUp,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+        timer_ms: Callable[[], int] = monotonic_ms,
+    ) -> None:
+        self._broker = broker
+        self._settings = settings
+        self._chores = chores
+        self._wakeup = wakeup
+        self._clock_ms = clock_ms  # the broker's time
+        self._timer_ms = timer_ms  # the time of idle connections, pauses and drains, which no one can set back
+        self._poll = epoll()
+        self._poll.register(wakeup.descriptor, EPOLLIN)
+        self._log = LimitedLog(_LOGGER)
+        self._limits = ConnectionLimits(settings.limits)
+        self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._welcome)
+        self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max)
+        self._arena = ReceiveArena()
+        self._slices = SliceSender(settings.slices)
+        self._now_ms = clock_ms()
+        self._time_ms = timer_ms()
+        self._read: list[Connection] = []  # who has bytes in the arena
+        self._unsent: list[Connection] = []  # who has replies to be sent in this pass
+        self._calls: deque[Callable[[], None]] = deque()
+        self._is_hurried = False  # do not wait: there may be replies that no event will announce
+        self._deadline_ms: int | None = None  # the broker's, when the pass began
+        self._drain_until_ms: int | None = None
+        self._is_stopped = False
+        self._bytes_in = self._bytes_out = self._requests = self._replies = self._passes = 0
+
+    # From any thread
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Run a function on the loop, between two rounds."""
+        self._calls.append(function)
+        self._wakeup.set()
+
+    # On the loop's thread
+
+    def listen(self) -> None:
+        """From now on clients can connect."""
+        self._acceptor.start()
+
+    def run(self) -> None:
+        """Serve until drained or stopped."""
+        while not self._is_stopped:
+            self.run_pass()
+
+    def close_connections(self, is_meant: Callable[[ConnectionContext], bool]) -> int:
+        """Close the connections of some clients at once; says how many."""
+        meant = [connection for connection in self._connections if is_meant(connection.context)]
+        for connection in meant:
+            self._close(connection, "dropped")
+        return len(meant)
+
+    def change_limits(self, limits: LimitSettings) -> None:
+        self._limits.change(limits)
+        self._acceptor.limits_changed()
+
+    def statistics(self) -> ServerStatistics:
+        connections = list(self._connections)
+        return ServerStatistics(
+            connections=len(connections),
+            waiting=sum(1 for connection in connections if connection.hold & WAITING),
+            writing=sum(1 for connection in connections if connection.hold & WRITING),
+            throttled=sum(1 for connection in connections if connection.hold & THROTTLED),
+            muted=sum(1 for connection in connections if not connection.interest),
+            accepted=self._acceptor.accepted,
+            refused=self._acceptor.refused,
+            closed=dict(self._connections.closed),
+            paused_listeners=self._acceptor.paused,
+            bytes_in=self._bytes_in,
+            bytes_out=self._bytes_out,
+            pending_bytes=sum(connection.output.size for connection in connections),
+            held_bytes=sum(len(connection.input) for connection in connections),
+            pinned_files=self._slices.pins,
+            requests=self._requests,
+            replies=self._replies,
+            passes=self._passes,
+            kept_arenas=self._arena.replaced,
+            chores_unfinished=self._chores.unfinished,
+            chores_completed=self._chores.completed,
+            chores_failed=self._chores.failures,
+        )
+
+    def drain(self) -> None:
+        """Accept nothing more, take no further requests, send the replies that are due, then stop."""
+        if self._drain_until_ms is not None:
+            return
+        self._drain_until_ms = self._time_ms + self._settings.drain_ms
+        self._acceptor.close()
+        for connection in self._connections:
+            if connection.hold & WAITING or connection.output.size:
+                connection.hold |= CLOSING
+            else:
+                self._close(connection, "drained")
+
+    def stop(self) -> None:
+        """End after this pass, whatever is pending."""
+        self._is_stopped = True
+
+    def close(self) -> None:
+        """After `run`: close what is still open."""
+        self._acceptor.close()
+        for connection in self._connections:
+            self._close(connection, "stopped")
+        self._poll.close()
+
+    def run_pass(self) -> None:
+        events = self._poll.poll(self._wait_s())
+        self._passes += 1
+        self._now_ms = self._clock_ms()
+        self._time_ms = self._timer_ms()
+        connections = self._connections.by_descriptor
+        ready: list[Connection] = []
+        others: list[int] = []
+        for descriptor, mask in events:
+            connection = connections.get(descriptor)
+            if connection is None:
+                others.append(descriptor)
+            elif connection.hold:
+                self._look_at_held(connection, mask, ready)
+            else:
+                if self._arena.is_full:
+                    self._serve(ready)
+                    self._recycle()
+                    ready = []
+                if self._receive(connection):
+                    ready.append(connection)
+        if self._wakeup.descriptor in others:
+            others.remove(self._wakeup.descriptor)
+            self._answer_wakeup()
+        self._run_timers(ready)
+        self._serve(ready)
+        self._send_unsent()
+        self._recycle()
+        for descriptor in others:
+            if self._acceptor.owns(descriptor):
+                self._acceptor.accept(descriptor, self._time_ms)
+        if self._drain_until_ms is not None and (not self._connections or self._time_ms >= self._drain_until_ms):
+            self._is_stopped = True
+
+    # A pass, step by step
+
+    def _wait_s(self) -> float | None:
+        """How long nothing has to be done without an event."""
+        waits = [0] if self._is_hurried else []
+        self._is_hurried = False
+        self._deadline_ms = self._broker.next_deadline_ms()
+        if self._deadline_ms is not None:
+            waits.append(self._deadline_ms - self._clock_ms())
+        for due_ms in (
+            self._connections.next_deadline_ms(),
+            self._acceptor.next_deadline_ms(),
+            self._drain_until_ms,
+        ):
+            if due_ms is not None:
+                waits.append(due_ms - self._timer_ms())
+        return max(min(waits), 0) / 1_000 if waits else None
+
+    def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:
+        """An event of a connection that is not to be read."""
+        if mask & _GONE:
+            self._close(connection, "reset")
+        elif mask & EPOLLOUT:
+            self._send(connection)
+            if not connection.hold:
+                ready.append(connection)
+        else:
+            self._connections.want(connection, 0)
+
+    def _receive(self, connection: Connection) -> bool:
+        """Read once; says whether something came."""
+        try:
+            size = connection.input.receive(connection.recv_into, self._arena)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._close(connection, "reset")
+            return False
+        if not size:
+            self._close(connection, "end of stream")
+            return False
+        self._bytes_in += size
+        connection.active_ms = self._time_ms
+        self._read.append(connection)
+        return True
+
+    def _answer_wakeup(self) -> None:
+        """What other threads asked for, and what the chores came to."""
+        self._wakeup.clear()
+        while self._calls:
+            self._calls.popleft()()
+        self._chores.apply_finished(self._now_ms)
+
+    def _run_timers(self, ready: list[Connection]) -> None:
+        for connection in self._connections.take_idle(self._time_ms):
+            self._close(connection, "idle")
+        for connection in self._connections.take_rested(self._time_ms):
+            if not connection.hold:
+                self._connections.want(connection, EPOLLIN)
+                ready.append(connection)
+        self._acceptor.tick(self._time_ms)
+        if self._deadline_ms is not None and self._deadline_ms <= self._now_ms:
+            self._broker.tick(self._now_ms)
+
+    def _serve(self, ready: list[Connection]) -> None:
+        """Hand over one frame of each ready connection and take the replies, until no connection has a turn."""
+        broker = self._broker
+        now_ms = self._now_ms
+        while True:
+            for connection in ready:
+                try:
+                    frame = connection.input.next_frame()
+                except (InvalidFrame, OSError) as error:
+                    self._complain(connection, "invalid frame", error)
+                    continue
+                if frame is None:
+                    continue
+                connection.hold = WAITING
+                self._requests += 1
+                try:
+                    broker.handle(frame, connection.context, now_ms)
+                except AssertionError:
+                    raise
+                except Exception:
+                    _LOGGER.exception("a request of connection %s failed", connection.context)
+                    self._close(connection, "broker error")
+            replies = broker.take_replies()
+            if not replies:
+                return
+            ready = self._queue(replies)
+
+    def _queue(self, replies: Sequence[Reply]) -> list[Connection]:
+        """Queue replies to be sent; returns whose turn it is to hand over another frame."""
+        ready = []
+        connections = self._connections.by_id
+        for connection_id, parts, throttle_ms, close in replies:
+            connection = connections.get(connection_id)
+            if connection is None:
+                continue  # it went before its reply came
+            assert connection.hold & WAITING, f"a second reply on {connection.context}"
+            connection.hold &= ~WAITING
+            self._replies += 1
+            if parts is not None:
+                connection.output.add(parts)
+                if not connection.is_unsent:
+                    connection.is_unsent = True
+                    self._unsent.append(connection)
+            if throttle_ms > 0:
+                connection.throttle_ms = throttle_ms
+                connection.hold |= THROTTLED
+            if close:
+                connection.hold |= CLOSING
+            if connection.output.size > OUTPUT_BYTES_MAX:
+                self._send(connection)
+            elif not connection.output.size:
+                self._go_on(connection)
+            if not connection.hold:
+                ready.append(connection)
+        return ready
+
+    def _send_unsent(self) -> None:
+        for connection in self._unsent:
+            if connection.is_unsent:
+                self._send(connection)
+        self._unsent.clear()
+
+    def _send(self, connection: Connection) -> None:
+        """Send what the socket takes; the rest waits until it can be written."""
+        connection.is_unsent = False
+        output = connection.output
+        try:
+            sent = output.send(connection.socket, self._slices)
+        except ConnectionError:
+            self._close(connection, "reset")
+            return
+        except OSError as error:
+            self._complain(connection, "send failed", error)
+            return
+        if sent:
+            self._bytes_out += sent
+            connection.active_ms = self._time_ms
+        if output.size:
+            connection.hold |= WRITING
+            self._connections.want(connection, EPOLLOUT)
+        else:
+            connection.hold &= ~WRITING
+            self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Everything is sent: close, pause or read, as the last reply asks."""
+        if connection.hold & CLOSING and not connection.hold & WAITING:
+            self._close(connection, "asked")
+            return
+        if connection.throttle_ms:
+            self._connections.pause(connection, self._time_ms + connection.throttle_ms)
+            connection.throttle_ms = 0
+        self._connections.want(connection, EPOLLIN)
+
+    def _recycle(self) -> None:
+        """Let every connection keep what it has left in the arena, and start that again."""
+        if self._read:
+            for connection in self._read:
+                connection.input.keep()
+            self._read.clear()
+            self._arena.recycle()
+
+    # Connections come and go
+
+    def _welcome(self, accepted: Accepted, listener: str) -> None:
+        self._connections.add(accepted, listener, self._time_ms)
+
+    def _close(self, connection: Connection, reason: str) -> None:
+        self._connections.remove(connection, reason, self._slices)
+        self._acceptor.left(connection.context.listener, connection.context.client_host)
+        self._broker.connection_closed(connection.id)
+        self._is_hurried = True
+
+    def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
+        context = connection.context
+        self._log.write(
+            logging.WARNING, kind, self._time_ms, "%s:%d: %s: %s", context.client_host, context.client_port, kind, error
+        )
+        self._close(connection, kind)

@@ -1,0 +1,57 @@
+"""run_broker: a server as a process. Build, listen, serve, drain when asked to end, close.
+
+SIGTERM and SIGINT drain: no new connections, no new requests, replies that are due are sent, then the broker is closed.
+A second signal ends the draining.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+from tailrace.server.broker_seam import BrokerBuilder
+from tailrace.server.server import Server
+from tailrace.server.settings import ServerSettings
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def run_broker(
+    build: BrokerBuilder, settings: ServerSettings, on_ready: Callable[[Server], None] | None = None
+) -> None:
+    """Serve until a signal asks to stop; `on_ready` is called once clients can connect."""
+    server = Server(build, settings)
+    server.open()
+    # What is there now stays until the end: collections need not look at it again.
+    gc.collect()
+    gc.freeze()
+    with stopped_by_signals(server):
+        server.listen()
+        if on_ready is not None:
+            on_ready(server)
+        server.run()
+
+
+@contextmanager
+def stopped_by_signals(server: Server) -> Iterator[None]:
+    """Within, SIGTERM and SIGINT stop the server. For the main thread."""
+    came = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came += 1
+        if came == 1:
+            server.request_stop()
+        else:
+            server.request_stop_now()
+
+    before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,74 @@
+"""ReceiveArena and FrameBuffers: the memory that requests are received into.
+
+Small requests of all connections go through one arena, which every pass of the loop fills from its start again; large
+ones get a buffer of their own, out of a few that are used again and again. Neither is ever given back by the broker:
+a view of a buffer holds a reference to it, so a buffer without views is free. Whoever keeps a view past its pass keeps
+the bytes as they are, and the server takes other memory instead.
+
+A buffer for a large request is an anonymous mapping. Its pages come into being as bytes arrive, so a peer that
+announces a hundred megabytes and sends nothing has taken nothing.
+"""
+
+from __future__ import annotations
+
+import mmap
+from sys import getrefcount
+from typing import Final
+
+ARENA_BYTES: Final = 262_144
+READ_BYTES_MAX: Final = 65_536  # what one connection may have in the arena, and so the most it can leave behind
+POOLED_BYTES: Final = 1_114_112  # a batch of max.message.bytes, whose default is just above 1 MB, with room for headers
+POOLED_COUNT: Final = 8
+
+
+def _references(buffers: list[bytearray] | list[mmap.mmap], index: int) -> int:
+    return getrefcount(buffers[index])
+
+
+_ALONE: Final = _references([bytearray()], 0)  # how many references a buffer has that only its list knows
+
+
+class ReceiveArena:
+    """One buffer for whatever a pass reads. `position` is where the next read goes."""
+
+    __slots__ = ("_buffers", "position", "replaced", "view")
+
+    def __init__(self) -> None:
+        self._buffers = [bytearray(ARENA_BYTES)]
+        self.view = memoryview(self._buffers[0])
+        self.position = 0
+        self.replaced = 0  # how often somebody kept a view
+
+    @property
+    def is_full(self) -> bool:
+        return ARENA_BYTES - self.position < READ_BYTES_MAX
+
+    def recycle(self) -> None:
+        """Start again at the front. Views that were not kept must not be used any more; those that were stay valid."""
+        self.view.release()
+        if _references(self._buffers, 0) > _ALONE:
+            self._buffers[0] = bytearray(ARENA_BYTES)
+            self.replaced += 1
+        self.view = memoryview(self._buffers[0])
+        self.position = 0
+
+
+class FrameBuffers:
+    """Buffers for large requests."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self) -> None:
+        self._pool: list[mmap.mmap] = []
+
+    def take(self, size: int) -> memoryview:
+        """`size` writable bytes, of any content."""
+        if size > POOLED_BYTES:
+            return memoryview(mmap.mmap(-1, size))
+        for index in range(len(self._pool)):
+            if _references(self._pool, index) <= _ALONE:
+                return memoryview(self._pool[index])[:size]
+        buffer = mmap.mmap(-1, POOLED_BYTES)
+        if len(self._pool) < POOLED_COUNT:
+            self._pool.append(buffer)
+        return memoryview(buffer)[:size]

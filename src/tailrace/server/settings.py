@@ -1,0 +1,125 @@
+"""ServerSettings: what the network layer is told, under Kafka's names and with Kafka 4.3's defaults.
+
+`ServerSettings.parse` takes the strings of a `server.properties` and says in one sentence what is wrong with them; keys
+that are not the network's are left to others. Three settings are our own: `tailrace.slices` (how ranges of files are
+sent), `tailrace.drain.ms` (how long a stop waits for pending replies), `tailrace.chore.threads`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
+from tailrace.server.endpoints import Endpoint, check_ports, check_protocols, parse_endpoints, parse_protocol_map
+
+SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
+_PREFIX: Final = "listener.name."
+_MAX_CONNECTIONS: Final = "max.connections"
+_CREATION_RATE: Final = "max.connection.creation.rate"
+
+
+class SliceStrategy(Enum):
+    """How ranges of files reach a socket; docs/decisions/0010-epoll-loop.md has the figures."""
+
+    SENDFILE = "sendfile"
+    PREAD = "pread"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """How many connections there may be, and how fast they may come."""
+
+    connections_max: int = INT_MAX
+    connections_per_ip_max: int = INT_MAX
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    creation_rate_max: int = INT_MAX  # per second
+    listener_connections_max: Mapping[str, int] = field(default_factory=dict)
+    listener_creation_rate_max: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    listeners: tuple[Endpoint, ...] = (Endpoint("PLAINTEXT", "", 9092),)
+    advertised: tuple[Endpoint, ...] = ()
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    request_bytes_max: int = 104_857_600
+    send_buffer_bytes: int = 102_400
+    receive_buffer_bytes: int = 102_400
+    backlog: int = 50
+    idle_ms_max: int = 600_000
+    slices: SliceStrategy = SliceStrategy.SENDFILE
+    drain_ms: int = 2_000
+    chore_threads: int = 2
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> ServerSettings:
+        listeners = parse_endpoints("listeners", properties.get("listeners", "PLAINTEXT://:9092"))
+        if not listeners:
+            raise InvalidConfig("listeners: there has to be one")
+        check_ports("listeners", listeners)
+        protocols = parse_protocol_map(properties.get("listener.security.protocol.map", ""))
+        check_protocols(listeners, protocols)
+        slices = properties.get("tailrace.slices", SliceStrategy.SENDFILE.value)
+        if slices not in (strategy.value for strategy in SliceStrategy):
+            raise InvalidConfig(f"tailrace.slices: {slices!r} is neither sendfile nor pread")
+        if _integer(properties, "queued.max.request.bytes", -1, -1, LONG_MAX) != -1:
+            raise InvalidConfig("queued.max.request.bytes: a limit is not supported")
+        return cls(
+            listeners=listeners,
+            advertised=parse_endpoints("advertised.listeners", properties.get("advertised.listeners", "")),
+            limits=_parse_limits(properties),
+            request_bytes_max=_integer(properties, "socket.request.max.bytes", 104_857_600, 1, INT_MAX),
+            send_buffer_bytes=_integer(properties, "socket.send.buffer.bytes", 102_400, SYSTEM_DEFAULT, INT_MAX),
+            receive_buffer_bytes=_integer(properties, "socket.receive.buffer.bytes", 102_400, SYSTEM_DEFAULT, INT_MAX),
+            backlog=_integer(properties, "socket.listen.backlog.size", 50, 1, INT_MAX),
+            idle_ms_max=_integer(properties, "connections.max.idle.ms", 600_000, -LONG_MAX, LONG_MAX),
+            slices=SliceStrategy(slices),
+            drain_ms=_integer(properties, "tailrace.drain.ms", 2_000, 0, INT_MAX),
+            chore_threads=_integer(properties, "tailrace.chore.threads", 2, 1, 64),
+        )
+
+
+def _parse_limits(properties: Mapping[str, str]) -> LimitSettings:
+    by_listener: dict[str, dict[str, int]] = {_MAX_CONNECTIONS: {}, _CREATION_RATE: {}}
+    for key in properties:
+        for setting, values in by_listener.items():
+            # Kafka reads the prefix in lower case, whatever the listener's name looks like elsewhere.
+            match = re.fullmatch(rf"{re.escape(_PREFIX)}([^.]+)\.{re.escape(setting)}", key)
+            if match is not None:
+                values[match[1].upper()] = _integer(properties, key, INT_MAX, 1, INT_MAX)
+    return LimitSettings(
+        connections_max=_integer(properties, _MAX_CONNECTIONS, INT_MAX, 0, INT_MAX),
+        connections_per_ip_max=_integer(properties, "max.connections.per.ip", INT_MAX, 0, INT_MAX),
+        per_ip_overrides=_parse_overrides(properties.get("max.connections.per.ip.overrides", "")),
+        creation_rate_max=_integer(properties, _CREATION_RATE, INT_MAX, 0, INT_MAX),
+        listener_connections_max=by_listener[_MAX_CONNECTIONS],
+        listener_creation_rate_max=by_listener[_CREATION_RATE],
+    )
+
+
+def _parse_overrides(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: host:count,…"""
+    overrides = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, count = entry.rpartition(":")
+        if not colon or not count.strip().isdecimal():
+            raise InvalidConfig(f"max.connections.per.ip.overrides: {entry!r} is not of the form host:count")
+        overrides[host.strip().strip("[]")] = int(count)
+    return overrides
+
+
+def _integer(properties: Mapping[str, str], key: str, default: int, low: int, high: int) -> int:
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        raise InvalidConfig(f"{key}: {text!r} is not a whole number") from None
+    if not low <= value <= high:
+        raise InvalidConfig(f"{key}: {value} is not between {low} and {high}")
+    return value

@@ -1,0 +1,103 @@
+"""FakeBroker: a broker that does what a request tells it to. The first byte of a frame is the order:
+
+    E …                echo the rest
+    W ms:4 …           echo the rest after so long
+    P …                park: echo the rest when somebody sends R, from any connection
+    R                  release what is parked, and echo nothing
+    S position:8 size:4 …   echo the rest, then a slice of the broker's file
+    B size:4           that many bytes from memory
+    N                  no reply, as acks=0
+    C …                echo the rest and close
+    T ms:4             an empty reply, and a pause
+    K                  keep a view of the frame, and echo it
+    X                  raise an exception
+    A                  break an invariant
+
+An empty frame, or one with another order, closes its connection.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.log.files import File
+from tailrace.log.position import FileSlice
+
+INT = Struct(">i")
+RANGE = Struct(">qi")
+
+
+class FakeBroker:
+    def __init__(self, file: File | None = None) -> None:
+        self.file = file
+        self.replies: list[Reply] = []
+        self.parked: list[tuple[int, bytes]] = []
+        self.delayed: list[tuple[int, int, bytes]] = []
+        self.kept: list[memoryview] = []
+        self.gone: list[int] = []
+        self.contexts: dict[int, ConnectionContext] = {}
+        self.handled = 0
+        self.ticks = 0
+        self.closed_ms: int | None = None
+
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
+        self.handled += 1
+        connection_id = context.connection_id
+        self.contexts[connection_id] = context
+        reply = self.replies.append
+        match bytes(frame[:1]):
+            case b"E":
+                reply(Reply(connection_id, [bytes(frame[1:])]))
+            case b"W":
+                (delay_ms,) = INT.unpack_from(frame, 1)
+                self.delayed.append((now_ms + delay_ms, connection_id, bytes(frame[5:])))
+            case b"P":
+                self.parked.append((connection_id, bytes(frame[1:])))
+            case b"R":
+                self.release()
+                reply(Reply(connection_id, [b""]))
+            case b"S":
+                position, size = RANGE.unpack_from(frame, 1)
+                assert self.file is not None
+                reply(Reply(connection_id, [bytes(frame[13:]), FileSlice(self.file, position, size)]))
+            case b"B":
+                reply(Reply(connection_id, [b"b" * INT.unpack_from(frame, 1)[0]]))
+            case b"N":
+                reply(Reply(connection_id, None))
+            case b"C":
+                reply(Reply(connection_id, [bytes(frame[1:])], close=True))
+            case b"T":
+                reply(Reply(connection_id, [b""], throttle_ms=INT.unpack_from(frame, 1)[0]))
+            case b"K":
+                self.kept.append(frame)
+                reply(Reply(connection_id, [bytes(frame)]))
+            case b"X":
+                raise RuntimeError("told to")
+            case b"A":
+                raise AssertionError("told to")
+            case _:
+                reply(Reply(connection_id, None, close=True))
+
+    def release(self) -> None:
+        self.replies += [Reply(connection_id, [data]) for connection_id, data in self.parked]
+        self.parked.clear()
+
+    def take_replies(self) -> list[Reply]:
+        replies, self.replies = self.replies, []
+        return replies
+
+    def tick(self, now_ms: int) -> None:
+        self.ticks += 1
+        self.replies += [Reply(who, [data]) for due_ms, who, data in self.delayed if due_ms <= now_ms]
+        self.delayed = [entry for entry in self.delayed if entry[0] > now_ms]
+
+    def next_deadline_ms(self) -> int | None:
+        return min((due_ms for due_ms, _, _ in self.delayed), default=None)
+
+    def connection_closed(self, connection_id: int) -> None:
+        self.gone.append(connection_id)
+        self.parked = [entry for entry in self.parked if entry[0] != connection_id]
+
+    def close(self, now_ms: int) -> None:
+        self.closed_ms = now_ms
