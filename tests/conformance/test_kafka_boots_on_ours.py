@@ -201,7 +201,7 @@ def test_after_an_unclean_end_of_ours_kafka_recovers_what_we_recover(
         log_of(directories, topic).flush(NOW_MS)
         for _ in range(5):
             writer = Writer(log_of(directories, topic), NOW_MS)
-            writer.append(writer.batch(4))
+            writer.append(writer.batch(4, keyed=topic == "compacted"))
     directories.directories[0].abandon()
     tear(broker.data, "plain", -25)
     tear(broker.data, "append-time", 0, more=bytes(700))

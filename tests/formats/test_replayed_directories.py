@@ -11,11 +11,7 @@ from tailrace.log.files import DiskFiles
 from tests.support.golden import golden, golden_names
 from tests.support.replay import Replay
 
-CLEAN = [
-    name
-    for name in golden_names("partition")
-    if golden(name).manifest["ended"] == "clean" and not name.startswith("compacted")
-]
+CLEAN = [name for name in golden_names("partition") if golden(name).manifest["ended"] == "clean"]
 CRASHED = [
     name
     for name in golden_names("partition")
@@ -59,5 +55,5 @@ def test_a_crash_after_the_same_steps_leaves_the_same_files_but_the_active_index
 
 
 def test_there_are_directories_to_replay() -> None:
-    assert len(CLEAN) >= 13
+    assert len(CLEAN) >= 16
     assert CRASHED == ["crashed", "crashed-before-deletion", "crashed-preallocated"]

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import cycle
 
+from tailrace.log.cleaner import clean_log
+from tailrace.log.cleaner_range import find_dirty_range
+from tailrace.log.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
@@ -26,7 +29,15 @@ class Writer:
         latest = log.epochs.latest
         self.leader_epoch = latest.epoch if latest else 0
 
-    def batch(self, count: int, *, producer_id: int = -1, sequence: int = -1, transactional: bool = False) -> bytes:
+    def batch(
+        self,
+        count: int,
+        *,
+        producer_id: int = -1,
+        sequence: int = -1,
+        transactional: bool = False,
+        keyed: bool = False,
+    ) -> bytes:
         builder = BatchBuilder(
             codec=next(self._codecs),
             producer_id=producer_id,
@@ -37,7 +48,7 @@ class Writer:
         for n in range(self.written, self.written + count):
             builder.append(
                 self.start_ms + 100 * n - 730 * (n % 3),
-                None if n % 5 == 4 else b"key-%d" % (n % 7),
+                None if n % 5 == 4 and not keyed else b"key-%d" % (n % 7),
                 None if n % 11 == 10 else b"value-%d" % n + b"." * (n % 60),
                 [("trace", b"%d" % n), ("none", None)] if n % 4 == 3 else [],
             )
@@ -122,6 +133,25 @@ def truncated(writer: Writer) -> None:
     plain(writer)
 
 
+def compacted(writer: Writer) -> None:
+    """Keys written over and over, some deleted; cleaned twice, with tombstones still waiting."""
+    log = writer.log
+    cleaned = None
+    for turn in range(2):
+        for n in range(30):
+            builder = BatchBuilder(codec=list(Codec)[n % 5])
+            for key in range(3):
+                value = None if (n + key) % 9 == 8 else b"value-%d-%d" % (turn, n)
+                builder.append(writer.start_ms + 10 * n, b"key-%d" % ((n + key) % 12), value)
+            writer.append(builder.build())
+        dirty = find_dirty_range(log, cleaned, writer.now_ms)
+        cleaned = clean_log(DiskFiles(), log, dirty, writer.now_ms).end_offset
+        assert cleaned > 0
+    writer.now_ms += log.config.file_delete_delay_ms
+    log.run_due(writer.now_ms)
+    writer.written = log.log_end_offset
+
+
 KINDS: dict[str, Callable[[Writer], None]] = {
     "plain": plain,
     "append-time": plain,
@@ -130,8 +160,10 @@ KINDS: dict[str, Callable[[Writer], None]] = {
     "transactions": transactions,
     "deleted": deleted,
     "truncated": truncated,
+    "compacted": compacted,
 }
 TOPIC_CONFIGS = {
     "append-time": {"message.timestamp.type": "LogAppendTime"},
     "recompressed": {"compression.type": "zstd"},
+    "compacted": {"cleanup.policy": "compact"},
 }

@@ -10,6 +10,8 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tailrace.log.cleaner import Cleaned, CleanerSettings, clean_log
+from tailrace.log.cleaner_range import find_dirty_range
 from tailrace.log.files import Files
 from tailrace.log.partition_log import AppendResult, PartitionLog
 from tailrace.log.recovery import open_log
@@ -19,6 +21,9 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records.validation import Origin
 
 Step = Mapping[str, Any]
+
+# As the oracle's cleaner has them.
+KAFKAS_BUFFERS = CleanerSettings(dedupe_buffer_bytes=2 * 1024 * 1024, io_buffer_bytes=512 * 1024)
 
 
 class Replay:
@@ -53,6 +58,8 @@ class Replay:
         assert (refusal and refusal.code.name) == step.get("error", {}).get("code"), f"{what}: {refusal}"
         if isinstance(outcome, AppendResult):
             _assert_same_append(what, outcome, step["result"])
+        elif isinstance(outcome, Cleaned):
+            _assert_same_cleaning(what, outcome, step["result"])
         elif outcome is not None:
             assert outcome == step["result"], what
         if self._log is not None:
@@ -113,6 +120,10 @@ class Replay:
     def _delete_old_segments(self) -> int:
         return sum(self.log.delete_old_segments(self.now_ms).values())
 
+    def _clean(self, last_clean_offset: int | None = None) -> Cleaned:
+        dirty = find_dirty_range(self.log, last_clean_offset, self.now_ms)
+        return clean_log(self._files, self.log, dirty, self.now_ms, KAFKAS_BUFFERS)
+
     def _truncate_to(self, offset: int) -> bool:
         return self.log.truncate_to(offset, self.now_ms)
 
@@ -135,4 +146,15 @@ def _assert_same_append(what: str, mine: AppendResult, theirs: Mapping[str, Any]
         theirs["last_offset"],
         theirs["log_append_time"],
         theirs["log_start_offset"],
+    ), what
+
+
+def _assert_same_cleaning(what: str, mine: Cleaned, theirs: Mapping[str, Any]) -> None:
+    stats = mine.stats
+    assert (mine.end_offset, stats.bytes_read, stats.bytes_written, stats.records_read, stats.records_written) == (
+        theirs["to_offset"],
+        theirs["bytes_read"],
+        theirs["bytes_written"],
+        theirs["messages_read"],
+        theirs["messages_written"],
     ), what
