@@ -152,18 +152,16 @@ class MetadataLog:
 
     def begin_epoch(self, now_ms: int) -> None:
         """Take the lead under a new epoch; NotTheOnlyVoter if others have a say in it."""
+        path = join(self.directory, QUORUM_STATE)
+        state = QuorumState.read(self._files, path) or QuorumState()
         voter = local_voter(self.identity.node_id, self.identity.directory_id, self._controller_endpoints)
         node_id = voter.voter_id
         known = self.quorum.voters
-        if self.quorum.kraft_version >= 1:
-            if [one.voter_id for one in known] != [node_id]:
-                raise NotTheOnlyVoter(
-                    f"{self.directory} belongs to the voters {[one.voter_id for one in known]}, not to {node_id} alone"
-                )
-            if known[0].directory_id != voter.directory_id:
-                raise NotTheOnlyVoter(f"{self.directory} is the copy of another directory of voter {node_id}")
-        path = join(self.directory, QUORUM_STATE)
-        state = QuorumState.read(self._files, path) or QuorumState()
+        ids = [one.voter_id for one in known] if self.quorum.kraft_version >= 1 else list(state.voters) or [node_id]
+        if ids != [node_id]:
+            raise NotTheOnlyVoter(f"{self.directory} belongs to the voters {ids}, not to {node_id} alone")
+        if known and known[0].directory_id != voter.directory_id:
+            raise NotTheOnlyVoter(f"{self.directory} is the copy of another directory of voter {node_id}")
         latest = self.log.epochs.latest
         self.epoch = max(state.leader_epoch, latest.epoch if latest else 0, self.image.epoch) + 1
         QuorumState(node_id, self.epoch).write(self._files, path, self.quorum.kraft_version)

@@ -23,6 +23,7 @@ _NOBODY = "AAAAAAAAAAAAAAAAAAAAAA"
 class QuorumState:
     leader_id: int = -1
     leader_epoch: LeaderEpoch = 0
+    voters: tuple[int, ...] = ()  # only version 0 tells them
 
     @classmethod
     def read(cls, files: Files, path: str) -> QuorumState | None:
@@ -33,7 +34,8 @@ class QuorumState:
             told = json.loads(files.read(path))
             if told["data_version"] not in (0, 1):
                 raise CorruptCheckpoint(path, f"unknown version {told['data_version']!r}")
-            return cls(int(told["leaderId"]), int(told["leaderEpoch"]))
+            voters = tuple(int(one["voterId"]) for one in told.get("currentVoters", ()))
+            return cls(int(told["leaderId"]), int(told["leaderEpoch"]), voters)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptCheckpoint(path, f"malformed: {error!r}") from None
 
