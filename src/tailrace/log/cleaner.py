@@ -196,34 +196,38 @@ class Cleaning:
 
     def write_group(self, group: list[Segment]) -> Segment:
         """Write what stays of a group into a `.cleaned` segment; nothing is left of it if that fails."""
-        cleaned = self._create(group[0].base_offset)
+        base_offset = group[0].base_offset
+        self._remove_files(base_offset)
+        cleaned: Segment | None = None
         try:
+            cleaned = Segment.create(
+                self._files,
+                self._log.directory,
+                base_offset,
+                self._config,
+                now_ms=self._now_ms,
+                suffix=file_names.CLEANED,
+            )
             for segment, following in zip(group, [*group[1:], None], strict=True):
                 self._clean_into(cleaned, segment, following.base_offset if following else segment.next_offset())
             cleaned.seal()
             cleaned.flush()
             self._set_date(cleaned, self._modified_ms(group[-1]))
         except BaseException as error:
-            cleaned.release()
-            cleaned.remove_files()
+            if cleaned is not None:
+                cleaned.release()
+            self._remove_files(base_offset)
             if isinstance(error, OSError) and error.filename is None:
-                error.filename = cleaned.log.path
+                error.filename = self._path(base_offset, file_names.LOG)
             raise
         return cleaned
 
-    def _create(self, base_offset: Offset) -> Segment:
+    def _path(self, base_offset: Offset, kind: str) -> str:
+        return join(self._log.directory, file_names.segment_file(base_offset, kind, file_names.CLEANED))
+
+    def _remove_files(self, base_offset: Offset) -> None:
         for kind in SEGMENT_KINDS:
-            self._files.remove(
-                join(self._log.directory, file_names.segment_file(base_offset, kind, file_names.CLEANED))
-            )
-        return Segment.create(
-            self._files,
-            self._log.directory,
-            base_offset,
-            self._config,
-            now_ms=self._now_ms,
-            suffix=file_names.CLEANED,
-        )
+            self._files.remove(self._path(base_offset, kind))
 
     def _clean_into(self, cleaned: Segment, segment: Segment, end: Offset) -> None:
         # Of the whole segment, not only of its dirty part: the cleaned transaction index is made from these.
@@ -251,7 +255,7 @@ class Cleaning:
         """Put a cleaned segment in place of its group, unless the log has lost a segment of the group meanwhile."""
         if any(self._log.segments.get(segment.base_offset) is not segment for segment in group):
             cleaned.release()
-            cleaned.remove_files()
+            self._remove_files(cleaned.base_offset)
             raise CleaningAborted(f"{self._log.partition}: segments went while they were cleaned")
         self._log.replace_segments([cleaned], group, self._now_ms)
 
