@@ -103,7 +103,7 @@ class LogDirectory:
             config = config_of(partition.topic)
             found = RecoveryReport()
             try:
-                self.logs[partition] = open_log(
+                log = open_log(
                     self._files,
                     self._file(name),
                     config,
@@ -118,6 +118,7 @@ class LogDirectory:
                     producer_expiration_ms=self._producer_expiration_ms,
                     report=found,
                 )
+                self._add(partition, log)
             except (OSError, CorruptBatch, CorruptCheckpoint) as error:
                 _log.error("%s stays offline: %s", partition, error)
                 report.failed[name] = str(error)
@@ -161,6 +162,10 @@ class LogDirectory:
 
     # Partitions
 
+    def _add(self, partition: TopicPartition, log: PartitionLog) -> None:
+        log.write_checkpoints = self.checkpoint
+        self.logs[partition] = log
+
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
     ) -> PartitionLog:
@@ -177,7 +182,7 @@ class LogDirectory:
         if topic_id is not None:
             log.assign_topic_id(topic_id)
         self._files.sync_directory(self.path)
-        self.logs[partition] = log
+        self._add(partition, log)
         return log
 
     def delete(self, partition: TopicPartition, now_ms: int) -> None:

@@ -92,6 +92,7 @@ class PartitionLog:
         self.topic_id = topic_id
         self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
+        self.write_checkpoints: Callable[[], None] = lambda: None  # set by the directory that has them
         self._removal = Removal(files, deferred, producers)
         self._update_first_unstable()
 
@@ -404,6 +405,7 @@ class PartitionLog:
         if self.segments.first.base_offset > offset:
             self.truncate_fully(offset, now_ms)
             return True
+        before = (self.recovery_point, self.log_start_offset)
         self._remove_segments(reversed(self.segments.after(offset)), now_ms)
         self.segments.active.truncate_to(offset, now_ms)
         self._set_log_end(offset)
@@ -412,10 +414,12 @@ class PartitionLog:
         self.marks.log_start_offset = min(offset, self.marks.log_start_offset)
         self._reload_producers(offset, now_ms)
         self._set_high_watermark(min(self.high_watermark, self.log_end_offset))
+        self._write_lowered(before)
         return True
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
         """Throw everything away and go on at `offset`."""
+        before = (self.recovery_point, self.log_start_offset)
         going = list(reversed(list(self.segments)))
         for segment in going:
             self.segments.remove(segment.base_offset)
@@ -427,6 +431,12 @@ class PartitionLog:
         self.marks.log_start_offset = offset if log_start_offset is None else log_start_offset
         self._reload_producers(offset, now_ms)
         self._set_high_watermark(offset)
+        self._write_lowered(before)
+
+    def _write_lowered(self, before: tuple[Offset, Offset]) -> None:
+        """After a crash a checkpoint past the log's end would be believed once the log has grown past it again."""
+        if self.recovery_point < before[0] or self.log_start_offset < before[1]:
+            self.write_checkpoints()
 
     def _reload_producers(self, end: Offset, now_ms: int) -> None:
         rebuild_producers(self.producers, self.segments, self.log_start_offset, end, now_ms, clean=False)
