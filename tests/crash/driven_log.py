@@ -197,7 +197,6 @@ class Driver:
         self.run(act)
 
     def truncate(self, partition: TopicPartition, offset: int) -> None:
-        """Truncate and write the recovery point, as whoever owns the directory does."""
 
         def act() -> None:
             log, before = self.log(partition), self.outcomes[partition]
@@ -210,7 +209,6 @@ class Driver:
         # Segments go one by one, the last one first.
         before = self.outcomes[partition]
         self.run(act, meanwhile={partition: [replace(before, floor=min(before.floor, offset))]})
-        self.checkpoint()
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         def act() -> None:
@@ -220,7 +218,6 @@ class Driver:
             self._now(partition)
 
         self.run(act, meanwhile={partition: [replace(self.outcomes[partition], floor=0)]})
-        self.checkpoint()
 
     def compact(self, partition: TopicPartition) -> None:
         """Clean the log; each group of segments is swapped as a whole."""

@@ -117,7 +117,12 @@ def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int = NOW) -> R
     directory, _ = load(files, config, now_ms)
     again = {name: view(log) for name, log in directory.logs.items()}
     assert again == found.logs, "opening it a second time changed the log"
-    assert significant(files.tree(ROOT)) == significant(settled), "opening it a second time changed the files"
+    changed = dict(significant(files.tree(ROOT)).items() ^ significant(settled).items())
+    for name, log in found.logs.items():
+        if not log.batches:
+            # The epoch that covers the start of an empty log begins at its end, and so is dropped the next time.
+            changed.pop(f"{name}/leader-epoch-checkpoint", None)
+    assert not changed, f"opening it a second time changed {sorted(changed)}"
 
     for log in directory.logs.values():
         log.append_as_leader(batch((b"key", b"after"), timestamp=now_ms), leader_epoch=9, now_ms=now_ms)

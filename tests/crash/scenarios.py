@@ -156,9 +156,12 @@ def truncate_fully() -> Driver:
     driver.checkpoint()
     driver.truncate_fully(partition, 20)
     fill(driver, partition, 3, mark="w", leader_epoch=3)
-    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(partition, lambda log: log.delete_records(22, driver.now_ms))
+    driver.checkpoint()
     driver.truncate_fully(partition, 5)
     fill(driver, partition, 2, mark="x", leader_epoch=4)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
     driver.run_due(DELAY_MS)
     return driver
 
