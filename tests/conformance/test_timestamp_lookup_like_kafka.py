@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tailrace.log.cleaner import clean_log
+from tailrace.log.cleaner_range import find_dirty_range
 from tailrace.log.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import open_log
@@ -277,3 +279,36 @@ def test_a_first_record_from_1970_is_an_index_entry_of_zeros_and_not_padding(
     log.check()
     log.shut_down()
     log.assert_same_files()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("seed", range(3))
+def test_every_time_in_a_compacted_log_is_found_where_kafka_finds_it(
+    seed: int, log_oracle: LogOracle, tmp_path: Path
+) -> None:
+    """Also the times of records that are gone, and in batches whose base timestamp is a delete horizon."""
+    settings = {**CONFIGS["dense indexes"], "cleanup.policy": "compact", "delete.retention.ms": "1000"}
+    log = OursAndKafkas(log_oracle, tmp_path, settings)
+    times = Timestamps(seed)
+    asked: set[int] = set()
+    cleaned: int | None = None
+    for _ in range(3):
+        for _ in range(25):
+            builder = BatchBuilder(codec=times.random.choice(list(Codec)))
+            for _ in range(times.random.choice([1, 2, 5])):
+                moment = times.next()
+                asked |= {max(moment + n, 0) for n in (-1, 0, 1)}
+                value = times.random.choice([None, b"value", b"longer value"])
+                builder.append(moment, b"key-%d" % times.random.randrange(15), value)
+            log.append(builder.build())
+        log.set_high_watermark(log.ours.log_end_offset)
+        dirty = find_dirty_range(log.ours, cleaned, log.now_ms)
+        theirs = log.kafka.clean(cleaned)
+        cleaned = clean_log(DiskFiles(), log.ours, dirty, log.now_ms).end_offset
+        assert cleaned == theirs.to_offset > 0
+        log.assert_same_lookups([*sorted(asked), *SPECIAL])
+        log.advance_clock(2000)
+    log.shut_down()
+    log.assert_same_files()
+    log.open(clean=True)
+    log.assert_same_lookups([*sorted(asked), *SPECIAL])

@@ -137,3 +137,21 @@ def test_a_scan_of_a_clean_directory_rebuilds_the_indexes_that_were_there(name: 
     for file in before:
         if not file.endswith(file_names.PRODUCER_SNAPSHOT) and file not in NOT_REBUILT.get(name, ()):
             assert after[file].hex(" ") == before[file].hex(" "), file
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_l8_every_stored_batch_is_whole_and_holds_what_kafka_decoded_from_it(name: str, tmp_path: Path) -> None:
+    """All codecs, control batches, gaps, delete horizons, log append time, and messages of formats 0 and 1."""
+    directory = golden(name)
+    found = []
+    for path in sorted((directory.unpack(tmp_path) / "topic-0").glob("*.log")):
+        data = path.read_bytes()
+        for entry, _ in split(data):
+            entry.check()
+        found += batches_of(data)
+    expected = {batch["last_offset"]: batch for batch in directory.manifest["expected"]["batches"]}
+    served = [batch for batch in found if batch["last_offset"] in expected]
+    assert len(served) == len(expected)
+    for batch in served:
+        theirs = expected[batch["last_offset"]]
+        assert batch == {key: theirs[key] for key in batch}
