@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from tailrace.log.cleaner import Cleaned, CleanerSettings, clean_log
 from tailrace.log.cleaner_range import find_dirty_range
 from tailrace.log.files import DiskFiles
+from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tests.support import oracle_types
 from tests.support.batches import end_marker
@@ -39,6 +41,10 @@ CONFIGS = {
     "endless retention of deletes": {**COMPACT, "delete.retention.ms": str(2**63 - 1)},
     "preallocated": {**COMPACT, "preallocate": "true"},
 }
+
+
+# A batch that is written again has Kafka's bytes where the library does: see docs/decisions/0003-codecs.md.
+CODECS = [codec for codec in Codec if codec != Codec.ZSTD or zstandard.ZSTD_VERSION[:3] == (1, 5, 6)]
 
 
 class CompactedTwin(TwinLog):
@@ -207,7 +213,7 @@ class CompactingScript(Script):
 def run_script(log_oracle: LogOracle, tmp_path: Path, config: str, seed: int, steps: int) -> None:
     log_oracle.reset()
     twin = CompactedTwin(log_oracle, tmp_path, CONFIGS[config])
-    CompactingScript(twin, seed).run(steps)
+    CompactingScript(twin, seed, CODECS).run(steps)
     twin.shut_down()
     twin.assert_same_files()
 

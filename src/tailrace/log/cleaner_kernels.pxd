@@ -38,6 +38,8 @@ cdef i64 _int64(bytes_t data, Py_ssize_t position) noexcept
 @cython.locals(low=u64, high=u64)
 cdef u64 _load64(bytes_t data, Py_ssize_t position) noexcept
 
+cdef int _check_range(Py_ssize_t start, Py_ssize_t end, Py_ssize_t size) except -1
+
 @cython.locals(count=i64, length=i64)
 cdef Py_ssize_t _skip_headers(bytes_t data, Py_ssize_t position, Py_ssize_t end) noexcept
 

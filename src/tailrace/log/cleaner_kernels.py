@@ -141,6 +141,11 @@ def _broken(index: int, position: int) -> CorruptBatch:
     return CorruptBatch(f"record {index} is broken at byte {position} of the batch's records")
 
 
+def _check_range(start: int, end: int, size: int) -> None:
+    if start < 0 or start > end or end > size:
+        raise ValueError(f"range {start}..{end} is not inside the {size} bytes given")
+
+
 def _skip_headers(data: Bytes, position: int, end: int) -> int:
     """The position after a record's headers, -1 if they are broken."""
     count, position = _varint(data, position, end)
@@ -381,6 +386,7 @@ class LatestOffsets:
 
         Returns how many records were read; fewer than `count` means that the map was too full for the next.
         """
+        _check_range(start, end, len(data))
         raw = data
         return self._put_records(raw, start, end, count, base_offset, start_offset)
 
@@ -398,6 +404,7 @@ class LatestOffsets:
 
         Returns where they end, how many records were read, and whether the map was too full to go on.
         """
+        _check_range(start, end, len(data))
         raw = data
         view = memoryview(data)
         position = start
@@ -487,6 +494,7 @@ class RecordFilter:
         self, data: Bytes, start: int, end: int, count: int, base_offset: int, retain_deletes: bool
     ) -> tuple[int, bool]:
         """Decide on the v2 records in data[start:end]; how many stay, and whether a tombstone is among them."""
+        _check_range(start, end, len(data))
         raw = data
         kept = self._judge(raw, start, end, count, base_offset, retain_deletes)
         return kept, self._tombstones
@@ -502,10 +510,12 @@ class RecordFilter:
         log_append_time: bool,
         horizon: int,
     ) -> tuple[bytes, int, int, int]:
-        """The records that `judge` kept, written again; (payload, base timestamp, largest timestamp, how many).
+        """The records that `judge` kept of the same bytes, written again.
 
-        `horizon` is the delete horizon, negative for none.
+        `horizon` is the delete horizon, negative for none. Returns payload, base timestamp, largest timestamp, and how
+        many records there are.
         """
+        _check_range(start, end, len(data))
         raw = data
         before = self.out_size
         self._rewrite(raw, start, end, count, base_timestamp, max_timestamp, log_append_time, horizon)
@@ -521,6 +531,7 @@ class RecordFilter:
 
     def put_batches(self, data: Bytes, start: int, end: int) -> int:
         """Filter the plain batches that data[start:end] begins with; where they end."""
+        _check_range(start, end, len(data))
         raw = data
         view = memoryview(data)
         position = start
@@ -533,6 +544,9 @@ class RecordFilter:
 
     def put_batch(self, data: Bytes, start: int, size: int) -> None:
         """Filter one uncompressed v2 data batch, its checksum known to hold."""
+        _check_range(start, start + size, len(data))
+        if size < _HEADER_SIZE:
+            raise CorruptBatch(f"batch of {size} bytes is smaller than its header", position=start)
         raw = data
         self._put_batch(raw, start, size)
 

@@ -226,6 +226,21 @@ def test_only_plain_batches_are_taken(kernels: Any) -> None:
         assert new_filter(kernels, latest).put_batches(good + bad, 0, 2 * len(good)) == len(good)
 
 
+@BOTH
+def test_a_range_outside_the_bytes_is_refused(kernels: Any) -> None:
+    latest = kernels.LatestOffsets(10)
+    kernel = new_filter(kernels, latest)
+    for start, end in [(-1, 5), (0, 71), (6, 5)]:
+        with pytest.raises(ValueError, match="not inside the 70 bytes"):
+            latest.put_batches(bytes(70), start, end, 0)
+        with pytest.raises(ValueError, match="not inside the 70 bytes"):
+            latest.put_records(bytes(70), start, end, 1, 0, 0)
+        with pytest.raises(ValueError, match="not inside the 70 bytes"):
+            kernel.put_batches(bytes(70), start, end)
+        with pytest.raises(ValueError, match="not inside the 70 bytes"):
+            kernel.judge(bytes(70), start, end, 1, 0, True)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_broken_records_are_refused_wherever_they_break(seed: int) -> None:
     """Any byte changed, any cut: an answer or CorruptBatch, the same from both, and never a byte read out of bounds."""
