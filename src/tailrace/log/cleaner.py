@@ -135,7 +135,7 @@ class Cleaning:
     @property
     def end_offset(self) -> Offset:
         """Up to where the map is complete, and so up to where the log will be clean."""
-        return self._latest.latest_offset + 1
+        return max(self._latest.latest_offset + 1, self._dirty.first_dirty_offset)
 
     def _modified_ms(self, segment: Segment) -> int:
         return self._files.modified_ms(segment.log.path)
@@ -189,7 +189,7 @@ class Cleaning:
 
     def groups(self) -> list[list[Segment]]:
         """The segments to clean, those together that become one."""
-        segments = [segment for segment in self._segments if segment.base_offset < self.end_offset]
+        segments = [segment for segment in self._segments if segment.base_offset <= self._latest.latest_offset]
         return group_segments(segments, self._config.roll_bytes, self._config.segment_index_bytes, self._end)
 
     # 3. A cleaned segment

@@ -128,6 +128,15 @@ def test_a_round_goes_on_where_the_last_one_ended_and_joins_small_segments() -> 
     assert len(log.segments.sealed) == 3
 
 
+def test_where_nothing_is_dirty_nothing_is_done() -> None:
+    files = new_files()
+    log = filled(files)
+    clean(files, log)
+    before = files.tree(FOLDER)
+    assert clean(files, log, 120).end_offset == 120
+    assert files.tree(FOLDER) == before
+
+
 def test_a_full_map_ends_a_round_early_and_rounds_lead_to_the_end() -> None:
     files = new_files()
     log = filled(files, keys=25)
