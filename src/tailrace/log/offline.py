@@ -8,7 +8,8 @@ Everything goes through `OverlayFiles`, so that recovery can do its work in memo
 - `open_exact`: also producers, so that the last stable offset and aborted transactions are what a broker would say.
   After an unclean stop this reads the last segment; a torn tail is cut (in memory) by recovery itself.
 
-Files of a running broker grow, are renamed and vanish: what fails for that reason is tried again from the start.
+Files of a running broker grow, are renamed and vanish: what looks wrong in a directory that may be in use is looked at
+again, from the start, before it is told.
 """
 
 from __future__ import annotations
@@ -52,19 +53,25 @@ class OfflineLog:
 
 
 def open_bounds(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
-    return _open_patiently(files, folder, lambda overlay, found: _open_bounds(overlay, folder, found, now_ms))
+    return _open_patiently(files, folder, lambda overlay, found: _open_bounds(overlay, folder, found, now_ms), looks=4)
 
 
 def open_exact(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
-    return _open_patiently(files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms))
+    # A second look at a torn tail reads the last segment a second time; that is enough.
+    return _open_patiently(files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms), looks=2)
 
 
 def _open_patiently(
-    files: Files, folder: PartitionFolder, open_it: Callable[[OverlayFiles, list[Finding]], PartitionLog]
+    files: Files,
+    folder: PartitionFolder,
+    open_it: Callable[[OverlayFiles, list[Finding]], PartitionLog],
+    *,
+    looks: int,
 ) -> OfflineLog:
-    """Open the log; once more without a small file that turned out corrupt, and once more when one vanished."""
+    """Open the log; again without a small file that turned out corrupt, again when one vanished or all is not well."""
     out_of_the_way: list[Finding] = []
     vanished = 0
+    looks_left = 0 if folder.is_clean else looks - 1
     while True:
         overlay = OverlayFiles(files, without=[finding.path for finding in out_of_the_way])
         findings = list(out_of_the_way)
@@ -84,6 +91,10 @@ def _open_patiently(
         except (CorruptBatch, CorruptIndex, KafkaError) as error:
             raise Unopenable(f"{folder.path}: {error}") from None
         else:
+            if len(findings) > len(out_of_the_way) and looks_left:
+                looks_left -= 1
+                log.abandon()
+                continue
             high_watermark = LONG_MAX if folder.high_watermark is None else folder.high_watermark
             log.advance_high_watermark(high_watermark)
             return OfflineLog(log, folder, overlay, findings)
@@ -176,11 +187,15 @@ def _remove_disordered_indexes(overlay: OverlayFiles, path: str) -> list[Finding
     parsed = [found for entry in overlay.entries(path) if (found := file_names.parse_segment_file(entry.name))]
     for base in sorted(base for base, kind, suffix in parsed if kind == file_names.LOG and not suffix)[-2:]:
         index = OffsetIndex(overlay, join(path, file_names.segment_file(base, file_names.OFFSET_INDEX)), base, INT_MAX)
+        if not overlay.exists(index.file.path):
+            continue
         try:
             index.check()
         except CorruptIndex as error:
             findings.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
             overlay.remove(error.path)
+        else:
+            _pin(overlay, index)
     return findings
 
 
@@ -208,7 +223,8 @@ def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> 
 
 def _index_problem(overlay: OverlayFiles, path: str, kind: str, *, is_last: bool) -> str | None:
     if not overlay.exists(path):
-        return "is missing"
+        # A new segment has its log file before its indexes.
+        return "is missing" if overlay.size(path.removesuffix(kind) + file_names.LOG) else None
     width = _ENTRY_SIZES[kind]
     size = overlay.size(path)
     if size % width:
@@ -216,11 +232,20 @@ def _index_problem(overlay: OverlayFiles, path: str, kind: str, *, is_last: bool
     if is_last and kind == file_names.OFFSET_INDEX:
         # The end of the log is found from the last entry on, so that one has to be right.
         directory, _, name = path.rpartition("/")
+        last = _pin(overlay, OffsetIndex(overlay, path, int(name[:20]), INT_MAX))
         segment = Segment.open(overlay, directory, int(name[:20]), TopicConfig(), read_only=True)
-        last = segment.offset_index.last()
         if not is_entry_right(segment, last):
             return f"its last entry is wrong: no batch at position {last.position} ends with offset {last.offset}"
     return None
+
+
+def _pin(overlay: OverlayFiles, index: OffsetIndex) -> OffsetPosition:
+    """Keep an index as it is now; its last entry.
+
+    A running broker adds to it. The size of the log is looked at afterwards, so that no entry points past it.
+    """
+    overlay.write(index.file.path, bytes(index.file.data), sync=False)
+    return index.last()
 
 
 def is_entry_right(segment: Segment, entry: OffsetPosition) -> bool:

@@ -6,7 +6,7 @@ how a repair is rehearsed.
 
 - A file's content is what the disk has up to some byte, then what memory has. A truncation only moves that byte: a log
   file of a gigabyte is never copied. Bytes held in memory are bounded; past the bound a write is an OSError.
-- A folder is listed once: what it holds does not change for whoever looks through the same overlay.
+- A folder is listed once: what was there stays there for whoever looks through the same overlay.
 - A `.broken` file, into which recovery copies what it cuts, is only counted.
 - Files are read, not mapped: a running broker may cut a file short, and a mapping would then fault.
 """
@@ -128,18 +128,23 @@ class OverlayFile:
 
     def map(self) -> Buffer:
         """The whole content. Of an index's tail of zeros, which can be megabytes, only the start is read."""
-        size = self.size()
+        while True:
+            size = self.size()
+            content = self._read_all(size)
+            if self.size() == size and len(content) == size:
+                return memoryview(content)
+            # It was cut or allocated meanwhile: look again, there is not much of that.
+
+    def _read_all(self, size: int) -> bytearray:
         content = bytearray(size)
         may_end_in_zeros = self.path.endswith(_INDEXES)
         for position in range(0, size, _READ_CHUNK):
-            chunk = self.read(position, min(_READ_CHUNK, size - position))
-            content[position : position + len(chunk)] = chunk
-            if len(chunk) < min(_READ_CHUNK, size - position):
-                del content[position + len(chunk) :]  # it was cut short meanwhile
+            wanted = min(_READ_CHUNK, size - position)
+            chunk = self.read(position, wanted)
+            content[position : position + wanted] = chunk
+            if len(chunk) < wanted or (may_end_in_zeros and not any(chunk)):
                 break
-            if may_end_in_zeros and not any(chunk):
-                break
-        return memoryview(content)
+        return content
 
     def allocate(self, size: int) -> None:
         if size > self.size():
@@ -226,8 +231,7 @@ class OverlayFiles:
         if path in self._gone:
             return False
         parent, _, name = path.rpartition("/")
-        listing = self._listings.get(parent)
-        return self._disk.exists(path) if listing is None else name in listing
+        return name in self._listings.get(parent, ()) or self._disk.exists(path)
 
     def size(self, path: str) -> int:
         node = self._nodes.get(path)

@@ -13,6 +13,7 @@ from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.data_directory import PartitionFolder
 from tailrace.log.files import Files, join
 from tailrace.log.findings import Finding, Severity
+from tailrace.log.index_file import CorruptIndex
 from tailrace.log.leader_epochs import EpochStart
 from tailrace.log.offline import OfflineLog, Unopenable, open_bounds
 from tailrace.log.segment import Segment
@@ -81,6 +82,8 @@ def survey(files: Files, folder: PartitionFolder, now_ms: int) -> PartitionFacts
         facts.segments = [_segment_facts(offline, segment, names) for segment in log.segments]
     except CorruptBatch as error:
         facts.findings.append(Finding(error.path or folder.path, error.reason, error.position))
+    except CorruptIndex as error:
+        facts.findings.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
     except OSError as error:
         facts.findings.append(Finding(str(error.filename or folder.path), f"cannot be read: {error.strerror}"))
     facts.findings += leftovers(folder.path, names)

@@ -122,7 +122,8 @@ class SegmentCheck:
     def _is_there(self, path: str) -> bool:
         if self._files.exists(path):
             return True
-        self._index_report(Finding(path, "is missing"))
+        if self._files.size(self._path(file_names.LOG)):  # a new segment has its log file before its indexes
+            self._index_report(Finding(path, "is missing"))
         return False
 
     def _load_transactions(self) -> list[AbortedTransaction] | None:

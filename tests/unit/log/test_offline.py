@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from tailrace.log.data_directory import PartitionFolder, look_at
 from tailrace.log.files import DiskFile, DiskFiles, Entry
 from tailrace.log.offline import Unopenable, open_bounds, open_exact
 from tailrace.log.watermarks import Isolation
+from tests.support.batches import batch
 from tests.support.command import contents, write_directory
 from tests.support.golden import golden, golden_names
 from tests.support.our_directory import aborted_of, open_golden, read_all
@@ -170,3 +174,36 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(Unopenable):
         open_exact(FILES, folder, NOW_MS)
     assert not path.exists()
+
+
+class GrowingFiles(DiskFiles):
+    """A broker at work: whenever the log's size was looked at, another batch and its index entry arrive."""
+
+    def __init__(self, log: Path, batches: Iterator[bytes]) -> None:
+        self.log, self.batches = log, batches
+
+    def size(self, path: str) -> int:
+        size = super().size(path)
+        if path == str(self.log):
+            self.grow()
+        return size
+
+    def grow(self) -> None:
+        position = self.log.stat().st_size
+        data = next(self.batches)
+        with open(self.log, "ab") as log:
+            log.write(data)
+        with open(self.log.with_suffix(".index"), "ab") as index:
+            last_offset = int.from_bytes(data[:8], "big") + int.from_bytes(data[23:27], "big")
+            index.write(struct.pack(">ii", last_offset - int(self.log.stem), position))
+
+
+@pytest.mark.parametrize("open_it", [open_bounds, open_exact])
+def test_a_log_that_grows_meanwhile_has_an_end_of_its_own_time(open_it: Any, tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain") / "plain-0"
+    end = open_bounds(FILES, folder_of(path), NOW_MS).log.log_end_offset
+    batches = (bytes(batch(b"x", base_offset=n)) for n in count(end))
+    offline = open_it(GrowingFiles(max(path.glob("*.log")), batches), folder_of(path), NOW_MS)
+    assert end <= offline.log.log_end_offset <= int.from_bytes(next(batches)[:8], "big")
+    assert offline.findings == []
+    assert read_all(offline.log)
