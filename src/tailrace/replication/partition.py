@@ -224,10 +224,12 @@ class Partition:
         found = None
         if diverging is None:
             bound = marks.bound(isolation)
-            if offset == bound.offset and isolation is not Isolation.READ_COMMITTED:
-                found = LogRead(bound)  # at the end: nothing to look for
+            if offset == bound.offset:  # at the end: nothing to look for
+                found = LogRead(bound, aborted=[] if isolation is Isolation.READ_COMMITTED else None)
             else:
                 found = self.log.read(offset, max_bytes, isolation, at_least_one=at_least_one)
+                if max_bytes < 0 and offset < bound.offset:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.key}: asked for {max_bytes} bytes")
         return ReplicaRead(
             found, marks.high_watermark.offset, marks.log_start_offset, marks.last_stable.offset, diverging
         )

@@ -1,0 +1,62 @@
+"""Down-conversion: stored batches as the messages that old clients read: format 0 for versions 0 and 1, format 1 for
+2 and 3. Kafka 4 does not serve these versions any more; what they get here is what Kafka 3 gave them.
+
+The limits of versions 0 to 2 are hard, and hold for the converted bytes: a client's buffer has that size. What is cut
+off in the middle of a message is dropped by such a client, which asks for it again. A batch that exceeds the limit is
+converted whole before it is cut, so that a client may go on message by message; where even the first message exceeds
+it, the client sees one that is cut short and says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tailrace.fetch.session import PartitionFetch
+from tailrace.log.position import FileSlice
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import FetchResponse
+from tailrace.records.batch import LOG_OVERHEAD, PREFIX
+from tailrace.records.conversion import down_convert, split_any
+
+_log = logging.getLogger(__name__)
+
+FIRST_UNCONVERTED_VERSION: Final = 4
+_LAST_FORMAT_0_VERSION: Final = 1
+_LAST_HARD_LIMIT_VERSION: Final = 2
+
+
+def converted(fetch: PartitionFetch, answer: FetchResponse.PartitionData, version: int) -> FetchResponse.PartitionData:
+    """The answer with its records as the version reads them."""
+    records = answer.records
+    if not isinstance(records, FileSlice) or not records.size:
+        return answer
+    try:
+        data = _converted(_whole(records), 0 if version <= _LAST_FORMAT_0_VERSION else 1, fetch.fetch_offset)
+    except KafkaError as error:
+        _log.debug("%s cannot be converted for version %d: %s", fetch, version, error)
+        return FetchResponse.PartitionData(
+            partition_index=fetch.index, error_code=error.code, high_watermark=-1, records=b""
+        )
+    answer.records = data[: records.size] if version <= _LAST_HARD_LIMIT_VERSION else data
+    return answer
+
+
+def _whole(records: FileSlice) -> bytes:
+    """The bytes of a slice, and all of its first batch even if the slice ends within."""
+    file, position = records.file, records.position
+    size = PREFIX.unpack(file.read(position, LOG_OVERHEAD))[1] + LOG_OVERHEAD
+    return file.read(position, max(size, records.size))
+
+
+def _converted(data: bytes, magic: int, first_offset: int) -> bytes:
+    """As many batches as can be converted; a KafkaError if that is none."""
+    out = bytearray()
+    for batch in split_any(data):
+        try:
+            out += down_convert(batch.view, magic, first_offset).data
+        except KafkaError as error:
+            if out and error.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+                break
+            raise
+    return bytes(out)

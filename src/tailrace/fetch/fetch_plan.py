@@ -1,0 +1,159 @@
+"""FetchParams and FetchPlan: what a fetch wants as a whole, and which partitions it reads in which order.
+
+Partitions that cannot be read at all are refused here, each for itself: a topic id that nobody knows, a topic that the
+client may not read, a partition that does not exist. They ride along with the answer and never hold up the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from tailrace.fetch.context import FetchContext
+from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
+from tailrace.fetch.session import PartitionFetch
+from tailrace.log.watermarks import Isolation
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import FetchRequest
+from tailrace.purgatory import Purgatory
+from tailrace.replication.hosted_partitions import HostedPartitions
+
+RACK_VERSION = 11
+HARD_LIMIT_VERSION = 2  # the last version whose byte limits are hard
+INT_MAX = 2**31 - 1
+
+
+class FetchAuthorizer(Protocol):
+    """Who may fetch what. `client` is whatever the broker knows a client by."""
+
+    def may_replicate(self, client: object) -> bool:
+        """ClusterAction on the cluster: needed by a follower, for the whole request."""
+
+    def unreadable(self, client: object, topics: Iterable[str]) -> set[str]:
+        """Those of the topics on which the client has no Read."""
+
+
+class FetchParams(NamedTuple):
+    replica_id: int
+    replica_epoch: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: Isolation
+    has_hard_limit: bool
+    rack: str | None  # None: the version knows no racks
+    is_follower: bool
+    leader_only: bool  # only a leader may answer
+
+    @classmethod
+    def of(cls, request: FetchRequest, version: int, max_bytes: int) -> FetchParams:
+        """`max_bytes`: what the broker allows at most."""
+        replica_id = replica_of(request, version)
+        follower = is_follower(replica_id)
+        most = min(request.max_bytes, max_bytes)
+        rack = request.rack_id if version >= RACK_VERSION else None
+        return cls(
+            replica_id,
+            request.replica_state.replica_epoch,
+            request.max_wait_ms,
+            min(request.min_bytes, most),
+            most,
+            isolation_of(replica_id, request.isolation_level),
+            version <= HARD_LIMIT_VERSION,
+            rack,
+            follower,
+            # A consumer of a version with racks may read from a follower; one that is sent there comes with its rack.
+            follower or (rack is None and is_consumer(replica_id)),
+        )
+
+
+def replica_of(request: FetchRequest, version: int) -> int:
+    return request.replica_id if version < 15 else request.replica_state.replica_id
+
+
+class FetchPlan(NamedTuple):
+    reads: list[PartitionFetch]
+    refused: list[tuple[PartitionFetch, ErrorCode]]
+
+
+def plan_fetch(
+    context: FetchContext,
+    image: MetadataImage,
+    partitions: HostedPartitions,
+    purgatory: Purgatory,
+    *,
+    is_follower: bool,
+    client: object,
+    authorizer: FetchAuthorizer | None,
+    skips_settled: bool,
+) -> FetchPlan:
+    """The reads of a fetch in order. With `skips_settled`, without those that have no news."""
+    wanted: Iterable[PartitionFetch] = context.partitions.values()
+    if authorizer is not None and is_follower and not authorizer.may_replicate(client):
+        return FetchPlan([], [(fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for fetch in wanted])
+    session = context.session
+    if session is not None:
+        if session.topics is not image.topics or session.generation != partitions.generation:
+            session.forget_what_was_found()
+            session.topics, session.generation = image.topics, partitions.generation
+        if skips_settled:
+            wanted = unsettled(wanted)
+    unreadable: set[str] = set()
+    if authorizer is not None and not is_follower:
+        topics = {fetch.topic for fetch in context.partitions.values()} | {_name(fetch, image) for fetch in wanted}
+        unreadable = authorizer.unreadable(client, {topic for topic in topics if topic is not None})
+    reads: list[PartitionFetch] = []
+    nameless: list[tuple[PartitionFetch, ErrorCode]] = []
+    refused: list[tuple[PartitionFetch, ErrorCode]] = []
+    for fetch in wanted:
+        if not fetch.is_resolved:
+            resolve(fetch, image, partitions)
+            if session is not None and fetch.refusal is None:
+                session.link(fetch, purgatory)
+        if fetch.refusal is None and not unreadable:
+            reads.append(fetch)
+        elif fetch.topic is None:
+            nameless.append((fetch, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif fetch.topic in unreadable:
+            refused.append((fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif fetch.refusal is not None:
+            refused.append((fetch, fetch.refusal))
+        else:
+            reads.append(fetch)
+    return FetchPlan(reads, nameless + refused if nameless else refused)
+
+
+def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:
+    """Those that may have news. This is all that an idle partition of a session costs: keep it short."""
+    return [
+        fetch
+        for fetch in fetches
+        if not (
+            fetch.is_settled
+            and (marks := fetch.marks).high_watermark.offset == fetch.told_high_watermark
+            and marks.log_start_offset == fetch.told_log_start
+            and fetch.partition.role is fetch.role  # type: ignore[union-attr]
+        )
+    ]
+
+
+def _name(fetch: PartitionFetch, image: MetadataImage) -> str | None:
+    if fetch.topic is None and (topic := image.topics_by_id.get(fetch.topic_id)) is not None:
+        fetch.topic = topic.name
+        fetch.key = TopicPartition(topic.name, fetch.index)
+    return fetch.topic
+
+
+def resolve(fetch: PartitionFetch, image: MetadataImage, partitions: HostedPartitions) -> None:
+    """Look up by what name a partition goes, whether it exists, and its replica here."""
+    fetch.is_resolved = True
+    fetch.refusal = None
+    fetch.partition = None
+    if _name(fetch, image) is None:
+        fetch.refusal = ErrorCode.UNKNOWN_TOPIC_ID
+    elif image.partition(fetch.key) is None:
+        fetch.refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        fetch.partition = partitions.get(fetch.key)

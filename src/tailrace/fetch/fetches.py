@@ -1,0 +1,270 @@
+"""Fetches: takes a Fetch request from its session to its answer.
+
+    request ─► context (sessions.py) ─► plan (fetch_plan.py) ─► read (read.py) ─► enough? ─► answer
+                                                                  ▲                 │ no
+                                                                  └── DelayedFetch ◄┘   (delayed_fetch.py)
+
+A request is answered at once if it does not want to wait, if nothing of it can be read, if there are `min_bytes`, an
+error, a diverging epoch or a preferred replica. Otherwise it waits, and is read again when it is woken.
+
+The caller gets a `Fetch` when it is ready: now, within `start`, or later. It then asks for `response()`, which updates
+the session, or, if the client is over its quota, for `throttled_response()`, which does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from tailrace.fetch.context import Answer, FetchContext
+from tailrace.fetch.delayed_fetch import DelayedFetch, Reason
+from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION
+from tailrace.fetch.fetch_plan import (
+    INT_MAX,
+    FetchAuthorizer,
+    FetchParams,
+    FetchPlan,
+    plan_fetch,
+    replica_of,
+    unsettled,
+)
+from tailrace.fetch.isolation import is_consumer, is_follower
+from tailrace.fetch.read import PartitionReader, ReadResult
+from tailrace.fetch.response import adapt_errors, build_response, refusal
+from tailrace.fetch.session import PartitionFetch
+from tailrace.fetch.sessions import FetchSessions
+from tailrace.metadata.image import MetadataImage
+from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.purgatory import Purgatory
+
+DEFAULT_MAX_BYTES = 57_671_680  # fetch.max.bytes
+
+
+class Fetch:
+    """One request on its way."""
+
+    __slots__ = (
+        "_answer",
+        "_fetches",
+        "_generation",
+        "_refused",
+        "answers",
+        "context",
+        "listener",
+        "operation",
+        "params",
+        "parked_ms",
+        "plan",
+        "ready_ms",
+        "reason",
+        "received_ms",
+        "size",
+        "skips_settled",
+        "version",
+        "woken_by",
+    )
+
+    def __init__(
+        self,
+        fetches: Fetches,
+        context: FetchContext,
+        params: FetchParams,
+        version: int,
+        listener: str,
+        answer: Callable[[Fetch, int], None],
+        now_ms: int,
+    ) -> None:
+        self._fetches = fetches
+        self._answer = answer
+        self._generation = fetches.reader.partitions.generation
+        self._refused: frozenset[PartitionFetch] = frozenset()
+        self.context = context
+        self.params = params
+        self.version = version
+        self.listener = listener
+        # A follower's fetch tells of every partition that the follower is still there, and a consumer with a rack may
+        # be sent elsewhere at any time. Of the others' sessions the idle partitions need not be looked at.
+        self.skips_settled = (
+            context.session is not None
+            and is_consumer(params.replica_id)
+            and not (params.rack and fetches.reader.select_replica)
+        )
+        self.plan = FetchPlan([], [])
+        self.answers: list[Answer] = []
+        self.size = 0  # of the records
+        self.operation: DelayedFetch | None = None  # what it waits, or has waited, as
+        self.received_ms = now_ms
+        self.parked_ms: int | None = None
+        self.ready_ms: int | None = None
+        self.reason: Reason | None = None
+        self.woken_by: Hashable | None = None
+
+    @property
+    def reader(self) -> PartitionReader:
+        return self._fetches.reader
+
+    # On its way
+
+    def begin(self, client: object, now_ms: int) -> None:
+        fetches, context = self._fetches, self.context
+        self.plan = plan = plan_fetch(
+            context,
+            fetches.image(),
+            fetches.reader.partitions,
+            fetches.purgatory,
+            is_follower=self.params.is_follower,
+            client=client,
+            authorizer=fetches.authorizer,
+            skips_settled=self.skips_settled,
+        )
+        if plan.refused:
+            self._refused = frozenset(fetch for fetch, _ in plan.refused)
+        if len(plan.refused) == len(context.partitions):
+            self._ready(Reason.NOTHING_ASKED, now_ms)
+            return
+        result = self._read(plan.reads, now_ms, notes_progress=True)
+        for key in result.moved:
+            fetches.purgatory.check(key, now_ms)
+        reason = self._reason_to_answer(result)
+        if reason is not None:
+            self._ready(reason, now_ms)
+            return
+        self.parked_ms = now_ms
+        self.operation = DelayedFetch(self, now_ms + self.params.max_wait_ms)
+        session = context.session
+        keys: Iterable[Hashable] = [fetch.key for fetch in plan.reads] if session is None else (session,)
+        fetches.purgatory.try_complete_or_watch(self.operation, keys, now_ms)
+
+    def _read(self, reads: list[PartitionFetch], now_ms: int, *, notes_progress: bool) -> ReadResult:
+        result = self._fetches.reader.read_partitions(
+            reads, self.params, self._fetches.image(), self.listener, now_ms, notes_progress=notes_progress
+        )
+        self.answers = result.answers
+        self.size = result.size
+        return result
+
+    def _reason_to_answer(self, result: ReadResult) -> Reason | None:
+        if self.params.max_wait_ms <= 0:
+            return Reason.NO_WAIT
+        if result.size >= self.params.min_bytes:
+            return Reason.ENOUGH
+        if result.has_error:
+            return Reason.ERROR
+        if result.has_diverging:
+            return Reason.DIVERGING
+        if result.has_preferred:
+            return Reason.PREFERRED
+        return None
+
+    def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
+        """It has waited long enough, or there is enough to answer: read again."""
+        self.woken_by = by
+        if self.context.is_current:
+            if self._generation != self.reader.partitions.generation:
+                self._find_again()
+            reads = self.all_reads()
+            self._read(unsettled(reads) if self.skips_settled else list(reads), now_ms, notes_progress=False)
+        self._ready(reason, now_ms)
+
+    def _find_again(self) -> None:
+        for fetch in self.all_reads():
+            fetch.partition = self.reader.partitions.get(fetch.key)
+            fetch.is_settled = False
+
+    def _ready(self, reason: Reason, now_ms: int) -> None:
+        self.reason = reason
+        self.ready_ms = now_ms
+        self._answer(self, now_ms)
+
+    # What a waiting fetch looks at
+
+    def all_reads(self) -> Iterable[PartitionFetch]:
+        session = self.context.session
+        if session is None:
+            return self.plan.reads
+        fetches = session.partitions.values()
+        return [fetch for fetch in fetches if fetch not in self._refused] if self._refused else fetches
+
+    def partition_of(self, key: Hashable | None) -> PartitionFetch | None:
+        """The session's partition with this key."""
+        session = self.context.session
+        if session is None or key is None:
+            return None
+        found = session.linked.get(key)  # type: ignore[call-overload]
+        return None if found in self._refused else found
+
+    # Ready
+
+    def response(self, now_ms: int) -> FetchResponse:
+        """What to answer; the client's session has it from now on."""
+        fetches, params = self._fetches, self.params
+        answers = self._all_answers()
+        nodes = adapt_errors(answers, self.version, self.reader.partitions, fetches.image(), self.listener)
+        response = build_response(
+            self.context.tell(answers, now_ms), self.version, nodes=() if params.is_follower else nodes.values()
+        )
+        if params.is_follower and (quota := self.reader.quota) is not None:
+            sent = sum(
+                len(answer.records or b"")
+                for fetch, answer in self.answers
+                if quota.is_throttled(fetch.key, params.replica_id)
+            )
+            quota.record(sent, now_ms)
+        return response
+
+    def throttled_response(self, throttle_ms: int) -> FetchResponse:
+        """What to answer a client that has to slow down: no partitions, and no change in its session."""
+        return build_response(self.context.tell_nothing(), self.version, throttle_ms=throttle_ms)
+
+    def response_size(self) -> int:
+        """How large `response` would be, before any conversion; what client quotas count."""
+        version = max(self.version, FIRST_UNCONVERTED_VERSION)
+        told = self.context.tell_nothing()._replace(answers=self.context.worth_telling(self._all_answers()))
+        parts: list[bytes] = []
+        build_response(told, version).write(parts, version)
+        return 4 + sum(map(len, parts))
+
+    def _all_answers(self) -> list[Answer]:
+        refused = self.plan.refused
+        return self.answers + [(fetch, refusal(fetch, code)) for fetch, code in refused] if refused else self.answers
+
+
+class Fetches:
+    def __init__(
+        self,
+        reader: PartitionReader,
+        sessions: FetchSessions,
+        purgatory: Purgatory,
+        image: Callable[[], MetadataImage],
+        *,
+        authorizer: FetchAuthorizer | None = None,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
+        """`image`: the metadata as it is now. `authorizer`: None lets everyone fetch everything."""
+        self.reader = reader
+        self.sessions = sessions
+        self.purgatory = purgatory
+        self.image = image
+        self.authorizer = authorizer
+        self.max_bytes = max_bytes
+
+    def start(
+        self,
+        request: FetchRequest,
+        version: int,
+        now_ms: int,
+        answer: Callable[[Fetch, int], None],
+        *,
+        client: object = None,
+        listener: str = "PLAINTEXT",
+        quota_bytes: int = INT_MAX,
+    ) -> Fetch:
+        """Begin a fetch. `answer(fetch, now_ms)` is called once, when it is ready.
+
+        `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled.
+        """
+        follower = is_follower(replica_of(request, version))
+        context = self.sessions.context_for(request, version, self.image(), is_follower=follower, now_ms=now_ms)
+        max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
+        fetch = Fetch(self, context, FetchParams.of(request, version, max_bytes), version, listener, answer, now_ms)
+        fetch.begin(client, now_ms)
+        return fetch

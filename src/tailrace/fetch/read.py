@@ -1,0 +1,244 @@
+"""read_partitions: read each partition of a plan within the budget, and make its part of the answer.
+
+For each partition in turn: its replica here, its topic's identity, a preferred replica elsewhere, the epochs, the
+bounds (taken before the read), the read itself. A refusal is that partition's answer and concerns no other.
+
+A follower's fetch also tells how far the follower has come, which may move the high watermark; its answer has the one
+after that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tailrace.fetch.byte_budget import ByteBudget
+from tailrace.fetch.context import Answer
+from tailrace.fetch.fetch_plan import FetchParams
+from tailrace.fetch.isolation import describe_replica
+from tailrace.fetch.preferred_replica import ReplicaSelector, preferred_replica
+from tailrace.fetch.session import NO_TOPIC_ID, UNKNOWN_POSITION, PartitionFetch
+from tailrace.log.position import LogPosition
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.protocol.messages import FetchResponse
+from tailrace.records.batch import CorruptBatch
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.partition import Partition
+
+_log = logging.getLogger(__name__)
+
+PartitionData = FetchResponse.PartitionData
+_EMPTY = b""
+
+
+class ReplicationQuota(Protocol):
+    """How much followers that are not in sync may fetch from throttled partitions."""
+
+    def is_throttled(self, partition: TopicPartition, replica_id: BrokerId) -> bool: ...
+    def is_exceeded(self) -> bool: ...
+    def record(self, size: int, now_ms: int) -> None: ...
+
+
+@dataclass(slots=True)
+class ReadResult:
+    """The answers of a plan's partitions, in order, and what they mean for the fetch as a whole."""
+
+    answers: list[Answer] = field(default_factory=list)
+    size: int = 0
+    has_error: bool = False
+    has_diverging: bool = False
+    has_preferred: bool = False
+    moved: list[TopicPartition] = field(default_factory=list)  # whose high or low watermark may have moved
+
+
+class PartitionReader:
+    """Reads partitions for fetches: what all of them share."""
+
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        *,
+        select_replica: ReplicaSelector | None = None,
+        quota: ReplicationQuota | None = None,
+    ) -> None:
+        self.partitions = partitions
+        self.select_replica = select_replica
+        self.quota = quota
+
+    def read_partitions(
+        self,
+        reads: Sequence[PartitionFetch],
+        params: FetchParams,
+        image: MetadataImage,
+        listener: str,
+        now_ms: int,
+        *,
+        notes_progress: bool,
+    ) -> ReadResult:
+        """`notes_progress`: a follower's position is news; not when a fetch that has waited is read again."""
+        result = ReadResult()
+        budget = ByteBudget(params.max_bytes, is_hard=params.has_hard_limit)
+        selects = self.select_replica is not None and bool(params.rack) and not params.is_follower
+        for fetch in reads:
+            partition = fetch.partition
+            answer = None
+            try:
+                if partition is None:
+                    partition = self.partitions.find(fetch.key)
+                if fetch.topic_id != partition.topic_id and fetch.topic_id != NO_TOPIC_ID:
+                    raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{fetch} is not {partition}")
+                if selects:
+                    answer = self._send_elsewhere(fetch, partition, params, image, listener, now_ms)
+                if answer is None:
+                    answer = self._read(fetch, partition, params, budget, result, now_ms, notes_progress)
+                else:
+                    result.has_preferred = True
+            except KafkaError as error:
+                answer = self._refused(fetch, error.code)
+                if error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+                    _log.error("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
+            except CorruptBatch as error:
+                _log.error("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
+                answer = self._refused(fetch, ErrorCode.CORRUPT_MESSAGE)
+            except OSError as error:
+                assert partition is not None
+                self.partitions.failed(partition, error)
+                answer = self._refused(fetch, ErrorCode.KAFKA_STORAGE_ERROR)
+            if answer.error_code:
+                result.has_error = True
+            result.answers.append((fetch, answer))
+        return result
+
+    def _refused(self, fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
+        fetch.position = UNKNOWN_POSITION
+        return PartitionData(
+            partition_index=fetch.index,
+            error_code=code,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=_EMPTY,
+        )
+
+    def _read(
+        self,
+        fetch: PartitionFetch,
+        partition: Partition,
+        params: FetchParams,
+        budget: ByteBudget,
+        result: ReadResult,
+        now_ms: int,
+        notes_progress: bool,
+    ) -> PartitionData:
+        partition.fence(fetch.current_leader_epoch, leader_only=params.leader_only)
+        if params.is_follower:
+            # Whether it is a replica at all comes before the read.
+            partition.follower(params.replica_id, fetch.current_leader_epoch)
+        log = partition.log
+        fetch.marks, fetch.role = log.marks, partition.role
+        read = partition.read(
+            fetch.fetch_offset,
+            budget.share(fetch.max_bytes),
+            params.isolation,
+            at_least_one=budget.at_least_one,
+            last_fetched_epoch=fetch.last_fetched_epoch,
+        )
+        high_watermark = read.high_watermark
+        if read.diverging is not None:
+            fetch.position = LogPosition(fetch.fetch_offset)
+            result.has_diverging = True
+            return PartitionData(
+                partition_index=fetch.index,
+                high_watermark=high_watermark,
+                last_stable_offset=read.last_stable_offset,
+                log_start_offset=read.log_start_offset,
+                diverging_epoch=FetchResponse.EpochEndOffset(
+                    epoch=read.diverging.epoch, end_offset=read.diverging.end_offset
+                ),
+                aborted_transactions=None,
+                records=_EMPTY,
+            )
+        found = read.log
+        assert found is not None
+        fetch.position = found.position
+        is_throttled = False
+        if params.is_follower:
+            if notes_progress and self._note_progress(fetch, partition, params, now_ms):
+                result.moved.append(partition.key)
+                high_watermark = log.high_watermark
+            is_throttled = self.is_throttled(partition, params)
+        records: object = _EMPTY
+        aborted = None
+        if not is_throttled and budget.keeps(found.first_entry_incomplete):
+            if found.slice is not None:
+                records = found.slice
+                budget.take(found.slice.size)
+                result.size += found.slice.size
+            if found.aborted is not None:
+                aborted = [
+                    FetchResponse.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+                    for one in found.aborted
+                ]
+        return PartitionData(
+            partition_index=fetch.index,
+            high_watermark=high_watermark,
+            last_stable_offset=read.last_stable_offset,
+            log_start_offset=read.log_start_offset,
+            aborted_transactions=aborted,
+            records=records,
+        )
+
+    def _note_progress(self, fetch: PartitionFetch, partition: Partition, params: FetchParams, now_ms: int) -> bool:
+        leader = partition.leader
+        assert leader is not None
+        return leader.note_fetch(
+            leader.followers[params.replica_id],
+            fetch.position,
+            fetch.fetcher_log_start,
+            partition.log.log_end_offset,
+            params.replica_epoch,
+            now_ms,
+        )
+
+    def is_throttled(self, partition: Partition, params: FetchParams) -> bool:
+        """A follower over its quota gets nothing of a throttled partition, unless it is in sync: it has to stay so."""
+        quota, leader = self.quota, partition.leader
+        return (
+            quota is not None
+            and leader is not None
+            and params.replica_id not in leader.isr.committed
+            and quota.is_throttled(partition.key, params.replica_id)
+            and quota.is_exceeded()
+        )
+
+    def _send_elsewhere(
+        self,
+        fetch: PartitionFetch,
+        partition: Partition,
+        params: FetchParams,
+        image: MetadataImage,
+        listener: str,
+        now_ms: int,
+    ) -> PartitionData | None:
+        assert self.select_replica is not None
+        assert params.rack is not None
+        preferred = preferred_replica(
+            self.select_replica, partition, image, params.rack, listener, fetch.fetch_offset, now_ms
+        )
+        if preferred is None:
+            return None
+        partition.fence(fetch.current_leader_epoch, leader_only=False)
+        marks = partition.log.snapshot_marks()
+        fetch.position = UNKNOWN_POSITION
+        return PartitionData(
+            partition_index=fetch.index,
+            high_watermark=marks.high_watermark.offset,
+            last_stable_offset=marks.last_stable.offset,
+            log_start_offset=marks.log_start_offset,
+            preferred_read_replica=preferred,
+            aborted_transactions=None,
+            records=_EMPTY,
+        )

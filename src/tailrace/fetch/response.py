@@ -1,0 +1,103 @@
+"""FetchResponse: answers put together as the request's version has them.
+
+    0–1    records as messages of format 0                  7    sessions: a top-level error and the session's id
+    2–3    records as messages of format 1                  11   preferred read replica
+    4      last stable offset, aborted transactions         12   diverging epochs
+    5      log start offset                                 13   topics by id instead of name
+    6      KAFKA_STORAGE_ERROR; before, it was              16   with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH,
+           NOT_LEADER_OR_FOLLOWER, which clients know            who leads now and where that broker is
+
+Partitions of a topic stand together where they follow each other, in the order in which they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tailrace.fetch.context import Answer, Told
+from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
+from tailrace.fetch.session import PartitionFetch
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.replication.current_leader import LeaderNode, current_leader
+from tailrace.replication.hosted_partitions import HostedPartitions
+
+SESSION_VERSION = 7
+TOPIC_ID_VERSION = 13
+CURRENT_LEADER_VERSION = 16
+STORAGE_ERROR_VERSION = 6
+
+_LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def refusal(fetch: PartitionFetch, code: ErrorCode) -> FetchResponse.PartitionData:
+    """The answer of a partition that is not read at all."""
+    return FetchResponse.PartitionData(partition_index=fetch.index, error_code=code, high_watermark=-1, records=b"")
+
+
+def error_response(request: FetchRequest, version: int, code: ErrorCode, throttle_ms: int = 0) -> FetchResponse:
+    """The answer to a request that failed as a whole; before topic ids, clients look for it at each partition."""
+    topics = []
+    if version < TOPIC_ID_VERSION:
+        topics = [
+            FetchResponse.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    FetchResponse.PartitionData(
+                        partition_index=asked.partition, error_code=code, high_watermark=-1, records=b""
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    session_id = request.session_id if version >= SESSION_VERSION else 0
+    return FetchResponse(throttle_time_ms=throttle_ms, error_code=code, session_id=session_id, responses=topics)
+
+
+def adapt_errors(
+    answers: Sequence[Answer], version: int, partitions: HostedPartitions, image: MetadataImage, listener: str
+) -> dict[int, LeaderNode]:
+    """Put errors as the version knows them; the nodes to which they send the client, by id."""
+    nodes: dict[int, LeaderNode] = {}
+    for fetch, answer in answers:
+        code = answer.error_code
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_VERSION:
+            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif code in _LED_ELSEWHERE and version >= CURRENT_LEADER_VERSION:
+            leader = current_leader(fetch.key, partitions, image, listener)
+            answer.current_leader = FetchResponse.LeaderIdAndEpoch(
+                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+            )
+            if leader.node is not None:
+                nodes[leader.leader_id] = leader.node
+    return nodes
+
+
+def build_response(
+    told: Told, version: int, *, throttle_ms: int = 0, nodes: Iterable[LeaderNode] = ()
+) -> FetchResponse:
+    topics: list[FetchResponse.FetchableTopicResponse] = []
+    topic, identity = None, None
+    for fetch, answer in told.answers:
+        if version < FIRST_UNCONVERTED_VERSION:
+            answer = converted(fetch, answer, version)
+        if topic is None or identity != fetch.identity[0]:
+            identity = fetch.identity[0]
+            topic = FetchResponse.FetchableTopicResponse(
+                topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[answer]
+            )
+            topics.append(topic)
+        else:
+            topic.partitions.append(answer)
+    return FetchResponse(
+        throttle_time_ms=throttle_ms,
+        error_code=told.error,
+        session_id=told.session_id,
+        responses=topics,
+        node_endpoints=[
+            FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in nodes
+        ],
+    )

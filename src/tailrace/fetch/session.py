@@ -1,0 +1,226 @@
+"""FetchSession: the partitions that a client fetches, remembered between its requests.
+
+A client that has a session sends only what changed and is answered only what changed. The session keeps for each
+partition what is asked of it (offset, limit, epochs) and what was last told (high watermark, log start); a partition is
+in an answer if it has records, an error, a diverging epoch, a preferred replica, or if one of those two has moved.
+After an error the last high watermark is forgotten, so that the partition is told again when the error is gone.
+
+Partitions are read in order, and one that returned records goes to the end: with a limited budget each has its turn.
+
+Most partitions of a large session have nothing new most of the time. A partition is *settled* once it was answered
+and stands at the high watermark: as long as that and the log start are the ones last told, under the same role of the
+same replica, there is nothing to tell and it is passed over after a few comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tailrace.log.position import LogPosition
+from tailrace.log.watermarks import Watermarks
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
+from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.purgatory import Purgatory
+from tailrace.replication.follower import FollowerRole
+from tailrace.replication.leader import LeaderRole
+from tailrace.replication.partition import Partition
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0  # in a request: open a new session
+FINAL_EPOCH = -1  # in a request: close the session, open none
+_EPOCH_MAX = 2**31 - 1
+
+NO_TOPIC_ID = bytes(16)
+UNKNOWN_POSITION = LogPosition(-1)
+_NO_MARKS = Watermarks(-1, UNKNOWN_POSITION, UNKNOWN_POSITION)
+
+# A partition within a request: the topic by its id from version 13 on and by its name before, and its number.
+Identity = tuple[bytes | str, int]
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the next request in a session; it never becomes 0 again, which would mean a new one."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == _EPOCH_MAX else epoch + 1
+
+
+class PartitionFetch:
+    """What one partition is asked for, where it was found, and in a session what it was last told."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "fetcher_log_start",
+        "identity",
+        "is_resolved",
+        "is_settled",
+        "key",
+        "last_fetched_epoch",
+        "marks",
+        "max_bytes",
+        "partition",
+        "position",
+        "refusal",
+        "role",
+        "told_high_watermark",
+        "told_log_start",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, identity: Identity, topic: str | None, topic_id: bytes) -> None:
+        self.identity = identity
+        self.topic = topic  # None while no topic with this id is known
+        self.topic_id = topic_id
+        self.told_high_watermark: Offset = -1
+        self.told_log_start: Offset = -1
+        self.is_settled = False
+        # Found with `resolve`, and good until what is hosted or the topics change.
+        self.is_resolved = False
+        self.key = TopicPartition(topic or "", identity[1])
+        self.partition: Partition | None = None
+        self.marks = _NO_MARKS  # those of its log
+        self.role: LeaderRole | FollowerRole | None = None
+        self.refusal: ErrorCode | None = None
+        # Where the last read began; what a waiting fetch counts its bytes from.
+        self.position = UNKNOWN_POSITION
+        self.fetch_offset: Offset = -1
+        self.max_bytes = -1
+        self.current_leader_epoch: LeaderEpoch = -1
+        self.last_fetched_epoch: LeaderEpoch = -1
+        self.fetcher_log_start: Offset = -1
+
+    @property
+    def index(self) -> int:
+        return self.identity[1]
+
+    def ask(self, asked: FetchRequest.FetchPartition) -> None:
+        """Take what a request says of this partition."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = max(asked.current_leader_epoch, -1)
+        self.last_fetched_epoch = max(asked.last_fetched_epoch, -1)
+        self.fetcher_log_start = asked.log_start_offset
+        self.is_settled = False
+
+    def is_news(self, answer: FetchResponse.PartitionData) -> bool:
+        """Whether an incremental answer has to have this partition."""
+        return bool(
+            answer.high_watermark != self.told_high_watermark
+            or answer.log_start_offset != self.told_log_start
+            or answer.error_code
+            or answer.records
+            or answer.preferred_read_replica != -1
+            or answer.diverging_epoch.epoch >= 0
+        )
+
+    def told(self, answer: FetchResponse.PartitionData) -> None:
+        """The client is told this."""
+        self.told_log_start = answer.log_start_offset
+        self.told_high_watermark = -1 if answer.error_code else answer.high_watermark
+        self.is_settled = not (
+            answer.error_code
+            or answer.records
+            or self.fetch_offset != answer.high_watermark
+            or answer.preferred_read_replica != -1
+            or answer.diverging_epoch.epoch >= 0
+            or self.last_fetched_epoch >= 0  # the leader's epochs may come to differ though nothing else does
+        )
+
+    def __repr__(self) -> str:
+        return f"PartitionFetch({self.topic or self.topic_id.hex()}-{self.index} from {self.fetch_offset})"
+
+
+class FetchSession:
+    """Hashed by identity: it is the key by which its waiting fetch is watched."""
+
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "evictable_by",
+        "evictable_key",
+        "generation",
+        "id",
+        "is_privileged",
+        "last_used_ms",
+        "linked",
+        "partitions",
+        "topics",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self,
+        session_id: int,
+        partitions: dict[Identity, PartitionFetch],
+        *,
+        is_privileged: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> None:
+        self.id = session_id
+        self.partitions = partitions
+        self.is_privileged = is_privileged  # a follower's
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = self.last_used_ms = now_ms
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.linked: dict[TopicPartition, PartitionFetch] = {}  # those whose checks reach this session
+        # For which topics and hosted partitions what was looked up is good.
+        self.topics: object = None
+        self.generation = -1
+        # Kept by FetchSessions.
+        self.evictable_key: tuple[bool, int, int] = (is_privileged, 0, session_id)
+        self.evictable_by: tuple[bool, bool] = (False, False)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def update(
+        self,
+        asked: Iterable[tuple[PartitionFetch, FetchRequest.FetchPartition]],
+        forgotten: Iterable[Identity],
+        purgatory: Purgatory,
+    ) -> None:
+        """Take what an incremental request changes."""
+        partitions = self.partitions
+        for fetch, wish in asked:
+            known = partitions.get(fetch.identity)
+            if known is None:
+                partitions[fetch.identity] = known = fetch
+            known.ask(wish)
+        for identity in forgotten:
+            gone = partitions.pop(identity, None)
+            if gone is not None:
+                self._unlink(gone.key, gone, purgatory)
+
+    def link(self, fetch: PartitionFetch, purgatory: Purgatory) -> None:
+        """From now on a check of this partition tries the session's waiting fetch."""
+        if fetch.key not in self.linked:
+            purgatory.link(fetch.key, self)
+        self.linked[fetch.key] = fetch
+
+    def _unlink(self, key: TopicPartition, fetch: PartitionFetch, purgatory: Purgatory) -> None:
+        # By id, a topic and its successor of the same name may both be in the session.
+        if self.linked.get(key) is fetch:
+            del self.linked[key]
+            purgatory.unlink(key, self)
+
+    def close(self, purgatory: Purgatory) -> None:
+        for key in self.linked:
+            purgatory.unlink(key, self)
+        self.linked.clear()
+
+    def to_the_end(self, fetch: PartitionFetch) -> None:
+        """It returned records: the others come first next time."""
+        if self.partitions.pop(fetch.identity, None) is not None:
+            self.partitions[fetch.identity] = fetch
+
+    def forget_what_was_found(self) -> None:
+        """Topics or replicas have changed: everything is looked up again."""
+        for fetch in self.partitions.values():
+            fetch.is_resolved = fetch.is_settled = False
+
+    def __repr__(self) -> str:
+        return f"FetchSession({self.id}, epoch {self.epoch}, {len(self.partitions)} partitions)"

@@ -1,0 +1,216 @@
+"""FetchSessions: a bounded cache of sessions, and which kind of fetch a request is.
+
+    session id  epoch     meaning                                               context
+    any         −1        close that session, if there is one; open none        SessionlessContext
+    any         0         close that session, if there is one; open a new one   FullContext
+    known       expected  what changed since the last request of the session    IncrementalContext
+    known       other     INVALID_FETCH_SESSION_EPOCH                           SessionErrorContext
+    unknown     other     FETCH_SESSION_ID_NOT_FOUND                            SessionErrorContext
+
+A session uses topic ids (request version 13 or later) or names, and cannot change: FETCH_SESSION_TOPIC_ID_ERROR.
+One that is left without partitions is closed.
+
+When the cache is full a new session takes the place of
+1. one that was not used for `min.incremental.fetch.session.eviction.ms`, or else
+2. the smallest that it may evict, if that is not larger: a follower's session may evict any consumer's, and either kind
+   any that is older than that time.
+Otherwise there is no session, the client gets id 0 and sends full requests.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tailrace.fetch.context import (
+    FetchContext,
+    FullContext,
+    IncrementalContext,
+    SessionErrorContext,
+    SessionlessContext,
+)
+from tailrace.fetch.session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    NO_TOPIC_ID,
+    FetchSession,
+    Identity,
+    PartitionFetch,
+    next_epoch,
+)
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import FetchRequest
+from tailrace.purgatory import Purgatory
+
+TOPIC_ID_VERSION = 13
+
+
+class SessionStatistics(NamedTuple):
+    sessions: int
+    partitions: int
+    evictions: int
+
+
+class FetchSessions:
+    def __init__(
+        self,
+        purgatory: Purgatory,
+        new_session_id: Callable[[], int],
+        *,
+        slots: int = 1_000,
+        eviction_ms: int = 120_000,
+    ) -> None:
+        """`new_session_id` gives random positive ids: a client must not guess another's."""
+        self._purgatory = purgatory
+        self._new_session_id = new_session_id
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        self._sessions: dict[int, FetchSession] = {}  # the least recently used one first
+        self._partitions = 0
+        self._evictions = 0
+        # Keys (is privileged, size, id), smallest first, of those that may be evicted by sessions of that kind.
+        self._evictable: tuple[list[tuple[bool, int, int]], list[tuple[bool, int, int]]] = ([], [])
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    # What a request means
+
+    def context_for(
+        self, request: FetchRequest, version: int, image: MetadataImage, *, is_follower: bool, now_ms: int
+    ) -> FetchContext:
+        session_id, epoch = request.session_id, request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if session_id != NO_SESSION:
+                self.remove(session_id)
+            partitions = _partitions_of(request, version, image)
+            if epoch == FINAL_EPOCH:
+                return SessionlessContext(partitions)
+            return FullContext(partitions, self, uses_topic_ids=version >= TOPIC_ID_VERSION, is_follower=is_follower)
+        session = self._sessions.get(session_id)
+        if session is None:
+            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
+            return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(_asked(request, version, image), _forgotten(request, version), self._purgatory)
+        if not session.partitions:
+            self.remove(session_id)
+            return SessionlessContext(_partitions_of(request, version, image))
+        self._touch(session, now_ms)
+        session.epoch = next_epoch(epoch)
+        return IncrementalContext(session)
+
+    # The cache
+
+    def create(
+        self,
+        partitions: dict[Identity, PartitionFetch],
+        *,
+        is_privileged: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> FetchSession | None:
+        """A new session, if there is room or room can be made."""
+        if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
+            return None
+        session_id = self._new_session_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self._new_session_id()
+        session = FetchSession(
+            session_id, partitions, is_privileged=is_privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+        )
+        self._sessions[session_id] = session
+        self._touch(session, now_ms)
+        return session
+
+    def _evict_for(self, is_privileged: bool, size: int, now_ms: int) -> bool:
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.last_used_ms > self._eviction_ms:
+            self._evict(oldest)
+            return True
+        keys = self._evictable[is_privileged]
+        if not keys or (is_privileged, size, NO_SESSION) < keys[0]:
+            return False
+        self._evict(self._sessions[keys[0][2]])
+        return True
+
+    def _evict(self, session: FetchSession) -> None:
+        self._evictions += 1
+        self.remove(session.id)
+
+    def remove(self, session_id: int) -> bool:
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            return False
+        self._set_evictable(session, session.evictable_key, (False, False))
+        self._partitions -= session.evictable_key[1]
+        session.close(self._purgatory)
+        return True
+
+    def _touch(self, session: FetchSession, now_ms: int) -> None:
+        """It is used now, and may have another size than before."""
+        del self._sessions[session.id]
+        self._sessions[session.id] = session
+        session.last_used_ms = now_ms
+        is_old = now_ms - session.created_ms > self._eviction_ms
+        by = (is_old, is_old or not session.is_privileged)  # by consumers' sessions, by followers'
+        if by != session.evictable_by or len(session.partitions) != session.evictable_key[1]:
+            self._partitions += len(session.partitions) - session.evictable_key[1]
+            self._set_evictable(session, (session.is_privileged, len(session.partitions), session.id), by)
+
+    def _set_evictable(self, session: FetchSession, key: tuple[bool, int, int], by: tuple[bool, bool]) -> None:
+        for keys, was_in, is_in in zip(self._evictable, session.evictable_by, by, strict=True):
+            if was_in:
+                del keys[bisect_left(keys, session.evictable_key)]
+            if is_in:
+                insort(keys, key)
+        session.evictable_key, session.evictable_by = key, by
+
+    def statistics(self) -> SessionStatistics:
+        return SessionStatistics(len(self._sessions), self._partitions, self._evictions)
+
+
+# ------------------------------------------------------------------------------------------ reading a request
+
+
+def _asked(
+    request: FetchRequest, version: int, image: MetadataImage
+) -> Iterator[tuple[PartitionFetch, FetchRequest.FetchPartition]]:
+    by_id = version >= TOPIC_ID_VERSION
+    for topic in request.topics:
+        name: str | None
+        identity: bytes | str
+        if by_id:
+            found = image.topics_by_id.get(topic.topic_id)
+            name = None if found is None else found.name
+            topic_id = identity = topic.topic_id
+        else:
+            name = identity = topic.topic
+            topic_id = NO_TOPIC_ID
+        for asked in topic.partitions:
+            yield PartitionFetch((identity, asked.partition), name, topic_id), asked
+
+
+def _partitions_of(request: FetchRequest, version: int, image: MetadataImage) -> dict[Identity, PartitionFetch]:
+    """Every partition once: of one that is there twice the place is the first and the wish the last."""
+    partitions: dict[Identity, PartitionFetch] = {}
+    for fetch, asked in _asked(request, version, image):
+        partitions.setdefault(fetch.identity, fetch).ask(asked)
+    return partitions
+
+
+def _forgotten(request: FetchRequest, version: int) -> Iterator[Identity]:
+    for topic in request.forgotten_topics_data:
+        identity = topic.topic_id if version >= TOPIC_ID_VERSION else topic.topic
+        for index in topic.partitions:
+            yield identity, index

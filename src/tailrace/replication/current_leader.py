@@ -1,0 +1,42 @@
+"""Who leads a partition, for a client that asked the wrong broker: leader, epoch, and where that broker listens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from tailrace.replication.hosted_partitions import HostedPartitions
+
+
+class LeaderNode(NamedTuple):
+    """Where a client reaches a leader."""
+
+    id: BrokerId
+    host: str
+    port: int
+    rack: str | None
+
+
+class CurrentLeader(NamedTuple):
+    leader_id: BrokerId
+    leader_epoch: LeaderEpoch
+    node: LeaderNode | None  # None where it cannot be reached
+
+
+def current_leader(
+    key: TopicPartition, partitions: HostedPartitions, image: MetadataImage, listener: str
+) -> CurrentLeader:
+    """As the replica here knows it, or else the metadata."""
+    leader_id, leader_epoch = -1, -1
+    partition = partitions.get(key)
+    if partition is not None:
+        leader_id = -1 if partition.leader_id is None else partition.leader_id
+        leader_epoch = partition.leader_epoch
+    elif (registration := image.partition(key)) is not None:
+        leader_id, leader_epoch = registration.leader, registration.leader_epoch
+    broker = image.brokers.get(leader_id)
+    endpoint = None if broker is None or broker.fenced else broker.endpoints.get(listener)
+    if broker is None or endpoint is None:
+        return CurrentLeader(leader_id, leader_epoch, None)
+    return CurrentLeader(leader_id, leader_epoch, LeaderNode(leader_id, endpoint.host, endpoint.port, broker.rack))
