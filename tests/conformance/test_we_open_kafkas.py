@@ -72,7 +72,8 @@ def fill(client: KafkaClient) -> None:
     client.transaction("payer-1", "payments", 0, some_records(0, 9), end="commit")
     client.transaction("payer-2", "payments", 0, some_records(9, 20), end="abort")
     client.produce("payments", 0, some_records(20, 24), config={"enable.idempotence": "true"})
-    client.transaction("payer-1", "payments", 0, some_records(24, 30), end="open")
+    patient = {"transaction.timeout.ms": "600000"}  # no coordinator is to end it while the test runs
+    client.transaction("payer-1", "payments", 0, some_records(24, 30), end="open", config=patient)
     client.produce("audit", 0, *(some_records(n, n + 4) for n in range(0, 40, 4)))
     client.delete_records("audit", 0, 22)
 
