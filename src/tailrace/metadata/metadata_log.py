@@ -26,6 +26,7 @@ from tailrace.log.files import Files, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import open_log
 from tailrace.metadata.delta import MetadataDelta
+from tailrace.metadata.features import METADATA_VERSION, RecordVersions, record_versions
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.loader import Change, MetadataLoader
 from tailrace.metadata.metadata_snapshot import UnreadableSnapshot, read_snapshot
@@ -78,10 +79,11 @@ class MetadataLog:
         now_ms: int,
     ) -> None:
         """Open the log in a formatted log directory and read it; nothing is written yet but repairs."""
-        self._files = files
+        self.files = files
+        self.path = path
         self.directory = join(path, METADATA_FOLDER)
         self.identity = identity
-        self._controller_endpoints = controller_endpoints
+        self.controller_endpoints = controller_endpoints
         settings = settings or MetadataLogSettings()
         files.make_directory(self.directory)
         self.snapshots = SnapshotStore(files, self.directory, settings, now_ms)
@@ -104,7 +106,7 @@ class MetadataLog:
         )
         latest = self.snapshots.latest
         log = open_log(
-            self._files,
+            self.files,
             self.directory,
             config,
             now_ms=now_ms,
@@ -126,12 +128,13 @@ class MetadataLog:
         if latest is not None:
             path = join(self.directory, latest.file_name)
             try:
-                snapshot = read_snapshot(self._files, path)
+                snapshot = read_snapshot(self.files, path)
             except (CorruptBatch, InconsistentMetadata) as error:
                 raise UnreadableSnapshot(path, error) from error
             delta = MetadataDelta(image)
             delta.replay_all(snapshot.records)
             start = latest.end_offset
+            snapshot.quorum.voters_offset = start - 1
             if start > 0:
                 image = delta.apply(
                     offset=start - 1, epoch=latest.epoch, timestamp_ms=snapshot.last_contained_timestamp
@@ -153,8 +156,8 @@ class MetadataLog:
     def begin_epoch(self, now_ms: int) -> None:
         """Take the lead under a new epoch; NotTheOnlyVoter if others have a say in it."""
         path = join(self.directory, QUORUM_STATE)
-        state = QuorumState.read(self._files, path) or QuorumState()
-        voter = local_voter(self.identity.node_id, self.identity.directory_id, self._controller_endpoints)
+        state = QuorumState.read(self.files, path) or QuorumState()
+        voter = local_voter(self.identity.node_id, self.identity.directory_id, self.controller_endpoints)
         node_id = voter.voter_id
         known = self.quorum.voters
         ids = [one.voter_id for one in known] if self.quorum.kraft_version >= 1 else list(state.voters) or [node_id]
@@ -164,7 +167,7 @@ class MetadataLog:
             raise NotTheOnlyVoter(f"{self.directory} is the copy of another directory of voter {node_id}")
         latest = self.log.epochs.latest
         self.epoch = max(state.leader_epoch, latest.epoch if latest else 0, self.image.epoch) + 1
-        QuorumState(node_id, self.epoch).write(self._files, path, self.quorum.kraft_version)
+        QuorumState(node_id, self.epoch).write(self.files, path, self.quorum.kraft_version)
         values: list[ControlValue] = [LeaderChange(0, node_id, (node_id,), (node_id,))]
         if self.quorum.kraft_version >= 1 and (self.quorum.voters_offset < 0 or known != (voter,)):
             # The log tells the voters itself, and where they are to be found by now.
@@ -185,11 +188,20 @@ class MetadataLog:
             self.ends_in_transaction = False
         _log.info("epoch %d of the metadata log begins at offset %d", self.epoch, self.log.log_end_offset)
 
-    def commit(self, records: Sequence[Message], now_ms: int, *, atomic: bool = True, flush: bool = True) -> Change:
+    def commit(
+        self,
+        records: Sequence[Message],
+        now_ms: int,
+        *,
+        atomic: bool = True,
+        flush: bool = True,
+        transaction: str | None = None,
+    ) -> Change:
         """Write records, make them durable, and give the image they make.
 
         `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
-        commit. A record that contradicts the image is an error here, before anything is written.
+        commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
+        the image is an error here, before anything is written.
         """
         assert self.epoch >= 0, "an epoch has to begin before something can be written"
         if self._failed is not None:
@@ -197,7 +209,7 @@ class MetadataLog:
         delta = MetadataDelta(self.image)
         delta.replay_all(records)
         try:
-            self._append_records(records, now_ms, atomic=atomic)
+            self._append_records(records, now_ms, atomic=atomic, transaction=transaction)
             if flush:
                 self.flush(now_ms)
         except OSError as error:
@@ -211,11 +223,17 @@ class MetadataLog:
         self.log.flush(now_ms)
         self.log.advance_high_watermark(self.log.log_end_offset)
 
-    def _append_records(self, records: Sequence[Message], now_ms: int, *, atomic: bool = True) -> None:
-        versions = self.image.record_versions
+    def _append_records(
+        self, records: Sequence[Message], now_ms: int, *, atomic: bool = True, transaction: str | None = None
+    ) -> None:
+        # Levels first: a log that begins with them is written as they say.
+        versions = self._record_versions(records)
+        if transaction is not None and versions.has_transactions:
+            begin = messages.BeginTransactionRecord(name=transaction)
+            records = [begin, *records, messages.EndTransactionRecord()]
         groups = list(in_batches(frames_of(records, versions), _MAX_BATCH_BYTES // 2))
-        if atomic and len(groups) > 1:
-            assert versions.has_transactions, f"{len(records)} records are too many for metadata.version 3.6-IV0"
+        if atomic and len(groups) > 1 and transaction is None:
+            assert versions.has_transactions, f"{len(records)} records are too many for this metadata.version"
             begin, end = messages.BeginTransactionRecord(name=None), messages.EndTransactionRecord()
             groups = [[*frames_of([begin], versions)], *groups, [*frames_of([end], versions)]]
         for frames in groups:
@@ -223,6 +241,13 @@ class MetadataLog:
                 frames, base_offset=self.log.log_end_offset, leader_epoch=self.epoch, timestamp_ms=now_ms
             )
             self._append(batch, now_ms)
+
+    def _record_versions(self, records: Sequence[Message]) -> RecordVersions:
+        if self.is_empty:
+            for record in records:
+                if record.SCHEMA.name == "FeatureLevelRecord" and getattr(record, "name", "") == METADATA_VERSION:
+                    return record_versions(getattr(record, "feature_level", 0))
+        return self.image.record_versions
 
     def _append(self, batch: bytes, now_ms: int) -> None:
         self.log.append_as_leader(batch, leader_epoch=self.epoch, now_ms=now_ms, origin=Origin.RAFT_LEADER)

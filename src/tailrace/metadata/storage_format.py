@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from tailrace.log import file_names
@@ -71,6 +72,52 @@ def format_directory(
         voter = local_voter(identity.node_id, identity.directory_id, controller_endpoints)
         _write(files, join(folder, FORMATTED.file_name), [], QuorumFacts(1, (voter,)), levels, now_ms, now_ms)
     identity.write(files, join(path, file_names.META_PROPERTIES))
+
+
+class WrongDirectory(Exception):
+    """A log directory that belongs to another node or cluster."""
+
+
+def prepare_directories(
+    files: Files,
+    paths: Sequence[str],
+    *,
+    node_id: int,
+    cluster_id: str | None,
+    controller_endpoints: tuple[Endpoint, ...],
+    new_id: Callable[[], bytes],
+    metadata_path: str | None = None,
+    levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
+    now_ms: int,
+) -> list[DirectoryIdentity]:
+    """The identities of a node's log directories; those that are new are formatted.
+
+    All have to be of the same node and cluster. The metadata log is in `metadata_path`, by default the first one.
+    """
+    known = {path: read_identity(files, path) for path in paths if is_formatted(files, path)}
+    clusters = {identity.cluster_id for identity in known.values()} | ({cluster_id} if cluster_id else set())
+    if len(clusters) > 1:
+        raise WrongDirectory(f"log directories of different clusters: {', '.join(sorted(clusters))}")
+    cluster = clusters.pop() if clusters else _text(new_id())
+    for path, identity in known.items():
+        if identity.node_id != node_id:
+            raise WrongDirectory(f"{path} belongs to node {identity.node_id}, not to {node_id}")
+        if not identity.directory_id:
+            # Formatted before directories had ids.
+            known[path] = replace(identity, directory_id=_text(new_id()))
+            known[path].write(files, join(path, file_names.META_PROPERTIES))
+    found = []
+    for path in paths:
+        if path not in known:
+            known[path] = DirectoryIdentity(cluster, node_id, _text(new_id()))
+            endpoints = controller_endpoints if path == (metadata_path or paths[0]) else None
+            format_directory(files, path, known[path], controller_endpoints=endpoints, levels=levels, now_ms=now_ms)
+        found.append(known[path])
+    return found
+
+
+def _text(raw: bytes) -> str:
+    return str(TopicId(UUID(bytes=raw)))
 
 
 def _write(
