@@ -14,7 +14,7 @@ from tests.support.oracle_types import OracleRecord
 
 pytestmark = pytest.mark.kafka
 
-RECORDS = 2000
+RECORDS = 1200
 
 
 def test_a_directory_in_use_can_be_looked_at(kafka_broker: Callable[..., KafkaBroker], log_oracle: LogOracle) -> None:

@@ -14,6 +14,7 @@ from tailrace.log.checkpoints import CorruptCheckpoint
 from tailrace.log.data_directory import DataDirectory
 from tailrace.log.files import DiskFiles, File, Files, join
 from tailrace.log.findings import Finding
+from tailrace.log.index_file import CorruptIndex
 from tailrace.log.overlay_files import Change, OverlayFiles
 from tailrace.log.repair import RepairPlan, plan_repair, repair_partition
 from tailrace.log.verify import PartitionResult, verify_directory, verify_partition
@@ -72,7 +73,7 @@ class _Job:
             return
         try:
             repair_partition(files, self.plan, log_start_offset=start, now_ms=now_ms())
-        except (OSError, KafkaError, CorruptBatch, CorruptCheckpoint) as error:
+        except (OSError, KafkaError, CorruptBatch, CorruptCheckpoint, CorruptIndex) as error:
             self.problem = str(error)
 
 
