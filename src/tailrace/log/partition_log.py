@@ -271,7 +271,6 @@ class PartitionLog:
         elif self.config.is_compacted:
             # Offsets may jump here, so recovery could not tell a lost tail from a gap: nothing may get lost.
             self.flush_to(self.log_end_offset, now_ms)
-            self._files.sync_directory(self.directory)
 
     def _create_segment(self, base_offset: Offset, now_ms: int) -> Segment:
         segment = Segment.create(
