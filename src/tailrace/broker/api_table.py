@@ -33,4 +33,22 @@ class ApiRow(NamedTuple):
         return handler
 
 
-API_TABLE: dict[int, ApiRow] = {row.key: row for row in (ApiRow(ApiKey.API_VERSIONS, 0, 4),)}
+_ROWS = (
+    ApiRow(ApiKey.PRODUCE, 0, 13),
+    ApiRow(ApiKey.FETCH, 0, 18),
+    ApiRow(ApiKey.LIST_OFFSETS, 0, 11),
+    ApiRow(ApiKey.METADATA, 0, 13),
+    ApiRow(ApiKey.FIND_COORDINATOR, 0, 6),
+    ApiRow(ApiKey.API_VERSIONS, 0, 4),
+    ApiRow(ApiKey.CREATE_TOPICS, 0, 7),
+    ApiRow(ApiKey.DELETE_TOPICS, 0, 6),
+    ApiRow(ApiKey.DELETE_RECORDS, 0, 2),
+    ApiRow(ApiKey.INIT_PRODUCER_ID, 0, 5),
+    ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4),
+    ApiRow(ApiKey.CREATE_PARTITIONS, 0, 3),
+    ApiRow(ApiKey.DESCRIBE_CLUSTER, 0, 2),
+    ApiRow(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
+    ApiRow(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
+)
+
+API_TABLE: dict[int, ApiRow] = {row.key: row for row in _ROWS}

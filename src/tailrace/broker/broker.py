@@ -13,21 +13,65 @@ import logging
 from typing import Any
 
 from tailrace.broker.api_table import API_TABLE, Handler
+from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
+from tailrace.broker.housekeeping import Housekeeping
+from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
-from tailrace.model.errors import KafkaError
+from tailrace.broker.settings import BrokerSettings
+from tailrace.fetch.fetches import Fetches
+from tailrace.log.log_directories import LogDirectories
+from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.local_controller import LocalController
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_response
+from tailrace.protocol.messages import CreateTopicsRequest
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class, response_class
+from tailrace.purgatory import Purgatory
+from tailrace.replication.hosted_partitions import HostedPartitions
 
 _log = logging.getLogger(__name__)
 
 
 class Broker:
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        controller: LocalController,
+        logs: LogDirectories,
+        partitions: HostedPartitions,
+        publisher: ImagePublisher,
+        purgatory: Purgatory,
+        fetches: Fetches,
+        housekeeping: Housekeeping,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        """Made of its parts by `startup.open_broker`."""
+        self.settings = settings
+        self.controller = controller
+        self.logs = logs
+        self.partitions = partitions
+        self.publisher = publisher
+        self.purgatory = purgatory
+        self.fetches = fetches
+        self.housekeeping = housekeeping
+        self.authorizer = authorizer or AllowAll()
+        self.node_id = controller.node_id
+        self._producer_ids = iter(range(0))
         self._handlers: dict[int, Handler] = {}
         self._replies: list[Reply] = []
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata as it is now."""
+        return self.controller.image
+
+    def allows(self, request: Request, operation: Operation, resource: AclResource, name: str) -> bool:
+        context = request.context
+        return self.authorizer.allows(context.principal, context.client_host, operation, resource, name)
 
     # Requests
 
@@ -50,6 +94,7 @@ class Broker:
         handler = self._handlers.get(header.api_key)
         if handler is None:
             handler = self._handlers[header.api_key] = row.load()
+        self.publisher.now_ms = now_ms
         try:
             response = handler(self, request, now_ms)
         except KafkaError as error:
@@ -99,13 +144,57 @@ class Broker:
         replies, self._replies = self._replies, []
         return replies
 
+    # What handlers share
+
+    def appended(self, key: TopicPartition, now_ms: int) -> None:
+        """Records were appended, or the high watermark has moved: whoever waits for that may go on."""
+        self.purgatory.check(key, now_ms)
+
+    def next_producer_id(self, now_ms: int) -> int:
+        for producer_id in self._producer_ids:
+            return producer_id
+        self._producer_ids = iter(self.controller.allocate_producer_ids(now_ms))
+        return next(self._producer_ids)
+
+    def auto_create_topic(self, request: Request, name: str, now_ms: int) -> None:
+        """Make a topic that a client asked for and that is not there, with the broker's defaults."""
+        if not self.allows(request, Operation.CREATE, AclResource.TOPIC, name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        result = self.controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms).topics[0]
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
+
     # Time
 
     def tick(self, now_ms: int) -> None:
         """Do what is due."""
+        self.publisher.now_ms = now_ms
+        self.purgatory.expire(now_ms)
+        self.housekeeping.tick(now_ms)
+        self.controller.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return None
+        deadlines = [
+            self.purgatory.next_deadline_ms(),
+            self.housekeeping.next_deadline_ms(),
+            self.controller.next_deadline_ms(),
+        ]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def connection_closed(self, connection_id: int) -> None:
-        """The client is gone; what it waited for need not be answered."""
+        """The client is gone. What it waited for is answered when its time comes, to nobody."""
+
+    def close(self, now_ms: int) -> None:
+        """A clean stop: everything durable, and noted as such."""
+        self.publisher.now_ms = now_ms
+        epoch = self.controller.stop_broker(now_ms)
+        self.controller.close(now_ms)
+        for directory in self.logs.directories:
+            directory.close(now_ms, epoch)
+
+    def abandon(self) -> None:
+        """Let go of everything without writing anything, as a crash would."""
+        self.controller.log.abandon()
+        for directory in self.logs.directories:
+            directory.abandon()

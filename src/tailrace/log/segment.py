@@ -169,7 +169,10 @@ class Segment:
 
     def retention_timestamp_ms(self) -> int:
         """What retention and lookups by time go by: the largest timestamp, or the file's date if no record has one."""
-        return self.max_timestamp if self.max_timestamp >= 0 else self._files.modified_ms(self.log.path)
+        return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        return self._files.modified_ms(self.log.path)
 
     def first_batch_timestamp(self) -> int:
         """The first batch's largest timestamp, from which the segment's age is counted; -1 while there is none."""

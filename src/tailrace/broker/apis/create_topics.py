@@ -1,0 +1,27 @@
+"""CreateTopics (key 19), versions 0–7.
+
+Behaviour
+    Makes topics, each by itself: one that is refused does not spoil the others. Answered when the metadata is durable
+    and the partitions can be used.
+Version notes
+    1   validate_only
+    4   -1 partitions or replicas: the broker's default
+    5   what was made: partitions, replicas, configs
+    7   topic ids
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.protocol.messages import CreateTopicsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> CreateTopicsResponse:
+    return broker.controller.create_topics(
+        request.body,
+        now_ms,
+        may_create=lambda name: broker.allows(request, Operation.CREATE, AclResource.TOPIC, name),
+        may_describe=lambda name: broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.TOPIC, name),
+    )

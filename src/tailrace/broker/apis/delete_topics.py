@@ -1,0 +1,35 @@
+"""DeleteTopics (key 20), versions 0–6.
+
+Behaviour
+    Topics go at once; their files a little later (file.delete.delay.ms).
+Version notes
+    5   error messages
+    6   by topic id as well
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+
+_STATES_FROM = 6
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DeleteTopicsResponse:
+    body: DeleteTopicsRequest = request.body
+    if not broker.settings.is_on("delete.topic.enable"):
+        raise KafkaError(
+            ErrorCode.TOPIC_DELETION_DISABLED if request.version >= 3 else ErrorCode.INVALID_REQUEST,
+            "topic deletion is disabled",
+        )
+    if request.version < _STATES_FROM:
+        body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
+    return broker.controller.delete_topics(
+        body,
+        now_ms,
+        may_describe=lambda name: broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name),
+        may_delete=lambda name: broker.allows(request, Operation.DELETE, AclResource.TOPIC, name),
+    )

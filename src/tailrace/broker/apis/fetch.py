@@ -1,0 +1,33 @@
+"""Fetch (key 1), versions 0–18.
+
+Behaviour
+    Waits until min_bytes are readable, max_wait_ms passes, or a partition fails. The first non-empty partition always
+    returns one batch, however large (from version 3 on). Records are sent as ranges of files, never unpacked.
+Version notes
+    2   messages of format 1; versions 0 to 3 get batches converted to the format they know
+    4   isolation levels and aborted transactions
+    5   log start offset
+    7   fetch sessions
+    9   leader epochs
+    11  a consumer's rack, and the replica it should read from
+    12  diverging epochs, flexible encoding
+    13  topic ids instead of names
+    15  replica state instead of an id
+    16  where the leader is, when it is not here
+    18  the follower's high watermark
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.fetch.fetches import Fetch
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    def answer(fetch: Fetch, now_ms: int) -> None:
+        broker.reply(request, fetch.response(now_ms))
+
+    broker.fetches.start(
+        request.body, request.version, now_ms, answer, client=request.context, listener=request.context.listener
+    )

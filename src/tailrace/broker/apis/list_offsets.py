@@ -1,0 +1,143 @@
+"""ListOffsets (key 2), versions 0–11.
+
+Behaviour
+    The offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" is the end for this
+    reader: the high watermark, the last stable offset for read_committed, the log end for a replica. An offset past
+    that end is not told.
+Version notes
+    0   a list of offsets, found by the dates of segment files
+    1   one offset with its timestamp
+    2   isolation level
+    4   leader epochs, asked with and told
+    7   -3, the record with the largest timestamp
+    8   -4, the first offset that is local
+    9   -5, the last offset that is in tiered storage
+    11  -6, the first offset that is not yet in tiered storage
+Not implemented
+    -6: there is no tiered storage yet
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.log.timestamp_lookup import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP, find_offset
+from tailrace.log.watermarks import Isolation
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from tailrace.replication.partition import Partition
+
+Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+_CONSUMER, _DEBUGGER = -1, -2
+_FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ListOffsetsResponse:
+    body: ListOffsetsRequest = request.body
+    counts: dict[TopicPartition, int] = {}
+    for topic in body.topics:
+        for asked in topic.partitions:
+            key = TopicPartition(topic.name, asked.partition_index)
+            counts[key] = counts.get(key, 0) + 1
+    repeated = {key for key, count in counts.items() if count > 1}
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(
+                name=topic.name, partitions=_answer_topic(broker, request, topic, repeated, now_ms)
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _answer_topic(
+    broker: Broker,
+    request: Request,
+    topic: ListOffsetsRequest.ListOffsetsTopic,
+    repeated: set[TopicPartition],
+    now_ms: int,
+) -> list[Answer]:
+    allowed = broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.name)
+    answers = []
+    for asked in topic.partitions:
+        key = TopicPartition(topic.name, asked.partition_index)
+        answer = Answer(partition_index=asked.partition_index)
+        try:
+            if not allowed:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if key in repeated and request.version > 0:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is asked for twice")
+            partition = broker.partitions.find(key)
+            if request.version == 0:
+                partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
+                answer.old_style_offsets = _offsets_before(partition, asked, request.body.replica_id, now_ms)
+            else:
+                _look_up(partition, asked, request, answer)
+        except KafkaError as error:
+            answer.error_code = error.code
+        except OSError as error:
+            broker.partitions.failed(partition, error)
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        answers.append(answer)
+    return answers
+
+
+def _end_for(partition: Partition, request: ListOffsetsRequest) -> Offset:
+    """Up to where this reader may know offsets."""
+    if request.replica_id != _CONSUMER:
+        return partition.log.log_end_offset
+    isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
+    return partition.log.marks.bound(isolation).offset
+
+
+def _look_up(
+    partition: Partition, asked: ListOffsetsRequest.ListOffsetsPartition, request: Request, answer: Answer
+) -> None:
+    target = asked.timestamp
+    if target < 0 and request.version < _FIRST_VERSION.get(target, 2**15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {request.version}")
+    partition.fence(asked.current_leader_epoch, leader_only=request.body.replica_id != _DEBUGGER)
+    end = _end_for(partition, request.body)
+    if target == LATEST:
+        _check_caught_up(partition, end, request)
+        answer.offset = end
+        answer.leader_epoch = partition.leader_epoch
+        return
+    found = find_offset(partition.log, target)
+    if found is None:
+        return
+    if target not in (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED) and found.offset >= end:
+        _check_caught_up(partition, end, request)
+        return
+    answer.offset = found.offset
+    answer.timestamp = found.timestamp
+    answer.leader_epoch = -1 if found.leader_epoch is None else found.leader_epoch
+
+
+def _check_caught_up(partition: Partition, end: Offset, request: Request) -> None:
+    """A new leader whose high watermark has yet to reach its own epoch cannot tell the end without going back."""
+    leader = partition.leader
+    if leader is not None and request.body.replica_id == _CONSUMER and leader.epoch_start_offset > end:
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if request.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+        raise KafkaError(code, f"{partition.key}: the high watermark has not reached this leader epoch yet")
+
+
+def _offsets_before(
+    partition: Partition, asked: ListOffsetsRequest.ListOffsetsPartition, replica_id: int, now_ms: int
+) -> list[Offset]:
+    """Version 0: base offsets of segments last written at or before a time, latest first."""
+    log = partition.log
+    end = log.log_end_offset if replica_id != _CONSUMER else log.high_watermark
+    marks = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in log.segments]
+    if log.segments.active.size:
+        marks.append((log.log_end_offset, now_ms))
+    if asked.timestamp == EARLIEST:
+        marks = marks[:1]
+    elif asked.timestamp != LATEST:
+        while marks and marks[-1][1] > asked.timestamp:
+            marks.pop()
+    offsets = sorted((min(offset, end) for offset, _ in marks[-max(asked.max_num_offsets, 0) :]), reverse=True)
+    return offsets if asked.max_num_offsets > 0 else []

@@ -1,0 +1,135 @@
+"""Metadata (key 3), versions 0–13.
+
+Behaviour
+    Brokers that are alive, and for the topics asked for their partitions with leaders, replicas and in-sync replicas.
+    A topic that does not exist is created, where the broker and the client allow it, and told at once.
+Version notes
+    0   an empty list asks for all topics, as null does from version 1 on
+    1   controller, rack, internal topics
+    2   cluster id
+    4   the client may forbid the creation of topics
+    5   offline replicas
+    7   leader epochs
+    8   authorized operations, until 10 also of the cluster
+    10  topic ids; asked by from 12 on
+    13  an error of the whole request
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
+from tailrace.metadata.image import TopicImage
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import MetadataRequest, MetadataResponse
+
+_ZERO_ID = bytes(16)
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
+    body: MetadataRequest = request.body
+    context = request.context
+    wanted = body.topics
+    everything = wanted is None or (request.version == 0 and not wanted)
+    if everything:
+        visible = [topic for topic in broker.image.topics.values() if _may_see(broker, request, topic.name)]
+        topics = [_describe(broker, request, topic) for topic in visible]
+    else:
+        assert wanted is not None
+        topics = [_answer(broker, request, one, now_ms) for one in wanted]
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponse.MetadataResponseBroker(
+                node_id=one.id,
+                host=one.endpoints[context.listener].host,
+                port=one.endpoints[context.listener].port,
+                rack=one.rack,
+            )
+            for one in broker.image.unfenced_brokers()
+            if context.listener in one.endpoints
+        ],
+        cluster_id=broker.image.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+    )
+    if body.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(
+            broker.authorizer, context.principal, context.client_host
+        )
+    return response
+
+
+def _may_see(broker: Broker, request: Request, topic: str) -> bool:
+    return broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic)
+
+
+def _answer(
+    broker: Broker, request: Request, wanted: MetadataRequest.MetadataRequestTopic, now_ms: int
+) -> MetadataResponse.MetadataResponseTopic:
+    by_id = wanted.topic_id != _ZERO_ID
+    if (by_id or wanted.name is None) and request.version < 12:
+        return _problem(ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
+    if by_id:
+        topic = broker.image.topics_by_id.get(wanted.topic_id)
+        if topic is None:
+            return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        if not _may_see(broker, request, topic.name):
+            # Who may not see a topic does not learn the name behind its id.
+            return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        return _describe(broker, request, topic)
+    if wanted.name is None:
+        return _problem(ErrorCode.INVALID_REQUEST, name=None, topic_id=wanted.topic_id)
+    name = wanted.name
+    if not _may_see(broker, request, name):
+        return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    if name not in broker.image.topics:
+        if not (request.body.allow_auto_topic_creation and broker.settings.is_on("auto.create.topics.enable")):
+            return _problem(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+        try:
+            broker.auto_create_topic(request, name, now_ms)
+        except KafkaError as error:
+            return _problem(error.code, name=name)
+    return _describe(broker, request, broker.image.topics[name])
+
+
+def _problem(
+    error: ErrorCode, *, name: str | None, topic_id: bytes = _ZERO_ID
+) -> MetadataResponse.MetadataResponseTopic:
+    return MetadataResponse.MetadataResponseTopic(
+        error_code=error, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS
+    )
+
+
+def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataResponse.MetadataResponseTopic:
+    context = request.context
+    partitions = []
+    for number, partition in topic.partitions.items():
+        view = view_partition(broker.image, partition, context.listener, hide_unreachable=request.version == 0)
+        error = view.error_code
+        if error == ErrorCode.LISTENER_NOT_FOUND and request.version < 6:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        partitions.append(
+            MetadataResponse.MetadataResponsePartition(
+                error_code=error,
+                partition_index=number,
+                leader_id=view.leader_id,
+                leader_epoch=view.leader_epoch,
+                replica_nodes=view.replicas,
+                isr_nodes=view.isr,
+                offline_replicas=view.offline_replicas,
+            )
+        )
+    asked = request.body.include_topic_authorized_operations
+    return MetadataResponse.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=topic_operations(
+            broker.authorizer, context.principal, context.client_host, topic.name
+        )
+        if asked
+        else NOT_ASKED,
+    )

@@ -1,0 +1,159 @@
+"""Produce (key 0), versions 0–13.
+
+Behaviour
+    Appends each partition's records and answers with the offset of the first. acks=0 is not answered at all, and a
+    connection whose records were refused is closed instead; acks=1 is answered at once; acks=all waits until every
+    in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest.
+Version notes
+    1   throttle time
+    2   append time; messages of format 1
+    3   record batches of format 2 only, and a transactional id
+    5   log start offset
+    7   zstd
+    8   refused records one by one
+    9   flexible encoding
+    10  where the leader is, when it is not here
+    13  topic ids instead of names
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.topic_view import endpoint_of
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import ProduceRequest, ProduceResponse
+from tailrace.records.produce_request import check_produce_request
+from tailrace.replication.delayed_produce import DelayedProduce, has_to_wait
+from tailrace.replication.produce import ProducedPartition, append_produced
+
+_TOPIC_IDS_FROM = 13
+_LEADERS_FROM = 10
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | None:
+    body: ProduceRequest = request.body
+    if body.transactional_id is not None and not broker.allows(
+        request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
+    ):
+        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if body.acks not in (-1, 0, 1):
+        return _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    topics = [(topic, _produce_topic(broker, request, topic, now_ms)) for topic in body.topic_data]
+    parts = [part for _, produced in topics for part in produced]
+    for part in parts:
+        if part.is_appended:
+            broker.appended(part.key, now_ms)
+    if body.acks == 0:
+        refused = [part for part in parts if not part.is_appended]
+        broker.reply_nothing(request, close=bool(refused))
+        return None
+    if has_to_wait(parts, body.acks):
+
+        def answer(_: DelayedProduce, now_ms: int) -> None:
+            broker.reply(request, _response(broker, request, topics))
+
+        operation = DelayedProduce(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
+        broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms)
+        return None
+    return _response(broker, request, topics)
+
+
+def _produce_topic(
+    broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData, now_ms: int
+) -> list[ProducedPartition]:
+    name = topic.name
+    error: ErrorCode | None = None
+    if request.version >= _TOPIC_IDS_FROM:
+        known = broker.image.topics_by_id.get(topic.topic_id)
+        name = known.name if known else ""
+        error = None if known else ErrorCode.UNKNOWN_TOPIC_ID
+    if error is None and not broker.allows(request, Operation.WRITE, AclResource.TOPIC, name):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if error is None and name not in broker.image.topics:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    produced = []
+    for partition in topic.partition_data:
+        key = TopicPartition(name, partition.index)
+        if error is not None:
+            produced.append(_refused(key, error))
+            continue
+        records = partition.records if partition.records is not None else b""
+        try:
+            if request.version >= 3:
+                check_produce_request(records, request.version)
+        except KafkaError as refusal:
+            produced.append(_refused(key, refusal.code))
+            continue
+        produced.append(
+            append_produced(broker.partitions, key, records, required_acks=request.body.acks, now_ms=now_ms)
+        )
+    return produced
+
+
+def _refused(key: TopicPartition, code: ErrorCode) -> ProducedPartition:
+    part = ProducedPartition(key)
+    part.refuse(code)
+    return part
+
+
+def _refuse_all(request: Request, code: ErrorCode) -> ProduceResponse:
+    """The same refusal for every partition."""
+    return ProduceResponse(
+        responses=[
+            ProduceResponse.TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    ProduceResponse.PartitionProduceResponse(index=one.index, error_code=code, base_offset=-1)
+                    for one in topic.partition_data
+                ],
+            )
+            for topic in request.body.topic_data
+        ]
+    )
+
+
+def _response(
+    broker: Broker,
+    request: Request,
+    topics: list[tuple[ProduceRequest.TopicProduceData, list[ProducedPartition]]],
+) -> ProduceResponse:
+    response = ProduceResponse(
+        responses=[
+            ProduceResponse.TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=[part.response for part in produced]
+            )
+            for topic, produced in topics
+        ]
+    )
+    if request.version >= _LEADERS_FROM:
+        _tell_leaders(broker, request, response, [part for _, produced in topics for part in produced])
+    return response
+
+
+def _tell_leaders(broker: Broker, request: Request, response: ProduceResponse, parts: list[ProducedPartition]) -> None:
+    """Where a partition is led from, when it is not here: the client need not ask for metadata first."""
+    told = set()
+    for part in parts:
+        if part.response.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            continue
+        state = broker.image.partition(part.key)
+        if state is None:
+            continue
+        part.response.current_leader = ProduceResponse.LeaderIdAndEpoch(
+            leader_id=state.leader, leader_epoch=state.leader_epoch
+        )
+        endpoint = endpoint_of(broker.image, state.leader, request.context.listener)
+        if endpoint is not None and state.leader not in told:
+            told.add(state.leader)
+            response.node_endpoints.append(
+                ProduceResponse.NodeEndpoint(
+                    node_id=state.leader,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    rack=broker.image.brokers[state.leader].rack,
+                )
+            )

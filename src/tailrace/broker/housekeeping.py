@@ -1,0 +1,70 @@
+"""Housekeeping: what has to be done now and then, whether or not a client asks.
+
+log.retention.check.interval.ms               retention, and the expiry of producers
+log.flush.scheduler.interval.ms               flush.ms
+log.flush.offset.checkpoint.interval.ms       recovery points, log starts
+replica.high.watermark.checkpoint.interval.ms high watermarks
+at every tick                                 what logs put off: files to remove, segments to flush
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailrace.log.log_directories import LogDirectories
+from tailrace.purgatory import Purgatory
+
+
+@dataclass(slots=True)
+class _Chore:
+    interval_ms: int
+    run: Callable[[int], None]
+    due_ms: int = 0
+
+
+class Housekeeping:
+    def __init__(
+        self,
+        logs: LogDirectories,
+        purgatory: Purgatory,
+        *,
+        retention_interval_ms: int,
+        flush_interval_ms: int,
+        checkpoint_interval_ms: int,
+        now_ms: int,
+    ) -> None:
+        self._logs = logs
+        self._purgatory = purgatory
+        self._chores = [
+            _Chore(retention_interval_ms, self._apply_retention, now_ms + retention_interval_ms),
+            _Chore(flush_interval_ms, self._flush_due, now_ms + flush_interval_ms),
+            _Chore(checkpoint_interval_ms, self._checkpoint, now_ms + checkpoint_interval_ms),
+        ]
+
+    def tick(self, now_ms: int) -> None:
+        for directory in self._logs.directories:
+            directory.run_due(now_ms)
+        for chore in self._chores:
+            if chore.due_ms <= now_ms:
+                chore.due_ms = now_ms + chore.interval_ms
+                chore.run(now_ms)
+
+    def next_deadline_ms(self) -> int:
+        return min(chore.due_ms for chore in self._chores)
+
+    def _apply_retention(self, now_ms: int) -> None:
+        for directory in self._logs.directories:
+            for key, log in list(directory.logs.items()):
+                log.producers.remove_expired(now_ms)
+                if any(log.delete_old_segments(now_ms).values()):
+                    self._purgatory.check(key, now_ms)
+
+    def _flush_due(self, now_ms: int) -> None:
+        for directory in self._logs.directories:
+            for log in directory.logs.values():
+                log.flush_if_due(now_ms)
+
+    def _checkpoint(self, now_ms: int) -> None:
+        for directory in self._logs.directories:
+            directory.checkpoint({key: log.high_watermark for key, log in directory.logs.items()})

@@ -1,0 +1,108 @@
+"""ImagePublisher: what new metadata means for the partitions hosted here: create, lead, follow, reconfigure, delete.
+
+A change is carried out before the request that caused it is answered, so a topic that was told to exist can be used.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tailrace.log.log_directories import LogDirectories
+from tailrace.log.partition_log import PartitionLog
+from tailrace.metadata.effective_config import EffectiveConfigs
+from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType, broker_resource
+from tailrace.metadata.loader import Change
+from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.purgatory import Purgatory
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.partition import Partition
+
+_log = logging.getLogger(__name__)
+
+
+class ImagePublisher:
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        logs: LogDirectories,
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        configs: EffectiveConfigs,
+        replicas: ReplicaSettings,
+    ) -> None:
+        self._broker_id = broker_id
+        self._logs = logs
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._configs = configs
+        self._replicas = replicas
+        self.now_ms = 0  # set by the broker before it asks the controller for anything
+
+    def topic_config(self, image: MetadataImage, topic: str) -> TopicConfig:
+        return TopicConfig.parse(self._configs.topic_settings(image, image.topic_config(topic)))
+
+    # The first image
+
+    def start(self, image: MetadataImage) -> None:
+        """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
+        for topic, number, state in image.partitions():
+            if self._broker_id in state.replicas:
+                self._host(image, TopicPartition(topic.name, number), topic.id, state)
+        for directory in self._logs.directories:
+            for key in [key for key in directory.logs if self._partitions.get(key) is None]:
+                _log.warning("%s is not in the metadata: set apart as %s", key, directory.mark_stray(key))
+
+    # Changes
+
+    def publish(self, change: Change) -> None:
+        delta, image = change
+        local = delta.local_changes(self._broker_id)
+        for key, _ in local.deleted:
+            self._delete(key)
+        for replica in [*local.leaders, *local.followers]:
+            self._host(image, replica.partition, replica.topic_id, replica.now)
+        self._reconfigure(change)
+
+    def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = Partition(self._log_of(image, key, topic_id), self._replicas, topic_id)
+            self._partitions.add(partition)
+        if state.leader == self._broker_id:
+            partition.make_leader(state, self.now_ms)
+        else:
+            partition.make_follower(state)
+        self._purgatory.check(key, self.now_ms)
+
+    def _log_of(self, image: MetadataImage, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+        known = image.topics[key.topic].topic_id
+        log = self._logs.get(key)
+        if log is not None and log.topic_id is not None and log.topic_id != known:
+            # A topic of that name was deleted and made anew while this folder was out of sight.
+            for directory in self._logs.directories:
+                if key in directory.logs:
+                    _log.warning("%s has another topic id: set apart as %s", key, directory.mark_stray(key))
+            log = None
+        if log is None:
+            return self._logs.create(key, self.topic_config(image, key.topic), self.now_ms, known)
+        log.assign_topic_id(known)
+        return log
+
+    def _delete(self, key: TopicPartition) -> None:
+        self._partitions.remove(key)
+        for directory in self._logs.directories:
+            if key in directory.logs:
+                directory.delete(key, self.now_ms)
+        self._purgatory.check(key, self.now_ms)
+
+    def _reconfigure(self, change: Change) -> None:
+        delta, image = change
+        changed: set[ConfigResource] = set(delta.configs)
+        everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
+        topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
+        for partition in self._partitions:
+            if everything or partition.key.topic in topics:
+                partition.log.update_config(self.topic_config(image, partition.key.topic))

@@ -1,0 +1,112 @@
+"""open_broker: a broker on its log directories, from nothing or from what was there.
+
+1  directories are formatted if they are new, and locked
+2  the metadata log is read, and this node takes the lead under a new epoch
+3  partition logs are opened, and recovered where the last stop was unclean
+4  the broker registers itself; partitions are hosted as the metadata says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.housekeeping import Housekeeping
+from tailrace.broker.image_publisher import ImagePublisher
+from tailrace.broker.settings import BrokerSettings
+from tailrace.fetch.fetches import Fetches
+from tailrace.fetch.read import PartitionReader
+from tailrace.fetch.sessions import FetchSessions
+from tailrace.log.files import Files
+from tailrace.log.log_directories import LogDirectories
+from tailrace.log.log_directory import LogDirectory
+from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.metadata_log import MetadataLog
+from tailrace.metadata.registrations import Endpoint
+from tailrace.metadata.storage_format import prepare_directories
+from tailrace.model.ids import TopicId
+from tailrace.purgatory import Purgatory
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.leader import ReplicaSettings
+
+DEFAULT_NODE_ID = 1
+
+
+def open_broker(
+    files: Files,
+    paths: Sequence[str],
+    static: Mapping[str, str],
+    advertised: Sequence[Endpoint],
+    *,
+    now_ms: int,
+    new_id: Callable[[], bytes],
+    next_int: Callable[[int], int],
+    cluster_id: str | None = None,
+) -> Broker:
+    """`new_id` gives 16 random bytes, `next_int(n)` a random number below n."""
+    settings = BrokerSettings(static)
+    node_id = int(static.get("node.id", DEFAULT_NODE_ID))
+    first = advertised[0]
+    controller_endpoints = (Endpoint("CONTROLLER", "127.0.0.1", first.port + 1),)
+    identities = prepare_directories(
+        files,
+        paths,
+        node_id=node_id,
+        cluster_id=cluster_id,
+        controller_endpoints=controller_endpoints,
+        new_id=new_id,
+        now_ms=now_ms,
+    )
+    directories = [LogDirectory(files, path, new_id=lambda: new_id().hex()) for path in paths]
+    metadata_log = MetadataLog(files, paths[0], identities[0], controller_endpoints=controller_endpoints, now_ms=now_ms)
+    controller = LocalController(metadata_log, static, new_id=new_id, next_int=next_int)
+    controller.begin(now_ms)
+
+    purgatory = Purgatory()
+    partitions = HostedPartitions(image=lambda: controller.image)
+    logs = LogDirectories(directories)
+    replicas = ReplicaSettings(
+        broker_id=node_id,
+        image=lambda: controller.image,
+        broker_epoch=lambda: controller.image.brokers[node_id].epoch,
+        replica_lag_time_max_ms=settings.integer("replica.lag.time.max.ms"),
+    )
+    publisher = ImagePublisher(node_id, logs, partitions, purgatory, controller.configs, replicas)
+    publisher.now_ms = now_ms
+
+    image = controller.image
+    reports = [directory.load(lambda topic: publisher.topic_config(image, topic), now_ms) for directory in directories]
+    logs.check_unique()
+    publisher.start(image)
+    controller.listener = publisher.publish
+    controller.start_broker(
+        advertised,
+        directories=[TopicId.parse(identity.directory_id).value.bytes for identity in identities],
+        rack=static.get("broker.rack"),
+        previous_epoch=min(report.previous_broker_epoch for report in reports),
+        now_ms=now_ms,
+    )
+
+    reader = PartitionReader(partitions)
+    sessions = FetchSessions(
+        purgatory,
+        lambda: 1 + next_int(2**31 - 1),
+        slots=settings.integer("max.incremental.fetch.session.cache.slots"),
+    )
+    return Broker(
+        settings,
+        controller,
+        logs,
+        partitions,
+        publisher,
+        purgatory,
+        Fetches(reader, sessions, purgatory, lambda: controller.image, max_bytes=settings.integer("fetch.max.bytes")),
+        Housekeeping(
+            logs,
+            purgatory,
+            retention_interval_ms=settings.integer("log.retention.check.interval.ms"),
+            flush_interval_ms=settings.integer("log.flush.scheduler.interval.ms"),
+            checkpoint_interval_ms=settings.integer("log.flush.offset.checkpoint.interval.ms"),
+            now_ms=now_ms,
+        ),
+    )

@@ -1,0 +1,47 @@
+"""What clients are told of a topic's partitions: leaders they can reach, replicas, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.metadata.registrations import Endpoint
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import BrokerId
+
+NO_LEADER = -1
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class PartitionView(NamedTuple):
+    error_code: ErrorCode
+    leader_id: BrokerId
+    leader_epoch: int
+    replicas: list[BrokerId]
+    isr: list[BrokerId]
+    offline_replicas: list[BrokerId]
+
+
+def endpoint_of(image: MetadataImage, broker_id: BrokerId, listener: str) -> Endpoint | None:
+    """Where a broker that is alive listens under this listener's name."""
+    broker = image.brokers.get(broker_id)
+    return None if broker is None or broker.fenced else broker.endpoints.get(listener)
+
+
+def view_partition(
+    image: MetadataImage, partition: PartitionRegistration, listener: str, *, hide_unreachable: bool = False
+) -> PartitionView:
+    """A partition as a client of a listener sees it. The oldest clients are not told of replicas they cannot reach."""
+    reachable = {replica for replica in partition.replicas if endpoint_of(image, replica, listener) is not None}
+    replicas = list(partition.replicas)
+    isr = list(partition.isr)
+    offline = [replica for replica in replicas if replica not in reachable]
+    if hide_unreachable:
+        replicas = [replica for replica in replicas if replica in reachable]
+        isr = [replica for replica in isr if replica in reachable]
+    if partition.leader == NO_LEADER or not image.is_active(partition.leader):
+        return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, partition.leader_epoch, replicas, isr, offline)
+    if endpoint_of(image, partition.leader, listener) is None:
+        return PartitionView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, partition.leader_epoch, replicas, isr, offline)
+    return PartitionView(ErrorCode.NONE, partition.leader, partition.leader_epoch, replicas, isr, offline)
