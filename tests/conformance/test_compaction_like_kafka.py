@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tailrace.records.builder import BatchBuilder
 from tests.support import oracle_types
 from tests.support.batches import end_marker
 from tests.support.log_oracle import START_MS, LogOracle
-from tests.support.oracle_types import OracleRecord
+from tests.support.oracle_types import OracleError, OracleRecord
 from tests.support.twin_log import Script, TwinLog
 
 pytestmark = pytest.mark.kafka
@@ -45,6 +46,10 @@ CONFIGS = {
 
 # A batch that is written again has Kafka's bytes where the library does: see docs/decisions/0003-codecs.md.
 CODECS = [codec for codec in Codec if codec != Codec.ZSTD or zstandard.ZSTD_VERSION[:3] == (1, 5, 6)]
+
+
+class KafkaGaveUp(Exception):
+    """Kafka's cleaner has failed where ours goes on: the two logs are no longer the same."""
 
 
 class CompactedTwin(TwinLog):
@@ -82,12 +87,18 @@ class CompactedTwin(TwinLog):
     def clean(
         self, dedupe_buffer_bytes: int = 2**21, load_factor: float = 0.9, io_buffer_bytes: int = 2**19
     ) -> Cleaned:
-        theirs = self.kafka.clean(
-            self.clean_offset,
-            dedupe_buffer_size=dedupe_buffer_bytes,
-            load_factor=load_factor,
-            io_buffer_size=io_buffer_bytes,
-        )
+        try:
+            theirs = self.kafka.clean(
+                self.clean_offset,
+                dedupe_buffer_size=dedupe_buffer_bytes,
+                load_factor=load_factor,
+                io_buffer_size=io_buffer_bytes,
+            )
+        except OracleError as error:
+            # Several segments with a nearly full index each may call for more entries than one index may have.
+            if re.search(r"Attempt to append to a full (time )?index", error.message):
+                raise KafkaGaveUp from error
+            raise
         ours = clean_log(
             DiskFiles(),
             self.ours,
@@ -213,7 +224,10 @@ class CompactingScript(Script):
 def run_script(log_oracle: LogOracle, tmp_path: Path, config: str, seed: int, steps: int) -> None:
     log_oracle.reset()
     twin = CompactedTwin(log_oracle, tmp_path, CONFIGS[config])
-    CompactingScript(twin, seed, CODECS).run(steps)
+    try:
+        CompactingScript(twin, seed, CODECS).run(steps)
+    except KafkaGaveUp:
+        return
     twin.shut_down()
     twin.assert_same_files()
 

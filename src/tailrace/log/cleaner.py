@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 
 from tailrace.log import file_names
 from tailrace.log.cleaned_transactions import CleanedTransactions
@@ -148,8 +149,7 @@ class Cleaning:
         transactions = CleanedTransactions()
         transactions.add_aborted(self._aborted(start, self._end))
         scan = KeyScan(self._latest, start, transactions)
-        ends = [segment.base_offset for segment in dirty[1:]] + [self._end]
-        for segment, end in zip(dirty, ends, strict=True):
+        for segment, following in _with_following(dirty):
             for used in self._walk(segment, segment.offset_index.lookup(start).position, scan.add):
                 self.stats.map_bytes_read += used
                 if scan.is_full:
@@ -157,7 +157,7 @@ class Cleaning:
             if scan.is_full:
                 break
             # Past the segment's last record there may be a gap that compaction has left: nothing comes there.
-            self._latest.latest_offset = end - 1
+            self._latest.latest_offset = (following.base_offset if following else self._end) - 1
         self.stats.map_records_read = scan.records_read
         self.stats.map_utilization = self._latest.size / (self._settings.dedupe_buffer_bytes // SLOT_SIZE)
         self.stats.map_built_ms = self._clock_ms()
@@ -208,7 +208,7 @@ class Cleaning:
                 now_ms=self._now_ms,
                 suffix=file_names.CLEANED,
             )
-            for segment, following in zip(group, [*group[1:], None], strict=True):
+            for segment, following in _with_following(group):
                 self._clean_into(cleaned, segment, following.base_offset if following else segment.next_offset())
             cleaned.seal()
             cleaned.flush()
@@ -279,8 +279,8 @@ def group_segments(
     """
     groups: list[list[Segment]] = []
     size = offset_index_size = time_index_size = 0
-    ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
-    for segment, end in zip(segments, ends, strict=True):
+    for segment, following in _with_following(segments):
+        end = following.base_offset if following else end_offset
         offset_bytes, time_bytes = segment.offset_index.count * 8, segment.time_index.count * 12
         if (
             groups
@@ -297,6 +297,11 @@ def group_segments(
         offset_index_size += offset_bytes
         time_index_size += time_bytes
     return groups
+
+
+def _with_following(segments: list[Segment]) -> Iterator[tuple[Segment, Segment | None]]:
+    """Each segment with the one after it; None after the last."""
+    return zip_longest(segments, segments[1:])
 
 
 def _last_records(log: PartitionLog) -> dict[ProducerId, LastRecord]:
