@@ -1,0 +1,33 @@
+"""current_leader: as the replica knows it, or else the metadata."""
+
+from __future__ import annotations
+
+from tailrace.model.ids import TopicPartition
+from tailrace.replication.current_leader import LeaderNode, current_leader
+from tests.simulation.node import Node, broker, registration
+
+
+def test_the_replicas_own_knowledge_comes_first() -> None:
+    node = Node()
+    node.know(broker(2, rack="r2"))
+    partition = node.host(state=registration(2, (1, 2), leader_epoch=4))
+    node.publish(partition.key, registration(1, (1, 2), leader_epoch=9))
+    found = current_leader(partition.key, node.partitions, node.image, "PLAINTEXT")
+    assert found == (2, 4, LeaderNode(2, "host2", 9002, "r2"))
+
+
+def test_the_metadata_tells_of_partitions_elsewhere() -> None:
+    node = Node()
+    node.know(broker(2), broker(3, fenced=True))
+    node.publish(TopicPartition("a", 0), registration(2, (2,), leader_epoch=7))
+    node.publish(TopicPartition("b", 0), registration(3, (3,), leader_epoch=8))
+    node.publish(TopicPartition("c", 0), registration(-1, (3,), leader_epoch=9))
+
+    def told(topic: str, listener: str = "PLAINTEXT") -> tuple[object, ...]:
+        return current_leader(TopicPartition(topic, 0), node.partitions, node.image, listener)
+
+    assert told("a") == (2, 7, LeaderNode(2, "host2", 9002, None))
+    assert told("a", "SSL") == (2, 7, None)
+    assert told("b") == (3, 8, None)
+    assert told("c") == (-1, 9, None)
+    assert told("d") == (-1, -1, None)
