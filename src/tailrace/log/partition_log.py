@@ -289,6 +289,7 @@ class PartitionLog:
 
     def flush_to(self, offset: Offset, now_ms: int) -> None:
         """Make everything below `offset` durable."""
+        offset = min(offset, self.log_end_offset)  # a truncation may have come between
         if offset > self.recovery_point:
             self._flush_segments(offset)
             self._flushed(offset, now_ms)
