@@ -1,0 +1,89 @@
+"""What becomes of each of Kafka's broker keys here.
+
+    HONOURED       does what it says
+    NO_EFFECT      tunes something that we do not have, a pool of threads, say; setting it is harmless, and warned about
+    NOT_SUPPORTED  asks for something that we do not do; setting it to anything but its default is refused
+
+A key is found by its name, or by the longest prefix of it, up to a dot, that is listed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class Support(Enum):
+    HONOURED = "honoured"
+    NO_EFFECT = "no effect"
+    NOT_SUPPORTED = "not supported"
+
+
+_HONOURED: Final = (
+    # who and where
+    "node.id", "broker.id", "broker.rack", "process.roles", "listeners", "advertised.listeners",
+    "listener.security.protocol.map", "inter.broker.listener.name", "security.inter.broker.protocol",
+    "controller.listener.names", "controller.quorum.bootstrap.servers", "controller.quorum.voters",
+    "log.dir", "log.dirs", "metadata.log.", "metadata.max.retention.", "internal.metadata.log.segment.bytes",
+    # topics
+    "auto.create.topics.enable", "delete.topic.enable", "num.partitions", "default.replication.factor",
+    "min.insync.replicas", "unclean.leader.election.enable", "compression.", "message.max.bytes",
+    "log.cleanup.policy", "log.flush.", "log.index.", "log.message.timestamp.", "log.preallocate", "log.retention.",
+    "log.roll.", "log.segment.", "log.initial.task.delay.ms", "log.local.retention.",
+    "log.cleaner.enable", "log.cleaner.backoff.ms", "log.cleaner.delete.retention.ms",
+    "log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.load.factor", "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second", "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.",
+    # connections and requests
+    "socket.listen.backlog.size", "socket.receive.buffer.bytes", "socket.request.max.bytes",
+    "socket.send.buffer.bytes", "max.connections", "max.connections.", "max.connection.creation.rate",
+    "connections.max.idle.ms",
+    "fetch.max.bytes", "max.incremental.fetch.session.cache.slots", "max.request.partition.size.limit",
+    "quota.window.", "controller.quota.window.", "telemetry.max.bytes",
+    "unstable.api.versions.enable", "unstable.feature.versions.enable",
+    # replication
+    "replica.lag.time.max.ms", "replica.selector.class", "replica.high.watermark.checkpoint.interval.ms",
+    "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
+    "leader.replication.throttled.rate", "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    # producers, groups, transactions
+    "producer.id.expiration.", "transaction.", "transactional.id.expiration.ms", "offset.metadata.max.bytes",
+    "offsets.", "group.", "add.partitions.to.txn.",
+)  # fmt: skip
+
+_NO_EFFECT: Final = (
+    "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "num.replica.alter.log.dirs.threads", "num.replica.fetchers", "log.cleaner.threads",
+    "group.coordinator.threads", "group.coordinator.background.threads", "share.coordinator.",
+    "group.share.", "group.streams.", "queued.max.request.bytes", "queued.max.requests",
+    "fetch.purgatory.", "producer.purgatory.",
+    "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",
+    "leader.imbalance.check.interval.seconds", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",
+    "controlled.shutdown.enable", "controller.performance.", "controller.quorum.", "controller.socket.timeout.ms",
+    "initial.broker.registration.timeout.ms", "internal.metadata.", "metadata.max.idle.interval.ms",
+    "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms", "request.timeout.ms",
+    "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
+    "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
+    "follower.fetch.last.tiered.offset.enable",
+)  # fmt: skip
+
+_NOT_SUPPORTED: Final = (
+    "alter.config.policy.class.name", "create.topic.policy.class.name", "authorizer.class.name",
+    "client.quota.callback.class", "principal.builder.class", "config.providers", "connections.max.reauth.ms",
+    "cordoned.log.dirs", "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
+    "controller.quorum.auto.join.enable", "transaction.two.phase.commit.enable",
+)  # fmt: skip
+
+_TABLE: Final = {
+    **dict.fromkeys(_HONOURED, Support.HONOURED),
+    **dict.fromkeys(_NO_EFFECT, Support.NO_EFFECT),
+    **dict.fromkeys(_NOT_SUPPORTED, Support.NOT_SUPPORTED),
+}
+
+
+def support_of(name: str) -> Support:
+    """How a key that Kafka knows is dealt with; KeyError for one that nobody has thought of."""
+    for length in range(len(name), 0, -1):
+        prefix = name[:length]
+        if prefix in _TABLE and (prefix == name or prefix.endswith(".")):
+            return _TABLE[prefix]
+    raise KeyError(name)

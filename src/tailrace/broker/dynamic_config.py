@@ -1,0 +1,58 @@
+"""Broker settings that change while the broker runs: which may, and to what.
+
+Kafka calls a key per-broker or cluster-wide; the others are read from server.properties only. A refusal is
+INVALID_REQUEST, as Kafka's is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tailrace.broker.config_support import Support, support_of
+from tailrace.metadata.config_definitions import definition
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
+
+# They can be changed, but only for a listener.
+_ONLY_OF_LISTENERS = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
+
+
+def _refuse(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
+    """Refuse what a broker, or all of them, could not be set to."""
+    keys = definition("broker")
+    for name, text in settings.items():
+        key = keys.get(name)
+        if name.startswith("listener.name."):
+            raise _refuse(f"{name} is not supported: listeners have no settings of their own yet")
+        if key is None:
+            raise _refuse(f"{name} is no configuration that is known")
+        if key.dynamic is None:
+            raise _refuse(f"{name} cannot be changed while a broker runs")
+        if name.startswith(_ONLY_OF_LISTENERS):
+            raise _refuse(f"{name} can be changed for a listener only")
+        if key.dynamic == "per-broker" and not per_broker:
+            raise _refuse(f"{name} can be changed for one broker at a time only")
+        try:
+            value = key.parse(text)
+            default = key.parse(key.default) if key.default is not None else None
+        except InvalidConfig as error:
+            raise _refuse(str(error)) from error
+        if support_of(name) is Support.NOT_SUPPORTED and value != default:
+            raise _refuse(f"{name} is not supported: it can only have its default, {key.default}")
+    _check_together(settings)
+
+
+def _check_together(settings: Mapping[str, str]) -> None:
+    keys = definition("broker")
+
+    def value(name: str) -> int:
+        found = keys[name].parse(settings.get(name, keys[name].default))
+        assert isinstance(found, int)
+        return found
+
+    if value("log.cleaner.min.compaction.lag.ms") > value("log.cleaner.max.compaction.lag.ms"):
+        raise _refuse("log.cleaner.min.compaction.lag.ms exceeds log.cleaner.max.compaction.lag.ms")
