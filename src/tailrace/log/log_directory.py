@@ -27,6 +27,7 @@ from tailrace.log.checkpoints import (
 )
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
+from tailrace.log.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.model.ids import Offset, TopicId, TopicPartition
@@ -119,7 +120,7 @@ class LogDirectory:
                     report=found,
                 )
                 self._add(partition, log)
-            except (OSError, CorruptBatch, CorruptCheckpoint) as error:
+            except (OSError, CorruptBatch, CorruptCheckpoint, CorruptIndex) as error:
                 _log.error("%s stays offline: %s", partition, error)
                 report.failed[name] = str(error)
             if found.segments_scanned or found.problems:

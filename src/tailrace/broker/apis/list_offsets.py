@@ -32,6 +32,7 @@ from tailrace.replication.partition import Partition
 Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _CONSUMER, _DEBUGGER = -1, -2
+_EPOCHS_FROM = 4
 _FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
@@ -104,7 +105,7 @@ def _look_up(
     if target == LATEST:
         _check_caught_up(partition, end, request)
         answer.offset = end
-        answer.leader_epoch = partition.leader_epoch
+        _tell_epoch(answer, partition.leader_epoch, request.version)
         return
     found = find_offset(partition.log, target)
     if found is None:
@@ -114,7 +115,12 @@ def _look_up(
         return
     answer.offset = found.offset
     answer.timestamp = found.timestamp
-    answer.leader_epoch = -1 if found.leader_epoch is None else found.leader_epoch
+    _tell_epoch(answer, found.leader_epoch, request.version)
+
+
+def _tell_epoch(answer: Answer, epoch: int | None, version: int) -> None:
+    if version >= _EPOCHS_FROM and epoch is not None:
+        answer.leader_epoch = epoch
 
 
 def _check_caught_up(partition: Partition, end: Offset, request: Request) -> None:

@@ -1,0 +1,59 @@
+"""A broker in memory and a client that speaks to it without a socket."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.startup import open_broker
+from tailrace.log.files import Files
+from tailrace.log.position import FileSlice
+from tailrace.metadata.registrations import Endpoint
+from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
+from tailrace.protocol.registry import response_class
+from tests.support.memory_files import MemoryFiles
+
+NOW_MS = 1_700_000_000_000
+
+
+def start(files: Files | None = None, static: dict[str, str] | None = None, *, now_ms: int = NOW_MS) -> Broker:
+    ids = count(1_000_000)  # low ones are reserved
+    return open_broker(
+        files or MemoryFiles(),
+        ["/data"],
+        static or {},
+        [Endpoint("PLAINTEXT", "127.0.0.1", 9092)],
+        now_ms=now_ms,
+        new_id=lambda: next(ids).to_bytes(16, "big"),
+        next_int=lambda limit: 0,
+    )
+
+
+class Client:
+    """Sends requests and decodes replies; time stands still unless it is moved."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.now_ms = NOW_MS
+        self.context = ConnectionContext(1)
+        self._correlation_ids = count(1)
+
+    def send(self, request: Any, version: int) -> list[Reply]:
+        key = request.SCHEMA.api_key
+        header = write_request_header(RequestHeader(key, version, next(self._correlation_ids), "test"))
+        self.broker.handle(memoryview(bytearray(header + request.encode(version))), self.context, self.now_ms)
+        return self.broker.take_replies()
+
+    def ask(self, request: Any, version: int) -> Any:
+        """The one response that comes at once."""
+        (reply,) = self.send(request, version)
+        return self.decode(reply, request.SCHEMA.api_key, version)
+
+    @staticmethod
+    def decode(reply: Reply, api_key: int, version: int) -> Any:
+        assert reply.parts is not None
+        data = b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in reply.parts)
+        position = read_response_header(api_key, version, data)[1]
+        return response_class(api_key).decode(data, version, position)
