@@ -14,7 +14,8 @@ It is answered, with whatever can be read by then, when for some partition
 or when all partitions together have min_bytes readable (Case G), each counted up to its partition_max_bytes and a
 throttled one not at all; or at the deadline.
 
-A check says which partition has changed. If that one is reason enough, the others are not looked at.
+The first try looks at what was read just before. Later ones begin with the partition that is said to have changed: if
+that one is reason enough, the others are not looked at.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ _MISSING = {
 
 
 class DelayedFetch(DelayedOperation):
-    __slots__ = ("_fetch",)
+    __slots__ = ("_fetch", "_is_new")
 
     def __init__(self, fetch: Fetch, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
         self._fetch = fetch
+        self._is_new = True
 
     def try_complete(self, now_ms: int) -> bool:
         reason = self._reason()
@@ -77,6 +79,9 @@ class DelayedFetch(DelayedOperation):
 
     def _reason(self) -> Reason | None:
         fetch = self._fetch
+        if self._is_new:
+            self._is_new = False
+            return self._count(fetch.plan.reads)
         hinted = fetch.partition_of(self.woken_by)
         if hinted is not None:
             reason = self._count((hinted,))

@@ -94,16 +94,17 @@ def plan_fetch(
     if authorizer is not None and is_follower and not authorizer.may_replicate(client):
         return FetchPlan([], [(fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for fetch in wanted])
     session = context.session
-    if session is not None:
-        if session.topics is not image.topics or session.generation != partitions.generation:
-            session.forget_what_was_found()
-            session.topics, session.generation = image.topics, partitions.generation
-        if skips_settled:
-            wanted = unsettled(wanted)
+    if session is not None and (session.topics is not image.topics or session.generation != partitions.generation):
+        session.forget_what_was_found()
+        session.topics, session.generation = image.topics, partitions.generation
     unreadable: set[str] = set()
     if authorizer is not None and not is_follower:
-        topics = {fetch.topic for fetch in context.partitions.values()} | {_name(fetch, image) for fetch in wanted}
+        topics = {_name(fetch, image) for fetch in wanted}
         unreadable = authorizer.unreadable(client, {topic for topic in topics if topic is not None})
+        for fetch in wanted if unreadable else ():
+            fetch.is_settled = fetch.is_settled and fetch.topic not in unreadable
+    if skips_settled:
+        wanted = unsettled(wanted)
     reads: list[PartitionFetch] = []
     nameless: list[tuple[PartitionFetch, ErrorCode]] = []
     refused: list[tuple[PartitionFetch, ErrorCode]] = []

@@ -12,8 +12,8 @@ One that is left without partitions is closed.
 
 When the cache is full a new session takes the place of
 1. one that was not used for `min.incremental.fetch.session.eviction.ms`, or else
-2. the smallest that it may evict, if that is not larger: a follower's session may evict any consumer's, and either kind
-   any that is older than that time.
+2. the smallest that it may evict, if that is smaller: a follower's session may evict any consumer's, and either kind
+   any of its own kind that is older than that time.
 Otherwise there is no session, the client gets id 0 and sends full requests.
 """
 

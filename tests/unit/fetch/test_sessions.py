@@ -1,0 +1,457 @@
+"""F2: fetch sessions; ids and epochs, what changes, what is told, who is evicted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.fetch.session import next_epoch
+from tailrace.fetch.sessions import FetchSessions
+from tailrace.model.errors import ErrorCode
+from tailrace.purgatory import Purgatory
+from tests.simulation.node import Asked, Consumer, Node, broker, registration, request_for, want
+
+
+def told(asked: Asked) -> list[int]:
+    return [index for _, index in asked.partitions]
+
+
+def three(node: Node, records: int = 0):  # type: ignore[no-untyped-def]
+    partitions = [node.lead("topic", n) for n in range(3)]
+    for partition in partitions:
+        for _ in range(records):
+            node.append(partition, b"x")
+    return partitions
+
+
+# Which kind of fetch
+
+
+def test_f2_epoch_minus_one_is_sessionless() -> None:
+    node = Node()
+    partitions = three(node)
+    asked = node.fetch([want(one, 0) for one in partitions], epoch=-1)
+    assert (asked.response.session_id, told(asked)) == (0, [0, 1, 2])
+    assert asked.fetch.context.kind == "sessionless"
+    assert len(node.sessions) == 0
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_f2_versions_before_7_know_no_sessions(version: int) -> None:
+    node = Node()
+    asked = node.fetch([want(three(node)[0], 0)], epoch=0, version=version)
+    assert asked.response.session_id == 0
+    assert len(node.sessions) == 0
+
+
+def test_f2_epoch_zero_opens_a_session_and_tells_everything() -> None:
+    node = Node()
+    asked = node.fetch([want(one, 0) for one in three(node)], epoch=0)
+    assert asked.fetch.context.kind == "full"
+    assert (asked.response.session_id, told(asked)) == (1, [0, 1, 2])
+    session = node.sessions.get(1)
+    assert session is not None
+    assert (session.epoch, len(session), session.uses_topic_ids, session.is_privileged) == (1, 3, True, False)
+
+
+def test_f2_an_incremental_fetch_tells_only_what_changed() -> None:
+    node = Node()
+    partitions = three(node)
+    consumer = Consumer(node, [want(one, 0) for one in partitions])
+    consumer.poll()
+    asked = consumer.poll()
+    assert asked.fetch.context.kind == "incremental"
+    assert (asked.response.session_id, told(asked)) == (1, [])
+    node.append(partitions[1], b"a")
+    assert told(consumer.poll()) == [1]
+    # The client has not moved: what it has not taken is told again.
+    assert told(consumer.poll()) == [1]
+    consumer.move(partitions[1], 1)
+    assert told(consumer.poll()) == []
+
+
+def test_f2_an_unknown_session_and_a_wrong_epoch_are_errors_without_partitions() -> None:
+    node = Node()
+    partitions = three(node)
+    consumer = Consumer(node, [want(one, 0) for one in partitions])
+    consumer.poll()
+    for session, epoch, expected in (
+        (99, 1, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (0, 1, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (-5, 3, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (1, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (1, -2, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+    ):
+        asked = node.fetch([want(partitions[0], 0)], session=session, epoch=epoch, max_wait_ms=500)
+        assert asked.fetch.context.kind == "session error"
+        response = asked.response
+        assert (response.error_code, response.session_id, response.responses) == (expected, 0, [])
+    assert consumer.poll().response.error_code == ErrorCode.NONE
+
+
+def test_f2_the_epoch_moves_with_each_request_and_never_becomes_zero() -> None:
+    assert next_epoch(0) == 1
+    assert next_epoch(2**31 - 1) == 1
+    assert next_epoch(-1) == -1
+    node = Node()
+    consumer = Consumer(node, [want(three(node)[0], 0)])
+    consumer.poll()
+    session = node.sessions.get(1)
+    assert session is not None
+    session.epoch = consumer.epoch = 2**31 - 1
+    consumer.poll()
+    consumer.epoch = 1
+    assert consumer.poll().response.error_code == ErrorCode.NONE
+
+
+def test_f2_a_session_uses_ids_or_names_and_cannot_change() -> None:
+    node = Node()
+    partition = three(node)[0]
+    for first, second in ((13, 12), (12, 13)):
+        consumer = Consumer(node, [want(partition, 0)], version=first)
+        consumer.poll()
+        consumer.version = second
+        assert consumer.poll().response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        consumer.version, consumer.epoch = first, 1
+        assert consumer.poll().response.error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_f2_a_full_request_closes_the_session_it_names(epoch: int) -> None:
+    node = Node()
+    partitions = three(node)
+    Consumer(node, [want(one, 0) for one in partitions]).poll()
+    asked = node.fetch([want(partitions[0], 0)], session=1, epoch=epoch)
+    assert node.sessions.get(1) is None
+    assert asked.response.session_id == (2 if epoch == 0 else 0)
+    node.fetch([want(partitions[0], 0)], session=77, epoch=epoch)  # one that is not there is no error
+
+
+# What a session holds
+
+
+def test_f2_forgotten_partitions_are_told_no_more() -> None:
+    node = Node()
+    partitions = three(node)
+    for version in (7, 12, 13, 18):
+        consumer = Consumer(node, [want(one, 0) for one in partitions], version=version)
+        consumer.poll()
+        consumer.poll(forget=[partitions[1].key])
+        for partition in partitions:
+            node.append(partition, b"a")
+        assert told(consumer.poll()) == [0, 2]
+        for partition in partitions:
+            consumer.move(partition, partition.log.log_end_offset)
+        consumer.poll(forget=[partition.key for partition in partitions])
+
+
+def test_f2_partitions_are_added_and_changed() -> None:
+    node = Node()
+    first, second, third = three(node, records=2)
+    consumer = Consumer(node, [want(first, 2)])
+    consumer.poll()
+    consumer.move(second, 2)
+    consumer.move(third, 0)
+    assert told(consumer.poll()) == [1, 2]
+    consumer.move(third, 2)
+    consumer.move(first, 1)
+    asked = consumer.poll()
+    assert told(asked) == [0]
+    assert asked.only.records
+
+
+def test_f2_a_session_without_partitions_is_closed() -> None:
+    node = Node()
+    first, second, _ = three(node)
+    consumer = Consumer(node, [want(first, 0)])
+    consumer.poll()
+    asked = consumer.poll(forget=[first.key])
+    assert (asked.response.session_id, asked.response.error_code) == (0, ErrorCode.NONE)
+    assert len(node.sessions) == 0
+    # What is asked for and forgotten in one request is answered without a session.
+    consumer = Consumer(node, [want(first, 0)])
+    consumer.poll()
+    consumer.move(second, 0)
+    asked = consumer.poll(forget=[first.key, second.key])
+    assert (asked.response.session_id, told(asked)) == (0, [1])
+    assert node.purgatory.statistics().linked_keys == 0
+
+
+def test_f2_forgetting_what_is_not_there_is_no_error() -> None:
+    node = Node()
+    first, second, _ = three(node)
+    consumer = Consumer(node, [want(first, 0)])
+    consumer.poll()
+    assert consumer.poll(forget=[second.key]).response.error_code == ErrorCode.NONE
+
+
+def test_a_partition_that_is_there_twice_has_its_first_place_and_its_last_wish() -> None:
+    node = Node()
+    first, second, _ = three(node, records=2)
+    asked = node.fetch([want(first, 0), want(second, 0), want(first, 2)])
+    assert told(asked) == [0, 1]
+    assert not asked.partitions["topic", 0].records
+
+
+# What is told
+
+
+def test_f2_a_partition_is_told_when_its_high_watermark_or_log_start_has_moved() -> None:
+    node = Node()
+    node.know(broker(2))
+    partition = node.host(state=registration(1, (1, 2)))
+    node.append(partition, b"a", b"b")
+    consumer = Consumer(node, [want(partition, 2)])  # ahead of the high watermark
+    consumer.poll()
+    assert told(consumer.poll()) == []
+    partition.log.advance_high_watermark(1)
+    asked = consumer.poll()
+    assert (told(asked), asked.only.high_watermark, bool(asked.only.records)) == ([0], 1, False)
+    assert told(consumer.poll()) == []
+    partition.log.advance_high_watermark(2)
+    assert told(consumer.poll()) == [0]
+    partition.delete_records(1, node.now_ms)
+    asked = consumer.poll()
+    assert (told(asked), asked.only.log_start_offset) == ([0], 1)
+    assert told(consumer.poll()) == []
+
+
+def test_f2_an_error_is_told_every_time_and_its_end_once() -> None:
+    node = Node()
+    partition = three(node)[0]
+    consumer = Consumer(node, [want(partition, 5)])
+    for _ in range(3):
+        assert consumer.poll().only.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    consumer.move(partition, 0)
+    assert consumer.poll().only.error_code == ErrorCode.NONE
+    assert told(consumer.poll()) == []
+
+
+def test_f2_a_diverging_epoch_is_told_every_time() -> None:
+    node = Node()
+    partition = node.host(state=registration(1, leader_epoch=0))
+    node.append(partition, b"a")
+    node.apply(partition, registration(1, leader_epoch=3, partition_epoch=1))
+    consumer = Consumer(node, [want(partition, 1, last_epoch=2)])
+    for _ in range(3):
+        assert consumer.poll().only.diverging_epoch.epoch == 0
+
+
+def test_f2_a_partition_that_returned_records_goes_to_the_end() -> None:
+    """With room for one batch at a time, each has its turn."""
+    node = Node()
+    partitions = three(node, records=5)
+    consumer = Consumer(node, [want(one, 0) for one in partitions], max_bytes=1)
+    with_records = []
+    offsets = [0, 0, 0]
+    for _ in range(7):
+        asked = consumer.poll()
+        (index,) = [key[1] for key, answer in asked.partitions.items() if answer.records]
+        with_records.append(index)
+        offsets[index] += 1
+        consumer.move(partitions[index], offsets[index])
+    # The full fetch leaves the order as it is; from then on they take turns.
+    assert with_records == [0, 0, 1, 2, 0, 1, 2]
+
+
+def test_f2_what_a_throttled_client_was_not_told_is_told_later() -> None:
+    node = Node()
+    partition = three(node)[0]
+    consumer = Consumer(node, [want(partition, 0)])
+    consumer.poll()
+    node.append(partition, b"a")
+    seen = []
+    request = request_for([], session=1, epoch=1)
+    node.fetches.start(request, 18, node.now_ms, lambda fetch, now_ms: seen.append(fetch.throttled_response(100)))
+    (response,) = seen
+    assert (response.throttle_time_ms, response.session_id, response.responses) == (100, 1, [])
+    consumer.epoch = 2
+    assert told(consumer.poll()) == [0]
+
+
+def test_f2_a_request_that_comes_while_another_waits_takes_over() -> None:
+    node = Node()
+    partition = three(node)[0]
+    consumer = Consumer(node, [want(partition, 0)], max_wait_ms=500)
+    consumer.poll(max_wait_ms=0)
+    first = consumer.poll()
+    second = consumer.poll()
+    assert first.is_waiting
+    assert second.is_waiting
+    node.append(partition, b"a")
+    assert first.response.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert (first.response.session_id, told(first)) == (1, [])
+    assert told(second) == [0]
+
+
+def test_f2_a_session_closed_while_its_fetch_waits_is_still_answered() -> None:
+    node = Node()
+    partition = three(node)[0]
+    consumer = Consumer(node, [want(partition, 0)], max_wait_ms=500)
+    consumer.poll(max_wait_ms=0)
+    waiting = consumer.poll()
+    node.sessions.remove(1)
+    node.append(partition, b"a")
+    assert waiting.is_waiting  # nobody tells it any more
+    node.pass_ms(500)
+    assert told(waiting) == [0]
+    assert consumer.poll().response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+# The cache
+
+
+def sizes(sessions: FetchSessions) -> list[int]:
+    return sorted(len(session) for session in sessions._sessions.values())
+
+
+def open_session(node: Node, partitions: int, *, follower: bool = False) -> int:
+    wants = [want(one, 0) for one in list(node.partitions)[:partitions]]
+    replica = {"replica": 2, "replica_epoch": 102} if follower else {}
+    return int(node.fetch(wants, epoch=0, **replica).response.session_id)
+
+
+def use(node: Node, session: int) -> None:
+    known = node.sessions.get(session)
+    assert known is not None
+    node.fetch([], session=session, epoch=known.epoch)
+
+
+def full_node(slots: int = 2) -> Node:
+    node = Node(slots=slots, eviction_ms=1_000)
+    node.know(broker(2))
+    for n in range(5):
+        node.host("topic", n, state=registration(1, (1, 2)))
+    return node
+
+
+def test_f2_a_full_cache_gives_no_session_and_the_fetch_still_answers() -> None:
+    node = full_node()
+    assert [open_session(node, n) for n in (2, 2, 2)] == [1, 2, 0]
+    assert sizes(node.sessions) == [2, 2]
+    assert node.sessions.statistics() == (2, 4, 0)
+
+
+def test_f2_an_unused_session_makes_room_for_any_other() -> None:
+    node = full_node()
+    open_session(node, 5)
+    node.now_ms += 500
+    open_session(node, 5)
+    node.now_ms += 500
+    assert open_session(node, 1) == 0
+    node.now_ms += 1
+    assert open_session(node, 1) == 3
+    assert node.sessions.get(1) is None
+    assert node.sessions.statistics() == (2, 6, 1)
+
+
+def test_f2_an_older_and_smaller_session_makes_room_for_a_larger_one() -> None:
+    node = full_node()
+    small, large = open_session(node, 2), open_session(node, 4)
+    node.now_ms += 900
+    use(node, small)
+    use(node, large)
+    assert open_session(node, 5) == 0  # both are too young
+    node.now_ms += 101
+    use(node, small)
+    use(node, large)
+    assert open_session(node, 1) == 0
+    assert open_session(node, 3) == 3
+    assert node.sessions.get(small) is None
+    assert open_session(node, 3) == 0  # the large one is larger, the new one too young
+
+
+def test_f2_of_equal_size_the_one_that_is_there_stays() -> None:
+    node = full_node()
+    first, second = open_session(node, 3), open_session(node, 3)
+    node.now_ms += 600
+    use(node, first)
+    use(node, second)
+    node.now_ms += 600
+    use(node, first)
+    use(node, second)
+    assert open_session(node, 3) == 0
+    assert open_session(node, 4) != 0
+    assert node.sessions.get(first) is None
+
+
+def test_f2_a_follower_evicts_any_consumer_however_large_and_young() -> None:
+    node = full_node()
+    open_session(node, 5)
+    smaller = open_session(node, 4)
+    follower = open_session(node, 1, follower=True)
+    assert follower != 0
+    assert node.sessions.get(smaller) is None
+    assert node.sessions.get(follower).is_privileged  # type: ignore[union-attr]
+
+
+def test_f2_a_consumer_does_not_evict_a_follower_unless_that_is_stale() -> None:
+    node = full_node()
+    followers = [open_session(node, 1, follower=True) for _ in range(2)]
+    for _ in range(3):
+        node.now_ms += 600
+        for session in followers:
+            use(node, session)
+        assert open_session(node, 5) == 0
+    assert open_session(node, 2, follower=True) != 0  # an older and smaller follower does go
+    node.now_ms += 1_001
+    assert open_session(node, 1) != 0
+
+
+def test_f2_without_slots_there_are_no_sessions() -> None:
+    node = full_node(slots=0)
+    assert open_session(node, 3) == 0
+
+
+def test_sizes_are_kept_as_sessions_change() -> None:
+    node = full_node()
+    partitions = list(node.partitions)
+    consumer = Consumer(node, [want(partitions[0], 0), want(partitions[1], 0)])
+    consumer.poll()
+    consumer.move(partitions[2], 0)
+    consumer.move(partitions[3], 0)
+    consumer.poll(forget=[partitions[0].key])
+    assert node.sessions.statistics() == (1, 3, 0)
+    node.sessions.remove(1)
+    assert node.sessions.statistics() == (0, 0, 0)
+    assert not node.sessions.remove(1)
+
+
+def test_an_id_in_use_or_zero_is_not_given_out() -> None:
+    ids = iter([5, 5, 0, 6])
+    sessions = FetchSessions(Purgatory(), lambda: next(ids))
+    for expected in (5, 6):
+        made = sessions.create({}, is_privileged=False, uses_topic_ids=True, now_ms=0)
+        assert made is not None
+        assert made.id == expected
+
+
+def test_a_closed_session_is_linked_to_nothing() -> None:
+    node = full_node()
+    consumer = Consumer(node, [want(one, 0) for one in node.partitions])
+    consumer.poll()
+    consumer.poll()
+    assert node.purgatory.statistics().linked_keys == 5
+    consumer.poll(forget=[next(iter(node.partitions)).key])
+    assert node.purgatory.statistics().linked_keys == 4
+    node.sessions.remove(1)
+    assert node.purgatory.statistics().linked_keys == 0
+
+
+def test_a_topic_and_its_successor_of_the_same_name_in_one_session() -> None:
+    """By id they are two; what is told of the name reaches the session as long as either is in it."""
+    node = Node()
+    old = node.lead("topic")
+    consumer = Consumer(node, [want(old, 0)], max_wait_ms=500)
+    consumer.poll(max_wait_ms=0)
+    consumer.poll(max_wait_ms=0)
+    node.partitions.remove(old.key)
+    new_id = b"n" * 16
+    node.unpublish("topic")
+    files = node.files
+    files.remove_directory("/data-1/topic-0")
+    new = node.lead("topic", topic_id=new_id)
+    asked = node.fetch([want(new, 0, topic_id=new_id)], session=1, epoch=2, forget=[old.key], max_wait_ms=500)
+    assert asked.is_waiting
+    node.append(new, b"a")
+    assert not asked.is_waiting
+    assert asked.only.records
