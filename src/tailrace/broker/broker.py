@@ -14,10 +14,10 @@ from typing import Any
 
 from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
+from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
-from tailrace.broker.settings import BrokerSettings
 from tailrace.fetch.fetches import Fetches
 from tailrace.log.log_directories import LogDirectories
 from tailrace.metadata.image import MetadataImage
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 class Broker:
     def __init__(
         self,
-        settings: BrokerSettings,
+        config: BrokerConfig,
         controller: LocalController,
         logs: LogDirectories,
         partitions: HostedPartitions,
@@ -50,7 +50,7 @@ class Broker:
         authorizer: Authorizer | None = None,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
-        self.settings = settings
+        self.config = config
         self.controller = controller
         self.logs = logs
         self.partitions = partitions

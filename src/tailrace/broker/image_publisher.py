@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 
+from tailrace.broker.broker_config import BrokerConfig
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.partition_log import PartitionLog
-from tailrace.metadata.effective_config import EffectiveConfigs
 from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType, broker_resource
 from tailrace.metadata.loader import Change
 from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.model.ids import BrokerId, TopicPartition
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.ids import TopicPartition
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
@@ -26,23 +25,19 @@ _log = logging.getLogger(__name__)
 class ImagePublisher:
     def __init__(
         self,
-        broker_id: BrokerId,
+        config: BrokerConfig,
         logs: LogDirectories,
         partitions: HostedPartitions,
         purgatory: Purgatory,
-        configs: EffectiveConfigs,
         replicas: ReplicaSettings,
     ) -> None:
-        self._broker_id = broker_id
+        self._config = config
+        self._broker_id = config.node_id
         self._logs = logs
         self._partitions = partitions
         self._purgatory = purgatory
-        self._configs = configs
         self._replicas = replicas
         self.now_ms = 0  # set by the broker before it asks the controller for anything
-
-    def topic_config(self, image: MetadataImage, topic: str) -> TopicConfig:
-        return TopicConfig.parse(self._configs.topic_settings(image, image.topic_config(topic)))
 
     # The first image
 
@@ -87,7 +82,7 @@ class ImagePublisher:
                     _log.warning("%s has another topic id: set apart as %s", key, directory.mark_stray(key))
             log = None
         if log is None:
-            return self._logs.create(key, self.topic_config(image, key.topic), self.now_ms, known)
+            return self._logs.create(key, self._config.topic_config(image, key.topic), self.now_ms, known)
         log.assign_topic_id(known)
         return log
 
@@ -105,4 +100,4 @@ class ImagePublisher:
         topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
         for partition in self._partitions:
             if everything or partition.key.topic in topics:
-                partition.log.update_config(self.topic_config(image, partition.key.topic))
+                partition.log.update_config(self._config.topic_config(image, partition.key.topic))

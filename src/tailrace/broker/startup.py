@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tailrace.broker.broker import Broker
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
-from tailrace.broker.settings import BrokerSettings
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
@@ -22,32 +23,28 @@ from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.metadata.local_controller import LocalController
 from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.registrations import Endpoint
 from tailrace.metadata.storage_format import prepare_directories
 from tailrace.model.ids import TopicId
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
 
-DEFAULT_NODE_ID = 1
-
 
 def open_broker(
     files: Files,
-    paths: Sequence[str],
-    static: Mapping[str, str],
-    advertised: Sequence[Endpoint],
+    config: BrokerConfig,
     *,
     now_ms: int,
     new_id: Callable[[], bytes],
     next_int: Callable[[int], int],
+    bound: Mapping[str, int] | None = None,
+    default_host: str = "localhost",
     cluster_id: str | None = None,
 ) -> Broker:
-    """`new_id` gives 16 random bytes, `next_int(n)` a random number below n."""
-    settings = BrokerSettings(static)
-    node_id = int(static.get("node.id", DEFAULT_NODE_ID))
-    first = advertised[0]
-    controller_endpoints = (Endpoint("CONTROLLER", "127.0.0.1", first.port + 1),)
+    """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports that listeners on port 0 got."""
+    node_id = config.node_id
+    paths = config.log_dirs
+    controller_endpoints = config.controller_endpoints(bound, default_host)
     identities = prepare_directories(
         files,
         paths,
@@ -55,11 +52,21 @@ def open_broker(
         cluster_id=cluster_id,
         controller_endpoints=controller_endpoints,
         new_id=new_id,
+        metadata_path=config.metadata_log_dir,
         now_ms=now_ms,
     )
     directories = [LogDirectory(files, path, new_id=lambda: new_id().hex()) for path in paths]
-    metadata_log = MetadataLog(files, paths[0], identities[0], controller_endpoints=controller_endpoints, now_ms=now_ms)
-    controller = LocalController(metadata_log, static, new_id=new_id, next_int=next_int)
+    metadata_log = MetadataLog(
+        files,
+        config.metadata_log_dir,
+        identities[paths.index(config.metadata_log_dir)],
+        config.metadata_log,
+        controller_endpoints=controller_endpoints,
+        now_ms=now_ms,
+    )
+    controller = LocalController(
+        metadata_log, config.static, new_id=new_id, next_int=next_int, check_broker_config=check_dynamic_config
+    )
     controller.begin(now_ms)
 
     purgatory = Purgatory()
@@ -69,20 +76,20 @@ def open_broker(
         broker_id=node_id,
         image=lambda: controller.image,
         broker_epoch=lambda: controller.image.brokers[node_id].epoch,
-        replica_lag_time_max_ms=settings.integer("replica.lag.time.max.ms"),
+        replica_lag_time_max_ms=config.integer("replica.lag.time.max.ms"),
     )
-    publisher = ImagePublisher(node_id, logs, partitions, purgatory, controller.configs, replicas)
+    publisher = ImagePublisher(config, logs, partitions, purgatory, replicas)
     publisher.now_ms = now_ms
 
     image = controller.image
-    reports = [directory.load(lambda topic: publisher.topic_config(image, topic), now_ms) for directory in directories]
+    reports = [directory.load(lambda topic: config.topic_config(image, topic), now_ms) for directory in directories]
     logs.check_unique()
     publisher.start(image)
     controller.listener = publisher.publish
     controller.start_broker(
-        advertised,
+        config.endpoints(bound, default_host),
         directories=[TopicId.parse(identity.directory_id).value.bytes for identity in identities],
-        rack=static.get("broker.rack"),
+        rack=config.rack,
         previous_epoch=min(report.previous_broker_epoch for report in reports),
         now_ms=now_ms,
     )
@@ -91,22 +98,22 @@ def open_broker(
     sessions = FetchSessions(
         purgatory,
         lambda: 1 + next_int(2**31 - 1),
-        slots=settings.integer("max.incremental.fetch.session.cache.slots"),
+        slots=config.integer("max.incremental.fetch.session.cache.slots"),
     )
     return Broker(
-        settings,
+        config,
         controller,
         logs,
         partitions,
         publisher,
         purgatory,
-        Fetches(reader, sessions, purgatory, lambda: controller.image, max_bytes=settings.integer("fetch.max.bytes")),
+        Fetches(reader, sessions, purgatory, lambda: controller.image, max_bytes=config.integer("fetch.max.bytes")),
         Housekeeping(
             logs,
             purgatory,
-            retention_interval_ms=settings.integer("log.retention.check.interval.ms"),
-            flush_interval_ms=settings.integer("log.flush.scheduler.interval.ms"),
-            checkpoint_interval_ms=settings.integer("log.flush.offset.checkpoint.interval.ms"),
+            retention_interval_ms=config.integer("log.retention.check.interval.ms"),
+            flush_interval_ms=config.integer("log.flush.scheduler.interval.ms"),
+            checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
             now_ms=now_ms,
         ),
     )

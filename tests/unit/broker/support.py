@@ -6,11 +6,11 @@ from itertools import count
 from typing import Any
 
 from tailrace.broker.broker import Broker
+from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.startup import open_broker
 from tailrace.log.files import Files
 from tailrace.log.position import FileSlice
-from tailrace.metadata.registrations import Endpoint
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.registry import response_class
 from tests.support.memory_files import MemoryFiles
@@ -22,9 +22,7 @@ def start(files: Files | None = None, static: dict[str, str] | None = None, *, n
     ids = count(1_000_000)  # low ones are reserved
     return open_broker(
         files or MemoryFiles(),
-        ["/data"],
-        static or {},
-        [Endpoint("PLAINTEXT", "127.0.0.1", 9092)],
+        BrokerConfig.of(log_dirs=["/data"], port=9092, settings=static),
         now_ms=now_ms,
         new_id=lambda: next(ids).to_bytes(16, "big"),
         next_int=lambda limit: 0,

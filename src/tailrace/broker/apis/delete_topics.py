@@ -20,7 +20,7 @@ _STATES_FROM = 6
 
 def handle(broker: Broker, request: Request, now_ms: int) -> DeleteTopicsResponse:
     body: DeleteTopicsRequest = request.body
-    if not broker.settings.is_on("delete.topic.enable"):
+    if not broker.config.flag("delete.topic.enable"):
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED if request.version >= 3 else ErrorCode.INVALID_REQUEST,
             "topic deletion is disabled",

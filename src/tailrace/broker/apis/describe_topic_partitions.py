@@ -28,7 +28,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartit
     everything = not body.topics
     names = sorted(broker.image.topics) if everything else sorted({one.name for one in body.topics})
     start = cursor.topic_name if cursor is not None else ""
-    room = min(max(body.response_partition_limit, 1), broker.settings.integer("max.request.partition.size.limit"))
+    room = min(max(body.response_partition_limit, 1), broker.config.integer("max.request.partition.size.limit"))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if name < start:

@@ -85,7 +85,7 @@ def _answer(
     if not _may_see(broker, request, name):
         return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     if name not in broker.image.topics:
-        if not (request.body.allow_auto_topic_creation and broker.settings.is_on("auto.create.topics.enable")):
+        if not (request.body.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
             return _problem(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
         try:
             broker.auto_create_topic(request, name, now_ms)
