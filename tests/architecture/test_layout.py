@@ -14,11 +14,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A module past 400 lines has a noun inside that asks for its own file. These are known; none may join, none may grow.
 LARGE = {
-    "records/kernels.py": 1150,
-    "log/cleaner_kernels.py": 900,
-    "log/partition_log.py": 580,
-    "log/recovery.py": 480,
-    "records/validation.py": 450,
+    "records/kernels.py": 780,
+    "log/cleaner_kernels.py": 780,
+    "log/partition_log.py": 510,
+    "log/recovery.py": 475,
 }
 
 
