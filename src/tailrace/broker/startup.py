@@ -41,7 +41,7 @@ def open_broker(
     default_host: str = "localhost",
     cluster_id: str | None = None,
 ) -> Broker:
-    """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports that listeners on port 0 got."""
+    """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0."""
     node_id = config.node_id
     paths = config.log_dirs
     controller_endpoints = config.controller_endpoints(bound, default_host)
