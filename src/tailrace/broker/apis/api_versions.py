@@ -1,12 +1,13 @@
 """ApiVersions (key 18), versions 0–4.
 
 Behaviour
-    Says which APIs and versions are served, and the finalized features of the cluster.
+    Says which APIs and versions are served, which feature levels this node supports, and the levels that the cluster
+    has agreed on, as of the offset that is told as their epoch.
     A version that is not served is answered in version 0 with UNSUPPORTED_VERSION and the versions of this API, so
     that the client can ask again (KIP-511). The response header never has tagged fields.
 Version notes
     3   the client tells its name and version; flexible encoding; features
-    4   features from version 0 up may be told (KIP-848 clients rely on them)
+    4   features whose levels start at 0 are told as supported; before, they are kept from clients that would choke
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import re
 from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
+from tailrace.metadata.features import KRAFT_VERSION, SUPPORTED
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.messages import ApiVersionsResponse
 
+_LEVEL_ZERO_FROM = 4
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -30,7 +33,24 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ApiVersionsResponse
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         request.context.software_name = body.client_software_name
         request.context.software_version = body.client_software_version
-    return ApiVersionsResponse(api_keys=[_versions(key) for key in sorted(API_TABLE)])
+    return ApiVersionsResponse(
+        api_keys=[_versions(key) for key in sorted(API_TABLE)],
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=levels.low, max_version=levels.high)
+            for name, levels in SUPPORTED.items()
+            if levels.low > 0 or request.version >= _LEVEL_ZERO_FROM
+        ],
+        finalized_features_epoch=broker.image.offset,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in _finalized(broker).items()
+        ],
+    )
+
+
+def _finalized(broker: Broker) -> dict[str, int]:
+    levels = {**broker.image.features, KRAFT_VERSION: broker.controller.log.quorum.kraft_version}
+    return {name: level for name, level in levels.items() if level > 0}
 
 
 def unsupported_version() -> ApiVersionsResponse:

@@ -1,0 +1,24 @@
+"""AlterConfigs (key 33), versions 0–2.
+
+Behaviour
+    Gives resources exactly the settings that are named: what is not named goes back to its default. Each resource is
+    changed as a whole or not at all. IncrementalAlterConfigs is what clients should use.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.config_authorization import refusal
+from tailrace.broker.request_context import Request
+from tailrace.metadata.control import NO_ERROR, ApiError
+from tailrace.metadata.image import ConfigResource
+from tailrace.protocol.messages import AlterConfigsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> AlterConfigsResponse:
+    def may_alter(resource: ConfigResource) -> ApiError:
+        denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
+        return NO_ERROR if denied is None else ApiError(denied, None)
+
+    return broker.controller.alter_configs(request.body, now_ms, may_alter=may_alter)

@@ -1,0 +1,20 @@
+"""DescribeClientQuotas (key 48), versions 0–1.
+
+Behaviour
+    The quotas of users, client ids and addresses that match a filter: an exact name, the default, or any.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import DescribeClientQuotasResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClientQuotasResponse:
+    if not broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
+    return broker.controller.describe_client_quotas(request.body)

@@ -1,0 +1,18 @@
+"""ListPartitionReassignments (key 46), version 0.
+
+Behaviour
+    The partitions, of those asked for or of all (null), whose replicas are on the move.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import check_cluster
+from tailrace.broker.request_context import Request
+from tailrace.protocol.messages import ListPartitionReassignmentsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ListPartitionReassignmentsResponse:
+    check_cluster(broker, request, Operation.DESCRIBE)
+    return broker.controller.list_partition_reassignments(request.body)
