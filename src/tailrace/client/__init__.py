@@ -1,0 +1,1 @@
+"""The batch client: how the command line and Spark reach a cluster. May import: records, protocol, model."""

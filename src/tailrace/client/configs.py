@@ -1,0 +1,192 @@
+"""Configs of topics and brokers: what counts, where it comes from, and changes of single keys.
+
+A broker's own configs are asked of, and changed by, that broker; the defaults of all brokers have an empty name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.errors import Refused, UnknownTopic
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from; the first that has one counts, in this order."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigType(IntEnum):
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Resource(NamedTuple):
+    """A topic, a broker by its number, or, with an empty name, the defaults of all brokers."""
+
+    type: ResourceType
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> Resource:
+        return cls(ResourceType.TOPIC, name)
+
+    @classmethod
+    def broker(cls, node_id: int | None) -> Resource:
+        return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker that has to be asked; None where any will do."""
+        return int(self.name) if self.type is ResourceType.BROKER and self.name else None
+
+    def __str__(self) -> str:
+        if self.type is ResourceType.TOPIC:
+            return f"topic {self.name}"
+        return f"broker {self.name}" if self.name else "defaults of all brokers"
+
+
+class ConfigEntry(NamedTuple):
+    name: str
+    value: str | None  # None for what is sensitive
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
+    type: ConfigType = ConfigType.UNKNOWN
+    synonyms: tuple[tuple[str, str | None, ConfigSource], ...] = ()  # what would count next: name, value, source
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2  # to a list
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    name: str
+    operation: Operation
+    value: str | None = None
+
+
+FIRST_WITH_SOURCES: Final = 1
+
+
+def describe_configs(
+    cluster: ClusterClient, resource: Resource, keys: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """A resource's configs by name: these keys, or all."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=resource.type,
+                resource_name=resource.name,
+                configuration_keys=None if keys is None else list(keys),
+            )
+        ],
+        include_synonyms=True,
+    )
+
+    def check(answer: DescribeConfigsResponse) -> None:
+        for result in answer.results:
+            _raise(resource, result.error_code, result.error_message)
+
+    if resource.node_id is None:
+        answer = cluster.ask_any(request, at_least=FIRST_WITH_SOURCES, check=check)
+    else:
+        answer = cluster.ask_node(resource.node_id, request, at_least=FIRST_WITH_SOURCES, check=check)
+    return sorted(_entry(config) for result in answer.results for config in result.configs)
+
+
+def _entry(config: DescribeConfigsResponse.DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        config.name,
+        None if config.is_sensitive else config.value,
+        _source(config.config_source),
+        config.read_only,
+        config.is_sensitive,
+        ConfigType(config.config_type) if config.config_type in set(ConfigType) else ConfigType.UNKNOWN,
+        tuple((one.name, one.value, _source(one.source)) for one in config.synonyms),
+    )
+
+
+def _source(number: int) -> ConfigSource:
+    return ConfigSource(number) if number in set(ConfigSource) else ConfigSource.UNKNOWN
+
+
+def alter_configs(
+    cluster: ClusterClient, resource: Resource, changes: Iterable[ConfigChange], *, validate_only: bool = False
+) -> None:
+    """Change these keys and leave the others as they are; all of the changes, or none."""
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            IncrementalAlterConfigsRequest.AlterConfigsResource(
+                resource_type=resource.type,
+                resource_name=resource.name,
+                configs=[
+                    IncrementalAlterConfigsRequest.AlterableConfig(
+                        name=change.name, config_operation=change.operation, value=change.value
+                    )
+                    for change in changes
+                ],
+            )
+        ],
+        validate_only=validate_only,
+    )
+
+    def check(answer: IncrementalAlterConfigsResponse) -> None:
+        for result in answer.responses:
+            _raise(resource, result.error_code, result.error_message)
+
+    cluster.change(request, check, node_id=resource.node_id)
+
+
+def set_configs(cluster: ClusterClient, resource: Resource, settings: Mapping[str, str]) -> None:
+    alter_configs(cluster, resource, [ConfigChange(name, Operation.SET, value) for name, value in settings.items()])
+
+
+def unset_configs(cluster: ClusterClient, resource: Resource, keys: Iterable[str]) -> None:
+    """Back to the default."""
+    alter_configs(cluster, resource, [ConfigChange(key, Operation.DELETE) for key in keys])
+
+
+def _raise(resource: Resource, code: int, message: str | None) -> None:
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and resource.type is ResourceType.TOPIC:
+        raise UnknownTopic(resource.name)
+    if code:
+        raise Refused(str(resource), code, message)

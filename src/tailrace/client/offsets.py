@@ -1,0 +1,102 @@
+"""Offsets of partitions: where they start and end, and which offset a time has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from tailrace.client.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.errors import Refused
+from tailrace.client.isolation import IsolationLevel
+from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
+from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+
+
+class OffsetSpec(IntEnum):
+    """Timestamps that stand for a place in the log."""
+
+    LATEST = -1  # the high watermark; with read_committed the last stable offset
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3  # the record with the largest timestamp
+    EARLIEST_LOCAL = -4  # the first that is not in tiered storage only
+    LATEST_TIERED = -5
+
+
+class FoundOffset(NamedTuple):
+    offset: Offset
+    timestamp: int  # of the record found by time; -1 for a place
+    leader_epoch: LeaderEpoch
+
+
+_CONSUMER: Final = -1
+_FIRST_VERSION: Final = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+}
+_FIRST_WITH_ONE_OFFSET: Final = 1
+_FIRST_WITH_ISOLATION: Final = 2
+
+
+def find_offsets(
+    cluster: ClusterClient,
+    targets: Mapping[TopicPartition, int],
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[TopicPartition, FoundOffset | None]:
+    """For each partition the offset of a place (OffsetSpec), or of the first record at or after a time in milliseconds;
+    None where there is no such record."""
+    at_least = max([_FIRST_WITH_ONE_OFFSET, *(_FIRST_VERSION.get(OffsetSpec(t), 0) for t in targets.values() if t < 0)])
+    if isolation is not IsolationLevel.READ_UNCOMMITTED:
+        at_least = max(at_least, _FIRST_WITH_ISOLATION)
+
+    def build(leaders: list[LeaderOf]) -> ListOffsetsRequest:
+        topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
+        for partition, _, leader_epoch in leaders:
+            topic = topics.setdefault(partition.topic, ListOffsetsRequest.ListOffsetsTopic(name=partition.topic))
+            topic.partitions.append(
+                ListOffsetsRequest.ListOffsetsPartition(
+                    partition_index=partition.partition,
+                    current_leader_epoch=leader_epoch,
+                    timestamp=targets[partition],
+                )
+            )
+        return ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            isolation_level=isolation,
+            topics=list(topics.values()),
+            timeout_ms=cluster.settings.request_timeout_ms,
+        )
+
+    return cluster.ask_leaders(targets, build, _read, at_least=at_least)
+
+
+def _read(answer: ListOffsetsResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+    for topic in answer.topics:
+        for data in topic.partitions:
+            partition = TopicPartition(topic.name, data.partition_index)
+            if data.error_code:
+                yield PartitionAnswer(partition, None, Refused(str(partition), data.error_code))
+            elif data.offset < 0:
+                yield PartitionAnswer(partition, None)
+            else:
+                yield PartitionAnswer(partition, FoundOffset(data.offset, data.timestamp, data.leader_epoch))
+
+
+def earliest_offsets(cluster: ClusterClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+    return _places(cluster, partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+
+
+def latest_offsets(
+    cluster: ClusterClient,
+    partitions: Iterable[TopicPartition],
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[TopicPartition, Offset]:
+    return _places(cluster, partitions, OffsetSpec.LATEST, isolation)
+
+
+def _places(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition], place: OffsetSpec, isolation: IsolationLevel
+) -> dict[TopicPartition, Offset]:
+    found = find_offsets(cluster, dict.fromkeys(partitions, place), isolation)
+    return {partition: 0 if one is None else one.offset for partition, one in found.items()}
