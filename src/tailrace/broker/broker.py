@@ -15,6 +15,7 @@ from typing import Any
 from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.cleaning import LogCleaning
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
@@ -47,6 +48,7 @@ class Broker:
         purgatory: Purgatory,
         fetches: Fetches,
         housekeeping: Housekeeping,
+        cleaning: LogCleaning | None = None,
         authorizer: Authorizer | None = None,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
@@ -58,6 +60,7 @@ class Broker:
         self.purgatory = purgatory
         self.fetches = fetches
         self.housekeeping = housekeeping
+        self.cleaning = cleaning
         self.authorizer = authorizer or AllowAll()
         self.node_id = controller.node_id
         self._producer_ids = iter(range(0))
@@ -172,6 +175,8 @@ class Broker:
         self.publisher.now_ms = now_ms
         self.purgatory.expire(now_ms)
         self.housekeeping.tick(now_ms)
+        if self.cleaning is not None:
+            self.cleaning.tick(now_ms)
         self.controller.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -179,6 +184,7 @@ class Broker:
             self.purgatory.next_deadline_ms(),
             self.housekeeping.next_deadline_ms(),
             self.controller.next_deadline_ms(),
+            self.cleaning.next_deadline_ms() if self.cleaning is not None else None,
         ]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
+from tailrace.log.cleaner import CleanerSettings
 from tailrace.log.files import Files
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
@@ -39,6 +41,7 @@ def open_broker(
     next_int: Callable[[int], int],
     bound: Mapping[str, int] | None = None,
     default_host: str = "localhost",
+    submit: Callable[[Work], None] | None = None,
     cluster_id: str | None = None,
 ) -> Broker:
     """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0."""
@@ -100,6 +103,21 @@ def open_broker(
         lambda: 1 + next_int(2**31 - 1),
         slots=config.integer("max.incremental.fetch.session.cache.slots"),
     )
+    cleaning = None
+    if config.flag("log.cleaner.enable"):
+        cleaning = LogCleaning(
+            files,
+            logs,
+            submit or run_at_once(lambda: publisher.now_ms),
+            CleanerSettings(
+                dedupe_buffer_bytes=config.integer("log.cleaner.dedupe.buffer.size"),
+                load_factor=config.number("log.cleaner.io.buffer.load.factor"),
+                io_buffer_bytes=config.integer("log.cleaner.io.buffer.size"),
+                salt=new_id(),
+            ),
+            backoff_ms=config.integer("log.cleaner.backoff.ms"),
+            now_ms=now_ms,
+        )
     return Broker(
         config,
         controller,
@@ -116,4 +134,5 @@ def open_broker(
             checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
             now_ms=now_ms,
         ),
+        cleaning,
     )

@@ -1,0 +1,173 @@
+"""LogCleaning: compaction in the background, one log at a time, the dirtiest first.
+
+The long steps, building the map and writing a group of segments, only read sealed segments and write new files: they
+are chores for a worker. Choosing, swapping and noting how far a log is clean happen here. A round that fails leaves the
+log as it is; that log is left alone for a while, so that the others get their turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tailrace.log.cleaner import CleanerSettings, Cleaning, CleaningAborted
+from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.cleaner_range import DirtyRange, find_dirty_range
+from tailrace.log.files import Files
+from tailrace.log.log_directories import LogDirectories
+from tailrace.log.log_directory import LogDirectory
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.segment import Segment
+from tailrace.model.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_WAIT_AFTER_FAILURE_MS = 10 * 60_000
+
+
+class Work(Protocol):
+    """A chore: `run` anywhere, then `apply` or `failed` where the broker is."""
+
+    def run(self) -> Any: ...
+    def apply(self, result: Any, now_ms: int) -> None: ...
+    def failed(self, error: BaseException, now_ms: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Step:
+    """One long step of a round."""
+
+    run: Callable[[], Any]
+    apply: Callable[[Any, int], None]
+    failed: Callable[[BaseException, int], None]
+
+
+class LogCleaning:
+    def __init__(
+        self,
+        files: Files,
+        logs: LogDirectories,
+        submit: Callable[[Work], None],
+        settings: CleanerSettings,
+        *,
+        backoff_ms: int,
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self._logs = logs
+        self._submit = submit
+        self._settings = settings
+        self._backoff_ms = backoff_ms
+        self._failed_until: dict[TopicPartition, int] = {}
+        self._is_busy = False
+        self._due_ms = now_ms + backoff_ms
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self._is_busy else self._due_ms
+
+    def tick(self, now_ms: int) -> None:
+        if self._is_busy or now_ms < self._due_ms:
+            return
+        self._due_ms = now_ms + self._backoff_ms
+        found = self._dirtiest(now_ms)
+        if found is not None:
+            _Round(self, *found, now_ms)
+
+    def _dirtiest(self, now_ms: int) -> tuple[LogDirectory, PartitionLog, DirtyRange] | None:
+        best: tuple[LogDirectory, PartitionLog, DirtyRange] | None = None
+        for directory in self._logs.directories:
+            compacted = [log for log in directory.logs.values() if log.config.is_compacted]
+            if not compacted:
+                continue
+            clean_to = CleanerCheckpoint(self._files, directory.path).read()
+            for log in compacted:
+                if self._failed_until.get(log.partition, 0) > now_ms:
+                    continue
+                dirty = find_dirty_range(log, clean_to.get(log.partition), now_ms)
+                if dirty.is_due(log.config.min_cleanable_dirty_ratio) and (
+                    best is None or dirty.cleanable_ratio > best[2].cleanable_ratio
+                ):
+                    best = directory, log, dirty
+        return best
+
+    def started(self) -> None:
+        self._is_busy = True
+
+    def submit(self, step: Step) -> None:
+        self._submit(step)
+
+    def ended(self, directory: LogDirectory, log: PartitionLog, end_offset: int, now_ms: int) -> None:
+        """A round is done; the next log may be due at once."""
+        if directory.logs.get(log.partition) is log:
+            CleanerCheckpoint(self._files, directory.path).update(log.partition, end_offset, directory.logs.keys())
+        self._is_busy = False
+        self._due_ms = now_ms
+
+    def gave_up(self, log: PartitionLog, error: BaseException, now_ms: int) -> None:
+        self._is_busy = False
+        if isinstance(error, CleaningAborted):
+            _log.info("compaction ended early: %s", error)
+            return
+        _log.error("%s could not be compacted, and is left alone for a while: %s", log.partition, error)
+        self._failed_until[log.partition] = now_ms + _WAIT_AFTER_FAILURE_MS
+
+    def new_round(self, log: PartitionLog, dirty: DirtyRange, now_ms: int) -> Cleaning:
+        return Cleaning(self._files, log, dirty, now_ms, self._settings)
+
+
+class _Round:
+    """One log, step by step."""
+
+    def __init__(
+        self, owner: LogCleaning, directory: LogDirectory, log: PartitionLog, dirty: DirtyRange, now_ms: int
+    ) -> None:
+        self._owner = owner
+        self._directory = directory
+        self._log = log
+        self._cleaning = owner.new_round(log, dirty, now_ms)
+        self._groups: list[list[Segment]] = []
+        owner.started()
+        owner.submit(Step(self._cleaning.build_map, self._map_built, self._failed))
+
+    def _map_built(self, _: object, now_ms: int) -> None:
+        self._groups = self._cleaning.groups()
+        self._next(now_ms)
+
+    def _next(self, now_ms: int) -> None:
+        if not self._groups:
+            self._owner.ended(self._directory, self._log, self._cleaning.finish().end_offset, now_ms)
+            return
+        group = self._groups.pop(0)
+        cleaning = self._cleaning
+        self._owner.submit(
+            Step(
+                lambda: cleaning.write_group(group), lambda cleaned, now: self._swap(cleaned, group, now), self._failed
+            )
+        )
+
+    def _swap(self, cleaned: Segment, group: list[Segment], now_ms: int) -> None:
+        try:
+            self._cleaning.swap(cleaned, group)
+        except (CleaningAborted, OSError) as error:  # the log was truncated or deleted meanwhile, or the disk failed
+            self._failed(error, now_ms)
+            return
+        self._next(now_ms)
+
+    def _failed(self, error: BaseException, now_ms: int) -> None:
+        self._owner.gave_up(self._log, error, now_ms)
+
+
+def run_at_once(now_ms: Callable[[], int]) -> Callable[[Work], None]:
+    """Where there are no workers: a chore is done on the spot."""
+
+    def submit(work: Work) -> None:
+        try:
+            result = work.run()
+        except Exception as error:
+            work.failed(error, now_ms())
+        else:
+            work.apply(result, now_ms())
+
+    return submit
