@@ -19,6 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
         "Apache Kafka's log and Fetch path as a Python program.",
         """
         examples:
+          tailrace serve --data ./data --port 9092     a broker that Kafka's clients can use
           tailrace tour                                a guided tour of the log, in a temporary directory
           tailrace log ls /var/lib/kafka               what is in a data directory
           tailrace log cat /var/lib/kafka --topic orders --json
@@ -29,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tailrace {tailrace.__version__}")
     nouns = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_serve(nouns)
     _add_log(nouns)
     _add_tour(nouns)
     return parser
@@ -50,6 +52,41 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)
         return text.partition("\n")[2] if isinstance(action, argparse._SubParsersAction) else text
+
+
+def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = _parser(
+        nouns.add_parser("serve", help="a broker: Produce, Fetch and the rest, for every Kafka client"),
+        """
+        Serve a data directory, a new one or one of Apache Kafka's (one node, broker and controller in one), until
+        SIGTERM or SIGINT. A line on standard output says when clients can connect.
+
+        Settings are Kafka's, from a server.properties and from -o, which wins. One that is not known, or has no effect,
+        is warned about; one that asks for something we do not do is refused.
+        """,
+        """
+        examples:
+          tailrace serve --data ./data --port 9092
+          tailrace serve --data ./data --port 9092 -o auto.create.topics.enable=false -o num.partitions=3
+          tailrace serve --config server.properties
+          tailrace serve --data ./data -o listeners=INSIDE://127.0.0.1:9092,OUTSIDE://:9093 \\
+              -o listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
+        """,
+    )
+    serve.add_argument("--data", metavar="DIR", action="append", help="where data lies (may be repeated): log.dirs")
+    serve.add_argument("--port", metavar="PORT", type=port, help="where to listen; 0 picks one (default: 9092)")
+    serve.add_argument("--host", metavar="HOST", help="the interface, '' for all of them (default: 127.0.0.1)")
+    serve.add_argument("--config", metavar="FILE", help="a server.properties")
+    serve.add_argument(
+        "-o", dest="override", metavar="KEY=VALUE", action="append", default=[], help="a setting (may be repeated)"
+    )
+    serve.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="warning",
+        help="what is written to standard error (default: warning)",
+    )
+    serve.set_defaults(run="tailrace.cli.serve:run")
 
 
 def _add_tour(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -293,6 +330,12 @@ def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
 def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number above zero")
+    return int(text)
+
+
+def port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
     return int(text)
 
 

@@ -1,0 +1,95 @@
+"""`tailrace serve`: a broker as a process.
+
+Settings come from --config, then from --data, --host and --port, then from -o; the later one wins. One line on standard
+output says when clients can connect, and where; warnings go to standard error, and the log as well.
+
+SIGTERM and SIGINT end it cleanly, with status 0; a second one does not wait for pending replies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tailrace.broker.properties_file import MalformedProperties, parse_properties
+from tailrace.cli.errors import CommandError
+from tailrace.log.checkpoints import CorruptCheckpoint
+from tailrace.log.log_directory import DirectoryInUse
+from tailrace.metadata.storage_format import WrongDirectory
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.server.main import run_broker
+from tailrace.server.server import Server
+from tailrace.serving import broker_builder, server_settings, split_settings
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+_log = logging.getLogger("tailrace.serve")
+
+
+def run(options: argparse.Namespace) -> int:
+    began = time.perf_counter()
+    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    properties = gather_properties(options)
+
+    def tell(server: Server) -> None:
+        places = ", ".join(map(str, server.endpoints))
+        took_ms = (time.perf_counter() - began) * 1000
+        print(f"tailrace serves {places} from {properties['log.dirs']} ({took_ms:.0f} ms)", flush=True)
+
+    try:
+        config, ours = split_settings(properties)
+        for warning in config.warnings:
+            _log.warning("%s", warning)
+        run_broker(broker_builder(config), server_settings(config, ours), on_ready=tell)
+    except (InvalidConfig, DirectoryInUse, WrongDirectory, CorruptCheckpoint) as error:
+        raise CommandError(str(error)) from error
+    return 0
+
+
+def gather_properties(options: argparse.Namespace) -> dict[str, str]:
+    """All settings in Kafka's words."""
+    properties = _read_file(options.config) if options.config else {}
+    chosen = parse_overrides(options.override)
+    if options.data:
+        if "log.dirs" in chosen:
+            raise CommandError("--data and -o log.dirs say the same: give one of them")
+        properties["log.dirs"] = ",".join(options.data)
+    if options.port is not None or options.host is not None:
+        if "listeners" in chosen:
+            raise CommandError("--host and --port are a listener of their own: give either them or -o listeners")
+        properties["listeners"] = _listener(options.host, options.port)
+    properties.update(chosen)
+    if "log.dirs" not in properties:
+        if "log.dir" not in properties:
+            raise CommandError("where is the data? give --data DIR, or log.dirs in --config FILE")
+        properties["log.dirs"] = properties["log.dir"]
+    properties.setdefault("listeners", _listener(None, None))
+    return properties
+
+
+def parse_overrides(pairs: Sequence[str]) -> dict[str, str]:
+    chosen = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise CommandError(f"-o {pair}: a setting is given as key=value")
+        chosen[key.strip()] = value.strip()
+    return chosen
+
+
+def _listener(host: str | None, port: int | None) -> str:
+    host = DEFAULT_HOST if host is None else host
+    return f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{DEFAULT_PORT if port is None else port}"
+
+
+def _read_file(path: str) -> dict[str, str]:
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except MalformedProperties as error:
+        raise CommandError(f"{path}: {error}") from error
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: not a text file") from None

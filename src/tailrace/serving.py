@@ -1,0 +1,64 @@
+"""Serving: where a broker's settings, its directories and the network come together.
+
+    properties → split_settings → BrokerConfig (Kafka's keys) and ours (`tailrace.…`)
+    server_settings(config, ours) → ServerSettings
+    broker_builder(config) → builds the broker once the server knows its ports
+
+Here the core is given what it must not fetch for itself: the disk, the clock, random numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.startup import open_broker
+from tailrace.log.files import DiskFiles
+from tailrace.server.broker_seam import Surroundings
+from tailrace.server.loop import wall_clock_ms
+from tailrace.server.settings import ServerSettings
+
+OWN_PREFIX: Final = "tailrace."
+
+
+def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
+    """Kafka's keys, checked, and those that only Tailrace has."""
+    ours = {key: text for key, text in properties.items() if key.startswith(OWN_PREFIX)}
+    return BrokerConfig({key: text for key, text in properties.items() if key not in ours}), ours
+
+
+def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSettings:
+    """What the network layer is told. A listener for controllers has nobody behind it yet and is not opened."""
+    properties = {**config.static, **ours}
+    properties["listeners"] = ",".join(map(str, config.listeners))
+    properties["advertised.listeners"] = ",".join(map(str, config.advertised_listeners))
+    if "advertised.listeners" not in config.static:
+        del properties["advertised.listeners"]
+    properties["listener.security.protocol.map"] = ",".join(
+        f"{listener.name}:{listener.security_protocol}" for listener in config.listeners
+    )
+    return ServerSettings.parse(properties)
+
+
+def broker_builder(
+    config: BrokerConfig, *, clock_ms: Callable[[], int] = wall_clock_ms
+) -> Callable[[Surroundings], Broker]:
+    """What opens the broker on its directories, once its ports are known."""
+
+    def build(surroundings: Surroundings) -> Broker:
+        return open_broker(
+            DiskFiles(),
+            config,
+            now_ms=clock_ms(),
+            new_id=lambda: os.urandom(16),
+            next_int=random.randrange,
+            bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
+            default_host=socket.gethostname(),
+        )
+
+    return build

@@ -1,0 +1,149 @@
+"""`tailrace serve` as a process: ready, settings, ends, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
+from tests.support.raw_client import RawClient
+from tests.support.tailrace_process import TailraceProcess
+
+
+def create_topic(bootstrap: str, name: str) -> None:
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+    with RawClient(bootstrap) as client:
+        assert client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7).topics[0].error_code == 0
+
+
+def partitions(bootstrap: str) -> dict[str, int]:
+    with RawClient(bootstrap) as client:
+        answer = client.ask(MetadataRequest(topics=None), 12)
+    return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+
+def refused(*arguments: object) -> str:
+    """What `tailrace serve` says as it ends with status 2."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tailrace", "serve", *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_says_where_it_listens_and_stops_cleanly(tmp_path: Path) -> None:
+    broker = TailraceProcess(tmp_path / "data")
+    with broker:
+        assert broker.ready_line.startswith(f"tailrace serves PLAINTEXT://127.0.0.1:{broker.port} from {broker.data} (")
+        create_topic(broker.bootstrap, "orders")
+        assert broker.stop() == 0
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    with broker:
+        assert partitions(broker.bootstrap) == {"orders": 1}
+    assert broker.errors == ""
+
+
+def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
+    with TailraceProcess(tmp_path / "data") as broker:
+        assert broker.process is not None
+        broker.process.send_signal(signal.SIGINT)
+        assert broker.process.wait(30) == 0
+        broker._forget()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_settings_of_a_file_and_on_the_line(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "# as Apache Kafka's own example has it\nprocess.roles=broker,controller\nnode.id=1\n"
+        "num.partitions=3\nnum.io.threads=9\nno.such.key=1\nnum.recovery.threads.per.data.dir=2\n"
+    )
+    with TailraceProcess(tmp_path / "data", "--config", str(properties)) as broker:
+        create_topic(broker.bootstrap, "three")
+    with TailraceProcess(tmp_path / "data", "--config", str(properties), "-o", "num.partitions=5") as broker:
+        create_topic(broker.bootstrap, "five")
+        assert partitions(broker.bootstrap) == {"three": 3, "five": 5}
+    assert "no.such.key is no configuration that is known" in broker.errors
+    assert "num.io.threads has no effect" in broker.errors
+    assert "num.partitions" not in broker.errors
+
+
+def test_several_listeners_and_directories(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tailrace", "serve", "--data", str(tmp_path / "a"), "--data", str(tmp_path / "b")]
+    settings = [
+        "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "inter.broker.listener.name=INSIDE",
+    ]
+    for setting in settings:
+        command += ["-o", setting]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            words = process.stdout.readline().split()
+            ports = {}
+            for word in words[2:4]:
+                name, _, address = word.rstrip(",").partition("://")
+                ports[name] = int(address.rpartition(":")[2])
+            assert set(ports) == {"INSIDE", "OUTSIDE"}
+            for port in ports.values():  # each listener sends clients back to itself
+                with RawClient(f"127.0.0.1:{port}") as client:
+                    assert [node.port for node in client.ask(MetadataRequest(topics=[]), 12).brokers] == [port]
+        finally:
+            process.terminate()
+        assert process.wait(30) == 0
+    assert (tmp_path / "b" / "meta.properties").exists()
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    with TailraceProcess(tmp_path / "data") as broker:
+        said = refused("--data", broker.data, "--port", 0)
+        assert said.startswith(f"tailrace: {broker.data} is in use by another process")
+        assert said.count("\n") == 1
+        assert partitions(broker.bootstrap) == {}
+
+
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        said = refused("--data", tmp_path / "data", "--port", port)
+    assert said == f"tailrace: cannot listen on PLAINTEXT://127.0.0.1:{port}: Address already in use\n"
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "num.partitions=many"], "Invalid value many for configuration num.partitions"),
+        (["-o", "ssl.keystore.location=/k"], "ssl.keystore.location is not supported"),
+        (["-o", "process.roles=broker"], "process.roles: a node is broker and controller in one"),
+        (["-o", "listeners=PLAINTEXT:9092"], "listeners: 'PLAINTEXT:9092' is no listener"),
+        (["-o", "listeners=SSL://:0"], "SSL"),
+        (["-o", "num.partitions"], "-o num.partitions: a setting is given as key=value"),
+        (["-o", "tailrace.slices=magic"], "tailrace.slices: 'magic' is neither sendfile nor pread"),
+        (["--config", "absent.properties"], "absent.properties: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, arguments: list[str], said: str) -> None:
+    text = refused("--data", tmp_path / "data", *arguments)
+    assert text.startswith("tailrace: ")
+    assert text.count("\n") == 1
+    assert said in text
+    assert not (tmp_path / "data").exists()
+
+
+def test_data_has_to_be_somewhere() -> None:
+    assert refused() == "tailrace: where is the data? give --data DIR, or log.dirs in --config FILE\n"
+
+
+def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+    with TailraceProcess(tmp_path / "data") as broker:
+        broker.stop()
+    said = refused("--data", tmp_path / "data", "--port", 0, "-o", "node.id=7")
+    assert said == f"tailrace: {tmp_path / 'data'} belongs to node 1, not to 7\n"
