@@ -112,6 +112,12 @@ class Driver:
         directory.load(lambda topic: self.config, self.now_ms)
         return directory
 
+    @property
+    def deleted_below(self) -> int:
+        """The highest log start that any log has had."""
+        outcomes = [one for *_, after in self._spans for some in after.partitions.values() for one in some if one]
+        return max((outcome.max_start for outcome in outcomes), default=0)
+
     def expectation_at(self, index: int) -> Expectation:
         """What a crash after `index` operations of the trace may leave."""
         found = Expectation({})

@@ -11,7 +11,7 @@ from tailrace.log.log_directory import LoadReport, LogDirectory
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
-from tests.crash.driven_log import NOW, ROOT, Driver, Expectation
+from tests.crash.driven_log import ROOT, Driver, Expectation
 from tests.crash.log_checks import check_log
 from tests.support.batches import StoredBatch, batch, stored_batches
 from tests.support.crash_states import CrashState, crash_points, describe
@@ -75,7 +75,7 @@ def _judge(driver: Driver, state: CrashState, expected: Expectation, cache: dict
     key = hashlib.sha1(repr(sorted(state.tree.items())).encode()).digest()
     try:
         if key not in cache:
-            cache[key] = recover(state.tree, driver.config, driver.now_ms)
+            cache[key] = recover(state.tree, driver.config, driver.now_ms, driver.deleted_below)
         problems = judge(cache[key], expected)
     except Exception as error:
         raise AssertionError(f"{error!r}\n{describe(state, driver.files)}\nseed {seed}") from error
@@ -101,13 +101,13 @@ def judge(found: Recovered, expected: Expectation) -> list[str]:
     return problems
 
 
-def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int = NOW) -> Recovered:
+def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int, deleted_below: int) -> Recovered:
     """Open what a crash left, check everything, open it again, append, stop cleanly, open it once more."""
     files = memory_files(tree)
     files.make_directory(ROOT)
     directory, report = load(files, config, now_ms)
     for log in directory.logs.values():
-        check_log(log)
+        check_log(log, deleted_below)
     found = Recovered(
         report.was_clean, bool(report.recoveries), {name: view(log) for name, log in directory.logs.items()}
     )
@@ -126,7 +126,7 @@ def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int = NOW) -> R
 
     for log in directory.logs.values():
         log.append_as_leader(batch((b"key", b"after"), timestamp=now_ms), leader_epoch=9, now_ms=now_ms)
-        check_log(log)
+        check_log(log, deleted_below)
     goes_on = {name: view(log) for name, log in directory.logs.items()}
     for name, log in found.logs.items():
         assert goes_on[name].batches[: len(log.batches)] == log.batches
@@ -136,7 +136,7 @@ def recover(tree: dict[str, bytes], config: TopicConfig, now_ms: int = NOW) -> R
     assert report.was_clean
     assert not report.recoveries, f"scanned after a clean stop: {report.recoveries}"
     for log in directory.logs.values():
-        check_log(log)
+        check_log(log, deleted_below)
     assert {name: view(log) for name, log in directory.logs.items()} == goes_on
     directory.abandon()
     assert files.open_count == 0, f"{files.open_count} files stay open"
