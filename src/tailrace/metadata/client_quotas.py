@@ -143,7 +143,7 @@ def describe_client_quotas(
     kinds = present | set(exact)
     if IP in kinds and len(kinds) > 1:
         raise _refuse("an IP address goes together with nothing else")
-    response = messages.DescribeClientQuotasResponse(error_message=None, entries=[])
+    response = messages.DescribeClientQuotasResponse(entries=[])
     assert response.entries is not None
     for entity, quotas in image.client_quotas.items():
         names = dict(entity)

@@ -164,7 +164,8 @@ def _check_changes(changes: Sequence[Change]) -> None:
 def _incremental(state: ControlState, resource: ConfigResource, changes: Sequence[Change]) -> dict[str, str | None]:
     present = state.image.config(resource)
     wanted: dict[str, str | None] = {}
-    keys = definition_for(resource.type)
+    # Lists of groups and metrics subscriptions can only be set as a whole, as in Kafka.
+    keys = definition_for(resource.type) if resource.type in (ResourceType.TOPIC, ResourceType.BROKER) else None
     for name, operation, value in changes:
         if operation == Operation.SET:
             wanted[name] = value
@@ -209,10 +210,10 @@ def _plan_change(
         else:
             settings[name] = value
     validate_settings(state, resource, settings)
-    if is_broker:
-        check_broker(settings, resource.name != "")
     if not is_new:
         _check_exists(state, resource)
+    if is_broker:
+        check_broker(settings, resource.name != "")
     return [
         messages.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in changes.items()
@@ -233,10 +234,9 @@ def _check_change(state: ControlState, resource: ConfigResource, name: str, valu
 def _check_exists(state: ControlState, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in state.image.topics:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic '{resource.name}' does not exist")
-    if resource.type == ResourceType.BROKER and resource.name:
-        node_id = int(resource.name)
-        if node_id not in state.image.brokers and node_id not in state.image.controllers:
-            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"no node has the id {node_id}")
+    if resource.type == ResourceType.BROKER and resource.name and int(resource.name) != state.configs.node_id:
+        # A broker is asked itself, since only it can tell what it may be set to.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"this is node {state.configs.node_id}, not {resource.name}")
 
 
 def _cleared_elrs(state: ControlState, records: Sequence[Message]) -> list[Message]:

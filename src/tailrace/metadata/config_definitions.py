@@ -50,7 +50,7 @@ class ConfigKey:
     max: float | None = None
     allowed: tuple[str, ...] = ()
     allowed_in_any_case: tuple[str, ...] = ()
-    distinct: bool = False  # a list without empty values or repetitions
+    distinct: bool = False  # a list without empty values, in which repetitions do not count
     not_empty: bool = False
     check: str | None = None  # one of Kafka's own validators, by name
     internal: bool = False
@@ -96,7 +96,8 @@ class ConfigKey:
                 raise self._refuse(text, "it is no number of type DOUBLE")
             return float(text.rstrip("fFdD") if text[-1:] not in "yN" else text)
         if self.type == "list":
-            return tuple(_COMMA.split(text)) if text else ()
+            words = _COMMA.split(text) if text else []
+            return tuple(dict.fromkeys(words) if self.distinct else words)
         return text
 
     def _check(self, value: Value) -> None:
@@ -111,8 +112,8 @@ class ConfigKey:
         if value is None:
             return
         words = value if isinstance(value, tuple) else (str(value),)
-        if self.distinct and (len(set(words)) < len(words) or "" in words):
-            raise self._refuse(",".join(words), "it must not name anything twice or be empty between commas")
+        if self.distinct and "" in words:
+            raise self._refuse(",".join(words), "there is nothing between two commas")
         if self.not_empty and not any(words):
             raise self._refuse("", "it must not be empty")
         if self.allowed and not set(words) <= set(self.allowed):

@@ -50,7 +50,7 @@ def plan_update_features(
     if version <= 1:
         response.results = [
             messages.UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=one.feature, error_code=ErrorCode.NONE, error_message=None
+                feature=one.feature, error_code=ErrorCode.NONE, error_message=ErrorCode.NONE.name
             )
             for one in request.feature_updates
         ]
@@ -76,6 +76,8 @@ def _plan_feature(
     present = kraft_version if name == KRAFT_VERSION else image.features.get(name, 0)
     if level < 0:
         raise _refuse(name, level, "no level is below zero")
+    if name not in SUPPORTED:
+        raise _refuse(name, level, "there is no such feature")
     for who, supported in _supporters(state, name):
         if level not in supported:
             raise _refuse(name, level, f"{who} supports {supported}")

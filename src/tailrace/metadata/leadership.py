@@ -94,6 +94,11 @@ def plan_elect_leaders(
     response = messages.ElectLeadersResponse()
     if request.election_type not in (_PREFERRED, _UNCLEAN):
         response.error_code = ErrorCode.INVALID_REQUEST
+        error = ApiError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not known")
+        for one in request.topic_partitions or ():
+            results = messages.ElectLeadersResponse.ReplicaElectionResult(topic=one.topic)
+            results.partition_result = [_election_result(number, error) for number in one.partitions]
+            response.replica_election_results.append(results)
         return Plan([], response)
     everything = request.topic_partitions is None
     if request.topic_partitions is None:
@@ -107,12 +112,14 @@ def plan_elect_leaders(
         for number in numbers:
             error = _elect(state, name, number, request.election_type, records)
             if not everything or error.code != ErrorCode.ELECTION_NOT_NEEDED:
-                results.partition_result.append(
-                    messages.ElectLeadersResponse.PartitionResult(
-                        partition_id=number, error_code=error.code, error_message=error.message
-                    )
-                )
+                results.partition_result.append(_election_result(number, error))
     return Plan(records, response)
+
+
+def _election_result(number: int, error: ApiError) -> messages.ElectLeadersResponse.PartitionResult:
+    return messages.ElectLeadersResponse.PartitionResult(
+        partition_id=number, error_code=error.code, error_message=error.message
+    )
 
 
 def _elect(state: ControlState, name: str, number: int, election_type: int, records: list[Message]) -> ApiError:

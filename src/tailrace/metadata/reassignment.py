@@ -24,7 +24,8 @@ def plan_alter_reassignments(
     state: ControlState, request: messages.AlterPartitionReassignmentsRequest
 ) -> Plan[messages.AlterPartitionReassignmentsResponse]:
     response = messages.AlterPartitionReassignmentsResponse(
-        error_message=None, allow_replication_factor_change=request.allow_replication_factor_change
+        error_message=None if request.topics else "",
+        allow_replication_factor_change=request.allow_replication_factor_change,
     )
     records: list[Message] = []
     for topic in request.topics:
