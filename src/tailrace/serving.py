@@ -18,7 +18,7 @@ from typing import Final
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import DiskFiles
+from tailrace.log.files import DiskFiles, Files
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.loop import wall_clock_ms
 from tailrace.server.settings import ServerSettings
@@ -46,13 +46,13 @@ def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSett
 
 
 def broker_builder(
-    config: BrokerConfig, *, clock_ms: Callable[[], int] = wall_clock_ms
+    config: BrokerConfig, *, files: Files | None = None, clock_ms: Callable[[], int] = wall_clock_ms
 ) -> Callable[[Surroundings], Broker]:
     """What opens the broker on its directories, once its ports are known."""
 
     def build(surroundings: Surroundings) -> Broker:
         return open_broker(
-            DiskFiles(),
+            files or DiskFiles(),
             config,
             now_ms=clock_ms(),
             new_id=lambda: os.urandom(16),

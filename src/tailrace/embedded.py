@@ -1,0 +1,277 @@
+"""Broker: a whole broker inside a Python process, for tests, tools and notebooks.
+
+    with tailrace.Broker(num_partitions=3) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        …
+        broker.crash()
+        broker.restart()          # same port, same data
+
+It serves from a thread of its own, on the loopback interface, on a port the system picks unless one is given. Without
+`data` its directory is a temporary one, removed at the end. Settings are Kafka's, with underscores for dots; names that
+have underscores of their own, or come out of a file, go into `config`.
+
+Faults can be injected: `fail`, `delay` and `drop` say what becomes of the next requests of an API, `move_clock` makes
+time pass for the broker only. `heal` takes all faults away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from os.path import realpath
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tailrace.broker.broker import Broker as BrokerCore
+from tailrace.faults import Fault, FaultKind, FaultyBroker, api_named, can_fail, error_named
+from tailrace.log.files import DiskFiles
+from tailrace.log.log_directory import DirectoryInUse
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import CreateTopicsRequest
+from tailrace.server.broker_seam import Surroundings
+from tailrace.server.loop import wall_clock_ms
+from tailrace.server.server import Server
+from tailrace.serving import broker_builder, server_settings, split_settings
+from tailrace.unsynced_files import UnsyncedFiles
+
+# The lock on a directory keeps other processes out; within this one it takes a note.
+_DIRECTORIES_IN_USE: Final[set[str]] = set()
+
+
+class NotRunning(RuntimeError):
+    """The broker was stopped, has crashed, or was never started."""
+
+
+class Broker:
+    def __init__(
+        self,
+        data: str | PathLike[str] | None = None,
+        port: int = 0,
+        *,
+        host: str = "127.0.0.1",
+        config: Mapping[str, object] | None = None,
+        **settings: object,
+    ) -> None:
+        named = {key.replace("_", "."): value for key, value in settings.items()}
+        self._properties = {key: _text(value) for key, value in {**(config or {}), **named}.items()}
+        self._host = host
+        self._port = port
+        self._data = None if data is None else fspath(data)
+        self._temporary: str | None = None
+        self._server: Server | None = None
+        self._core: FaultyBroker | None = None
+        self._faults: list[Fault] = []
+        self._clock_offset_ms = 0
+        self._taken: set[str] = set()
+
+    # Where it is
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener; the same after a restart."""
+        if not self._port:
+            raise NotRunning("a port is picked when the broker starts")
+        return self._port
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call bootstrap.servers."""
+        return f"{self._host}:{self.port}"
+
+    @property
+    def data(self) -> str:
+        """The data directory; readable with `tailrace log` also while the broker runs."""
+        if self._data is None:
+            raise NotRunning("a temporary directory is made when the broker starts")
+        return self._data
+
+    @property
+    def is_running(self) -> bool:
+        return self._server is not None
+
+    # Life
+
+    def start(self) -> Self:
+        """Serve; clients can connect when this returns."""
+        if self._server is not None:
+            raise RuntimeError("the broker is running already")
+        if self._data is None:
+            self._data = self._temporary = tempfile.mkdtemp(prefix="tailrace-")
+        properties = {"listeners": f"PLAINTEXT://{self._host}:{self._port}", "log.dirs": self._data, **self._properties}
+        config, ours = split_settings(properties)
+        files = UnsyncedFiles() if self._temporary is not None else DiskFiles()
+        build = broker_builder(config, files=files, clock_ms=self._clock_ms)
+
+        def build_with_faults(surroundings: Surroundings) -> FaultyBroker:
+            self._core = FaultyBroker(build(surroundings))
+            self._core.faults = self._faults
+            return self._core
+
+        server = Server(build_with_faults, server_settings(config, ours), clock_ms=self._clock_ms)
+        with self._directories_taken(config.log_dirs):
+            server.start()
+        self._server = server
+        self._port = server.port()
+        return self
+
+    @contextlib.contextmanager
+    def _directories_taken(self, paths: Sequence[str]) -> Iterator[None]:
+        """Take a note of our directories, unless starting fails."""
+        wanted = {realpath(path) for path in paths}
+        for path in wanted & _DIRECTORIES_IN_USE:
+            raise DirectoryInUse(f"{path} is in use by another broker of this process")
+        _DIRECTORIES_IN_USE.update(wanted)
+        try:
+            yield
+        except BaseException:
+            _DIRECTORIES_IN_USE.difference_update(wanted)
+            raise
+        self._taken = wanted
+
+    def _ended(self) -> None:
+        self._server = None
+        _DIRECTORIES_IN_USE.difference_update(self._taken)
+
+    def stop(self) -> None:
+        """A clean stop: pending replies are sent, everything is made durable."""
+        try:
+            self._running().stop()
+        finally:
+            self._ended()
+
+    def crash(self) -> None:
+        """End as if killed: connections are reset, and nothing more is written. What was written stays."""
+        server, core = self._running(), self._running_core()
+        try:
+            server.kill()
+            core.abandon()
+        finally:
+            self._ended()
+
+    def restart(self) -> None:
+        """Stop, unless that has happened, and start on the same port and directory."""
+        if self._server is not None:
+            self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Stop, if it runs, and remove a temporary directory."""
+        try:
+            if self._server is not None:
+                self.stop()
+        finally:
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+                self._data = self._temporary = None
+
+    def __enter__(self) -> Self:
+        return self if self.is_running else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Topics
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> None:
+        """Make a topic, or raise a KafkaError that says why not."""
+        configs = [
+            CreateTopicsRequest.CreatableTopicConfig(name=key, value=_text(value))
+            for key, value in (config or {}).items()
+        ]
+        topic = CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=configs
+        )
+        request = CreateTopicsRequest(topics=[topic])
+        core = self._running_core()
+        result = self._running().call(lambda: core.controller.create_topics(request, self._clock_ms())).topics[0]
+        if result.error_code:
+            raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
+
+    # Faults
+
+    def fail(self, api: str | int, error: str | int, *, times: int | None = None) -> Fault:
+        """Answer requests of an API with an error, without carrying them out."""
+        key = api_named(api)
+        if not can_fail(key):
+            raise ValueError(f"{api} has no known place for an error: drop or delay it")
+        return self._add(Fault(FaultKind.FAIL, key, error=error_named(error), times=times))
+
+    def delay(self, api: str | int, delay_ms: int, *, times: int | None = None) -> Fault:
+        """Let requests of an API wait before they are carried out; `move_clock` shortens that."""
+        return self._add(Fault(FaultKind.DELAY, api_named(api), delay_ms=delay_ms, times=times))
+
+    def drop(self, api: str | int, *, times: int | None = None, carried_out: bool = False) -> Fault:
+        """Close the connection a request comes on, before it is carried out, or after: then only the answer is lost."""
+        kind = FaultKind.DROP_ANSWER if carried_out else FaultKind.DROP
+        return self._add(Fault(kind, api_named(api), times=times))
+
+    @contextlib.contextmanager
+    def fault(self, fault: Fault) -> Iterator[Fault]:
+        """For the length of a block: `with broker.fault(broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER")):`"""
+        try:
+            yield fault
+        finally:
+            self.heal(fault)
+
+    def heal(self, fault: Fault | None = None) -> None:
+        """Take a fault away, or all of them."""
+
+        def remove() -> None:
+            self._faults[:] = [one for one in self._faults if fault is not None and one is not fault]
+
+        self._on_loop(remove)
+
+    def drop_connections(self) -> int:
+        """Close all connections; says how many there were."""
+        return self._running().close_connections(lambda context: True)
+
+    def move_clock(self, milliseconds: int) -> None:
+        """Let so much time pass for the broker: what is due by then, retention or a delay, happens now."""
+        if milliseconds < 0:
+            raise ValueError("time does not run backwards")
+
+        def move() -> None:
+            self._clock_offset_ms += milliseconds
+
+        self._on_loop(move)
+
+    # Details
+
+    def _clock_ms(self) -> int:
+        return wall_clock_ms() + self._clock_offset_ms
+
+    def _add(self, fault: Fault) -> Fault:
+        self._on_loop(lambda: self._faults.append(fault))
+        return fault
+
+    def _on_loop(self, function: Any) -> None:
+        """Faults may be prepared before the start; later they are the loop's."""
+        if self._server is None:
+            function()
+        else:
+            self._server.call(function)
+            self._server.wake()
+
+    def _running(self) -> Server:
+        if self._server is None:
+            raise NotRunning("the broker is not running")
+        return self._server
+
+    def _running_core(self) -> BrokerCore:
+        self._running()
+        assert self._core is not None
+        return self._core.broker
+
+
+def _text(value: object) -> str:
+    """A setting as a server.properties would have it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)

@@ -1,0 +1,14 @@
+"""What `import tailrace` offers, loaded when it is first used: the command line need not load a broker to show help."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+_PLACES: Final = {"Broker": "tailrace.embedded"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'tailrace' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -1,0 +1,242 @@
+"""Faults: a broker that misbehaves when it is told to, for tests of clients.
+
+A fault stands between the server and the broker and looks at requests of one API. The first one that still has
+something to do takes the request:
+
+    fail     answered with an error, and not carried out
+    delay    carried out later, by the broker's clock
+    drop     the connection is closed; the request is carried out before, if it is the answer that is to be lost
+
+Faults and the broker belong to the loop's thread; `Broker` in embedded.py puts them there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey, apis
+from tailrace.protocol.headers import read_request_header, write_response
+from tailrace.protocol.messages import (
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    FetchResponse,
+    ListOffsetsResponse,
+    MetadataResponse,
+    ProduceResponse,
+)
+from tailrace.protocol.registry import request_class, response_class
+
+_API_KEY: Final = struct.Struct(">h")
+
+
+class FaultKind(Enum):
+    FAIL = "fail"
+    DELAY = "delay"
+    DROP = "drop"
+    DROP_ANSWER = "drop the answer"
+
+
+@dataclass(slots=True, eq=False)
+class Fault:
+    """What happens to the next `times` requests of an API; to all of them if that is None."""
+
+    kind: FaultKind
+    api_key: ApiKey
+    error: ErrorCode = ErrorCode.NONE
+    delay_ms: int = 0
+    times: int | None = None
+    hits: int = 0  # how many it has met
+
+    @property
+    def is_over(self) -> bool:
+        return self.times is not None and self.hits >= self.times
+
+
+class FaultyBroker:
+    """The broker as the server sees it, with faults in between."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.faults: list[Fault] = []
+        self._replies: list[Reply] = []
+        self._delayed: list[tuple[int, bytes, ConnectionContext]] = []
+        self._mute: set[int] = set()  # connections whose next reply is dropped with them
+
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
+        fault = self._fault_for(frame) if self.faults else None
+        if fault is None:
+            self.broker.handle(frame, context, now_ms)
+            return
+        fault.hits += 1
+        if fault.kind is FaultKind.DELAY:
+            self._delayed.append((now_ms + fault.delay_ms, bytes(frame), context))
+        elif fault.kind is FaultKind.FAIL:
+            self._replies.append(Reply(context.connection_id, fail_request(frame, fault.error)))
+        elif fault.kind is FaultKind.DROP:
+            self._replies.append(Reply(context.connection_id, None, close=True))
+        else:
+            self._mute.add(context.connection_id)
+            self.broker.handle(frame, context, now_ms)
+
+    def _fault_for(self, frame: memoryview) -> Fault | None:
+        if len(frame) < _API_KEY.size:
+            return None
+        (key,) = _API_KEY.unpack_from(frame)
+        return next((fault for fault in self.faults if fault.api_key == key and not fault.is_over), None)
+
+    def take_replies(self) -> Sequence[Reply]:
+        replies = self.broker.take_replies()
+        if self._mute:
+            replies = [self._muted(reply) for reply in replies]
+        if self._replies:
+            replies, self._replies = [*replies, *self._replies], []
+        return replies
+
+    def _muted(self, reply: Reply) -> Reply:
+        if reply.connection_id not in self._mute:
+            return reply
+        self._mute.discard(reply.connection_id)
+        return Reply(reply.connection_id, None, close=True)
+
+    def tick(self, now_ms: int) -> None:
+        due = [delayed for delayed in self._delayed if delayed[0] <= now_ms]
+        self._delayed = [delayed for delayed in self._delayed if delayed[0] > now_ms]
+        for _, frame, context in due:
+            self.broker.handle(memoryview(frame), context, now_ms)
+        self.broker.tick(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        deadlines = [delayed[0] for delayed in self._delayed]
+        of_broker = self.broker.next_deadline_ms()
+        return min([*deadlines, of_broker] if of_broker is not None else deadlines, default=None)
+
+    def connection_closed(self, connection_id: int) -> None:
+        self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]
+        self._mute.discard(connection_id)
+        self.broker.connection_closed(connection_id)
+
+    def close(self, now_ms: int) -> None:
+        self.broker.close(now_ms)
+
+
+def api_named(name: str | int) -> ApiKey:
+    """An API by its number or by its name in Kafka's documents: Produce, Fetch, InitProducerId, …"""
+    for api in apis():
+        if name == api.key or (isinstance(name, str) and name.lower() == api.name.lower()):
+            return api.key
+    raise ValueError(f"there is no API {name!r}")
+
+
+def error_named(name: str | int) -> ErrorCode:
+    """An error by its code or its name in Kafka's documents: NOT_LEADER_OR_FOLLOWER, …"""
+    try:
+        return ErrorCode[name.upper()] if isinstance(name, str) else ErrorCode(name)
+    except (KeyError, ValueError):
+        raise ValueError(f"there is no error {name!r}") from None
+
+
+def can_fail(key: ApiKey) -> bool:
+    """Whether we know where an API's answer says that it failed."""
+    return key in _FAILURES or hasattr(response_class(key)(), "error_code")
+
+
+def fail_request(frame: memoryview, error: ErrorCode) -> list[Any]:
+    """The answer that refuses a request, in the places where the API's clients look for errors."""
+    header, position = read_request_header(frame)
+    body, _ = request_class(header.api_key).read(frame, header.api_version, position)
+    build = _FAILURES.get(ApiKey(header.api_key))
+    response: Any = build(body, error) if build is not None else response_class(header.api_key)()
+    if hasattr(response, "error_code"):
+        response.error_code = error
+    return write_response(header.api_key, header.api_version, header.correlation_id, response)
+
+
+def _fail_produce(body: Any, error: ErrorCode) -> ProduceResponse:
+    def partitions(topic: Any) -> Iterable[ProduceResponse.PartitionProduceResponse]:
+        for partition in topic.partition_data:
+            yield ProduceResponse.PartitionProduceResponse(
+                index=partition.index, error_code=error, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
+            )
+
+    return ProduceResponse(
+        responses=[
+            ProduceResponse.TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=list(partitions(topic))
+            )
+            for topic in body.topic_data
+        ]
+    )
+
+
+def _fail_fetch(body: Any, error: ErrorCode) -> FetchResponse:
+    def partitions(topic: Any) -> Iterable[FetchResponse.PartitionData]:
+        for partition in topic.partitions:
+            yield FetchResponse.PartitionData(
+                partition_index=partition.partition, error_code=error, high_watermark=-1, records=b""
+            )
+
+    return FetchResponse(
+        responses=[
+            FetchResponse.FetchableTopicResponse(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=list(partitions(topic))
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _fail_list_offsets(body: Any, error: ErrorCode) -> ListOffsetsResponse:
+    def partitions(topic: Any) -> Iterable[ListOffsetsResponse.ListOffsetsPartitionResponse]:
+        for partition in topic.partitions:
+            yield ListOffsetsResponse.ListOffsetsPartitionResponse(
+                partition_index=partition.partition_index, error_code=error, timestamp=-1, offset=-1
+            )
+
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=list(partitions(topic)))
+            for topic in body.topics
+        ]
+    )
+
+
+def _fail_metadata(body: Any, error: ErrorCode) -> MetadataResponse:
+    topics = [
+        MetadataResponse.MetadataResponseTopic(name=topic.name or "", topic_id=topic.topic_id, error_code=error)
+        for topic in body.topics or ()
+    ]
+    return MetadataResponse(topics=topics, controller_id=-1)
+
+
+def _fail_create_topics(body: Any, error: ErrorCode) -> CreateTopicsResponse:
+    results = [
+        CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=error, error_message=error.name)
+        for topic in body.topics
+    ]
+    return CreateTopicsResponse(topics=results)
+
+
+def _fail_delete_topics(body: Any, error: ErrorCode) -> DeleteTopicsResponse:
+    asked = [(topic.name, topic.topic_id) for topic in body.topics] + [(name, bytes(16)) for name in body.topic_names]
+    results = [
+        DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id, error_code=error)
+        for name, topic_id in asked
+    ]
+    return DeleteTopicsResponse(responses=results)
+
+
+_FAILURES: Final[dict[ApiKey, Callable[[Any, ErrorCode], Any]]] = {
+    ApiKey.PRODUCE: _fail_produce,
+    ApiKey.FETCH: _fail_fetch,
+    ApiKey.LIST_OFFSETS: _fail_list_offsets,
+    ApiKey.METADATA: _fail_metadata,
+    ApiKey.CREATE_TOPICS: _fail_create_topics,
+    ApiKey.DELETE_TOPICS: _fail_delete_topics,
+}
