@@ -17,13 +17,13 @@ from tailrace.server.slice_sender import SliceSender
 
 
 class Connections:
-    def __init__(self, poll: epoll, request_bytes_max: int, idle_ms_max: int) -> None:
+    def __init__(self, poll: epoll, request_bytes_max: int, idle_ms_max: int, now_ms: int) -> None:
         self._poll = poll
         self._request_bytes_max = request_bytes_max
         self._buffers = FrameBuffers()
         self._ids = count(1)
         self._idle_ms_max = idle_ms_max
-        self._sweep_ms: int | None = None  # when to look for idle ones next
+        self._sweep_ms = now_ms  # when to look for idle ones next
         self._pauses: list[tuple[int, int]] = []  # a heap: when a pause ends, whose it is
         self.by_id: dict[int, Connection] = {}
         self.by_descriptor: dict[int, Connection] = {}
@@ -78,7 +78,7 @@ class Connections:
 
     def take_idle(self, now_ms: int) -> list[Connection]:
         """Those that have been silent for too long, if it is time to look. One that waits for us is not silent."""
-        if self._idle_ms_max <= 0 or (self._sweep_ms is not None and now_ms < self._sweep_ms):
+        if self._idle_ms_max <= 0 or now_ms < self._sweep_ms:
             return []
         self._sweep_ms = now_ms + max(self._idle_ms_max // 10, 1)
         since_ms = now_ms - self._idle_ms_max
@@ -90,7 +90,7 @@ class Connections:
 
     def next_deadline_ms(self) -> int | None:
         """When one of the two above has something to do."""
-        pause_ms = self._pauses[0][0] if self._pauses else None
-        if self._sweep_ms is None or not self.by_id:
-            return pause_ms
-        return self._sweep_ms if pause_ms is None else min(pause_ms, self._sweep_ms)
+        due_ms = [self._pauses[0][0]] if self._pauses else []
+        if self.by_id and self._idle_ms_max > 0:
+            due_ms.append(self._sweep_ms)
+        return min(due_ms, default=None)

@@ -1,9 +1,10 @@
 """FrameInput: the bytes that one connection sends, cut into frames.
 
 A frame is an int32 size and as many bytes. What is read goes to the loop's arena; a frame is a view of it. What is left
-over when the arena is needed again is kept by the connection: frames whose turn has not come, and the start of the next
-one, 64 KB at most. A small frame that has only begun is put in front of what is read next. A larger one gets its own
-buffer, and the rest is received straight into it: no byte is copied more than twice, and most of them not at all.
+over when the arena starts again is kept by the connection: frames whose turn has not come, and the start of the next
+one, 64 KB at most. A small frame that has only begun is continued where it is, or put in front of what is read next. A
+larger one gets its own buffer, and the rest is received straight into it; after a large frame only the head of the next
+is read to the arena, so that of a stream of large frames next to nothing is copied.
 
 The size is believed up to `socket.request.max.bytes`. Beyond it, or below zero, the connection has to go.
 """
@@ -11,6 +12,7 @@ The size is believed up to `socket.request.max.bytes`. Beyond it, or below zero,
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -18,14 +20,17 @@ from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.receive_buffers import READ_BYTES_MAX, FrameBuffers, ReceiveArena
 
 SMALL_FRAME_BYTES: Final = 32_768
+BULK_READ_BYTES: Final = 4_096
 _SIZE: Final = Struct(">i")
 _PREFIX: Final = _SIZE.size
 _NOTHING: Final = memoryview(b"")
-assert SMALL_FRAME_BYTES + _PREFIX < READ_BYTES_MAX  # so there is always room behind what is put in front
+assert (
+    SMALL_FRAME_BYTES + _PREFIX + BULK_READ_BYTES <= READ_BYTES_MAX
+)  # so there is always room behind what is put in front
 
 
 class FrameInput:
-    __slots__ = ("_buffers", "_data", "_end", "_filled", "_limit", "_own", "_start")
+    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_limit", "_own", "_start")
 
     def __init__(self, limit: int, buffers: FrameBuffers) -> None:
         self._limit = limit
@@ -35,26 +40,35 @@ class FrameInput:
         self._end = 0
         self._own: memoryview | None = None  # a large frame that is being received, _filled bytes of it so far
         self._filled = 0
+        self._is_bulk = False  # the last frame was a large one: look at the head of the next before reading more
 
     def __len__(self) -> int:
         """The bytes held that no frame has been made of."""
         return self._end - self._start + self._filled
 
     def receive(self, recv_into: Callable[[memoryview], int], arena: ReceiveArena) -> int:
-        """Read once; says how many bytes came, 0 at the end of the stream. Only for when `next_frame` had nothing."""
+        """Read; says how many bytes came, 0 at the end of the stream. Only for when `next_frame` had nothing."""
         if self._own is not None:
-            count = recv_into(self._own[self._filled :])
-            self._filled += count
-            return count
+            return self._receive_own(recv_into)
         position = arena.position
         view = arena.view
-        kept = self._end - self._start
-        if kept:
-            view[position : position + kept] = self._data[self._start : self._end]
-        count = recv_into(view[position + kept : position + READ_BYTES_MAX])
-        self._data = view
-        self._start = position
-        self._end = arena.position = position + kept + count
+        held = self._end - self._start
+        if held and (self._data is not view or self._end != position):
+            view[position : position + held] = self._data[self._start : self._end]
+            self._data, self._start, self._end = view, position, position + held
+            arena.position = position = self._end
+        elif not held:
+            self._data, self._start, self._end = view, position, position
+        if not self._is_bulk:
+            count = recv_into(view[position : self._start + READ_BYTES_MAX])
+            self._end = arena.position = position + count
+            return count
+        count = recv_into(view[position : position + BULK_READ_BYTES])
+        self._end = arena.position = position + count
+        self._is_bulk = self._begin_large()
+        if self._is_bulk:
+            with suppress(BlockingIOError):
+                count += self._receive_own(recv_into)
         return count
 
     def next_frame(self) -> memoryview | None:
@@ -73,23 +87,37 @@ class FrameInput:
         (size,) = _SIZE.unpack_from(self._data, start)
         if not 0 <= size <= self._limit:
             raise InvalidFrame(f"a frame of {size} bytes, where 0 to {self._limit} are allowed")
-        start += _PREFIX
         if held >= size + _PREFIX:
+            start += _PREFIX
             self._start = stop = start + size
             return self._data[start:stop]
-        if size > SMALL_FRAME_BYTES:
-            self._own = own = self._buffers.take(size)
-            self._filled = held - _PREFIX
-            own[: self._filled] = self._data[start : self._end]
-            self._start = self._end
+        self._is_bulk = self._begin_large()
         return None
 
-    def keep(self) -> None:
-        """The arena is about to be used again: keep what is left."""
-        if self._end > self._start:
-            self._data = memoryview(bytearray(self._data[self._start : self._end]))
-            self._end -= self._start
-            self._start = 0
-        else:
-            self._data = _NOTHING
-            self._start = self._end = 0
+    def _begin_large(self) -> bool:
+        """Give the frame that has begun a buffer of its own, if it is a large one; says whether it has one."""
+        held = self._end - self._start - _PREFIX
+        if held < 0:
+            return False
+        (size,) = _SIZE.unpack_from(self._data, self._start)
+        if not max(SMALL_FRAME_BYTES, held) < size <= self._limit:
+            return False
+        self._own = own = self._buffers.take(size)
+        own[:held] = self._data[self._start + _PREFIX : self._end]
+        self._filled = held
+        self._start = self._end
+        return True
+
+    def _receive_own(self, recv_into: Callable[[memoryview], int]) -> int:
+        assert self._own is not None
+        count = recv_into(self._own[self._filled :])
+        self._filled += count
+        return count
+
+    def keep(self, arena: ReceiveArena) -> None:
+        """The arena is about to start again: take along what is left in it."""
+        if self._data is not arena.view:
+            return
+        self._data = memoryview(bytearray(self._data[self._start : self._end])) if self._end > self._start else _NOTHING
+        self._end -= self._start
+        self._start = 0

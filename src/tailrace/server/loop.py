@@ -32,7 +32,7 @@ from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
 from tailrace.server.limited_log import LimitedLog
 from tailrace.server.listener import Accepted, Listener
-from tailrace.server.receive_buffers import ReceiveArena
+from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.slice_sender import SliceSender
 from tailrace.server.statistics import ServerStatistics
@@ -72,16 +72,17 @@ class Loop:
         self._log = LimitedLog(_LOGGER)
         self._limits = ConnectionLimits(settings.limits)
         self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._welcome)
-        self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max)
+        self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max, timer_ms())
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
         self._now_ms = clock_ms()
         self._time_ms = timer_ms()
-        self._read: list[Connection] = []  # who has bytes in the arena
+        self._read: set[Connection] = set()  # who may have bytes in the arena
         self._unsent: list[Connection] = []  # who has replies to be sent in this pass
         self._calls: deque[Callable[[], None]] = deque()
         self._is_hurried = False  # do not wait: there may be replies that no event will announce
         self._deadline_ms: int | None = None  # the broker's, when the pass began
+        self._timers_due_ms: int | None = None  # our own
         self._drain_until_ms: int | None = None
         self._is_stopped = False
         self._bytes_in = self._bytes_out = self._requests = self._replies = self._passes = 0
@@ -152,6 +153,8 @@ class Loop:
                 connection.hold |= CLOSING
             else:
                 self._close(connection, "drained")
+        self._set_timers()
+        self._stop_if_drained()
 
     def stop(self) -> None:
         """End after this pass, whatever is pending."""
@@ -168,7 +171,7 @@ class Loop:
         events = self._poll.poll(self._wait_s())
         self._passes += 1
         self._now_ms = self._clock_ms()
-        self._time_ms = self._timer_ms()
+        self._time_ms = time_ms = self._timer_ms()
         connections = self._connections.by_descriptor
         ready: list[Connection] = []
         others: list[int] = []
@@ -179,42 +182,50 @@ class Loop:
             elif connection.hold:
                 self._look_at_held(connection, mask, ready)
             else:
-                if self._arena.is_full:
+                if self._arena.position > FULL_POSITION:
                     self._serve(ready)
                     self._recycle()
                     ready = []
                 if self._receive(connection):
                     ready.append(connection)
-        if self._wakeup.descriptor in others:
+        if others and self._wakeup.descriptor in others:
             others.remove(self._wakeup.descriptor)
             self._answer_wakeup()
-        self._run_timers(ready)
+        if self._timers_due_ms is not None and time_ms >= self._timers_due_ms:
+            self._run_timers(ready)
+        if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
+            self._broker.tick(self._now_ms)
         self._serve(ready)
-        self._send_unsent()
-        self._recycle()
+        for connection in self._unsent:
+            if connection.is_unsent:
+                self._send(connection)
+        self._unsent.clear()
         for descriptor in others:
             if self._acceptor.owns(descriptor):
-                self._acceptor.accept(descriptor, self._time_ms)
-        if self._drain_until_ms is not None and (not self._connections or self._time_ms >= self._drain_until_ms):
-            self._is_stopped = True
+                self._acceptor.accept(descriptor, time_ms)
+                self._set_timers()
 
     # A pass, step by step
 
     def _wait_s(self) -> float | None:
         """How long nothing has to be done without an event."""
-        waits = [0] if self._is_hurried else []
-        self._is_hurried = False
-        self._deadline_ms = self._broker.next_deadline_ms()
-        if self._deadline_ms is not None:
-            waits.append(self._deadline_ms - self._clock_ms())
-        for due_ms in (
-            self._connections.next_deadline_ms(),
-            self._acceptor.next_deadline_ms(),
-            self._drain_until_ms,
-        ):
-            if due_ms is not None:
-                waits.append(due_ms - self._timer_ms())
-        return max(min(waits), 0) / 1_000 if waits else None
+        self._deadline_ms = deadline_ms = self._broker.next_deadline_ms()
+        if self._is_hurried:
+            self._is_hurried = False
+            return 0
+        if deadline_ms is None and self._timers_due_ms is None:
+            return None
+        waits = []
+        if deadline_ms is not None:
+            waits.append(deadline_ms - self._clock_ms())
+        if self._timers_due_ms is not None:
+            waits.append(self._timers_due_ms - self._time_ms)
+        return max(min(waits), 0) / 1_000
+
+    def _set_timers(self) -> None:
+        """Something may have to be done earlier than it was planned."""
+        due = [self._connections.next_deadline_ms(), self._acceptor.next_deadline_ms(), self._drain_until_ms]
+        self._timers_due_ms = min((due_ms for due_ms in due if due_ms is not None), default=None)
 
     def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:
         """An event of a connection that is not to be read."""
@@ -229,6 +240,7 @@ class Loop:
 
     def _receive(self, connection: Connection) -> bool:
         """Read once; says whether something came."""
+        self._read.add(connection)
         try:
             size = connection.input.receive(connection.recv_into, self._arena)
         except BlockingIOError:
@@ -241,7 +253,6 @@ class Loop:
             return False
         self._bytes_in += size
         connection.active_ms = self._time_ms
-        self._read.append(connection)
         return True
 
     def _answer_wakeup(self) -> None:
@@ -252,6 +263,7 @@ class Loop:
         self._chores.apply_finished(self._now_ms)
 
     def _run_timers(self, ready: list[Connection]) -> None:
+        """Idle connections, pauses that are over, listeners that may go on, a drain that took too long."""
         for connection in self._connections.take_idle(self._time_ms):
             self._close(connection, "idle")
         for connection in self._connections.take_rested(self._time_ms):
@@ -259,13 +271,14 @@ class Loop:
                 self._connections.want(connection, EPOLLIN)
                 ready.append(connection)
         self._acceptor.tick(self._time_ms)
-        if self._deadline_ms is not None and self._deadline_ms <= self._now_ms:
-            self._broker.tick(self._now_ms)
+        if self._drain_until_ms is not None and self._time_ms >= self._drain_until_ms:
+            self._is_stopped = True
+        self._set_timers()
 
     def _serve(self, ready: list[Connection]) -> None:
         """Hand over one frame of each ready connection and take the replies, until no connection has a turn."""
-        broker = self._broker
-        now_ms = self._now_ms
+        handle = self._broker.handle
+        take_replies = self._broker.take_replies
         while True:
             for connection in ready:
                 try:
@@ -278,13 +291,13 @@ class Loop:
                 connection.hold = WAITING
                 self._requests += 1
                 try:
-                    broker.handle(frame, connection.context, now_ms)
+                    handle(frame, connection.context, self._now_ms)
                 except AssertionError:
                     raise
                 except Exception:
                     _LOGGER.exception("a request of connection %s failed", connection.context)
                     self._close(connection, "broker error")
-            replies = broker.take_replies()
+            replies = take_replies()
             if not replies:
                 return
             ready = self._queue(replies)
@@ -293,36 +306,31 @@ class Loop:
         """Queue replies to be sent; returns whose turn it is to hand over another frame."""
         ready = []
         connections = self._connections.by_id
+        self._replies += len(replies)
         for connection_id, parts, throttle_ms, close in replies:
             connection = connections.get(connection_id)
             if connection is None:
                 continue  # it went before its reply came
             assert connection.hold & WAITING, f"a second reply on {connection.context}"
-            connection.hold &= ~WAITING
-            self._replies += 1
-            if parts is not None:
-                connection.output.add(parts)
-                if not connection.is_unsent:
-                    connection.is_unsent = True
-                    self._unsent.append(connection)
+            connection.hold ^= WAITING
             if throttle_ms > 0:
                 connection.throttle_ms = throttle_ms
                 connection.hold |= THROTTLED
             if close:
                 connection.hold |= CLOSING
-            if connection.output.size > OUTPUT_BYTES_MAX:
-                self._send(connection)
-            elif not connection.output.size:
+            output = connection.output
+            if parts is not None:
+                output.add(parts)
+                if not connection.is_unsent:
+                    connection.is_unsent = True
+                    self._unsent.append(connection)
+                if output.size > OUTPUT_BYTES_MAX:
+                    self._send(connection)
+            elif not output.size:
                 self._go_on(connection)
             if not connection.hold:
                 ready.append(connection)
         return ready
-
-    def _send_unsent(self) -> None:
-        for connection in self._unsent:
-            if connection.is_unsent:
-                self._send(connection)
-        self._unsent.clear()
 
     def _send(self, connection: Connection) -> None:
         """Send what the socket takes; the rest waits until it can be written."""
@@ -354,15 +362,15 @@ class Loop:
         if connection.throttle_ms:
             self._connections.pause(connection, self._time_ms + connection.throttle_ms)
             connection.throttle_ms = 0
+            self._set_timers()
         self._connections.want(connection, EPOLLIN)
 
     def _recycle(self) -> None:
         """Let every connection keep what it has left in the arena, and start that again."""
-        if self._read:
-            for connection in self._read:
-                connection.input.keep()
-            self._read.clear()
-            self._arena.recycle()
+        for connection in self._read:
+            connection.input.keep(self._arena)
+        self._read.clear()
+        self._arena.recycle()
 
     # Connections come and go
 
@@ -371,9 +379,15 @@ class Loop:
 
     def _close(self, connection: Connection, reason: str) -> None:
         self._connections.remove(connection, reason, self._slices)
+        self._read.discard(connection)
         self._acceptor.left(connection.context.listener, connection.context.client_host)
         self._broker.connection_closed(connection.id)
         self._is_hurried = True
+        self._stop_if_drained()
+
+    def _stop_if_drained(self) -> None:
+        if self._drain_until_ms is not None and not self._connections:
+            self._is_stopped = True
 
     def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
         context = connection.context

@@ -1,9 +1,9 @@
 """ReceiveArena and FrameBuffers: the memory that requests are received into.
 
-Small requests of all connections go through one arena, which every pass of the loop fills from its start again; large
-ones get a buffer of their own, out of a few that are used again and again. Neither is ever given back by the broker:
-a view of a buffer holds a reference to it, so a buffer without views is free. Whoever keeps a view past its pass keeps
-the bytes as they are, and the server takes other memory instead.
+Small requests of all connections go through one arena, which is filled front to back and then from the front again;
+large ones get a buffer of their own, out of a few that are used again and again. Neither is ever given back by the
+broker: a view of a buffer holds a reference to it, so a buffer without views is free. Whoever keeps a view keeps the
+bytes as they are, and the server takes other memory instead.
 
 A buffer for a large request is an anonymous mapping. Its pages come into being as bytes arrive, so a peer that
 announces a hundred megabytes and sends nothing has taken nothing.
@@ -17,6 +17,7 @@ from typing import Final
 
 ARENA_BYTES: Final = 262_144
 READ_BYTES_MAX: Final = 65_536  # what one connection may have in the arena, and so the most it can leave behind
+FULL_POSITION: Final = ARENA_BYTES - READ_BYTES_MAX
 POOLED_BYTES: Final = 1_114_112  # a batch of max.message.bytes, whose default is just above 1 MB, with room for headers
 POOLED_COUNT: Final = 8
 
@@ -29,7 +30,7 @@ _ALONE: Final = _references([bytearray()], 0)  # how many references a buffer ha
 
 
 class ReceiveArena:
-    """One buffer for whatever a pass reads. `position` is where the next read goes."""
+    """One buffer for what is read. `position` is where the next read goes; past `FULL_POSITION` there is no room."""
 
     __slots__ = ("_buffers", "position", "replaced", "view")
 
@@ -39,12 +40,8 @@ class ReceiveArena:
         self.position = 0
         self.replaced = 0  # how often somebody kept a view
 
-    @property
-    def is_full(self) -> bool:
-        return ARENA_BYTES - self.position < READ_BYTES_MAX
-
     def recycle(self) -> None:
-        """Start again at the front. Views that were not kept must not be used any more; those that were stay valid."""
+        """Start again at the front. `view` is another one from now on; slices of the old one stay as they are."""
         self.view.release()
         if _references(self._buffers, 0) > _ALONE:
             self._buffers[0] = bytearray(ARENA_BYTES)

@@ -31,59 +31,28 @@ class ResponseWriter:
     __slots__ = ("_is_pinned", "_queue", "_slices", "size")
 
     def __init__(self) -> None:
-        self._queue: deque[Any] = deque()  # buffers, and a PendingSlice for each range of a file
+        self._queue: deque[Any] = deque()  # buffers, and ranges of files
         self._slices = 0  # how many of them are ranges
         self._is_pinned = False  # their files are kept
         self.size = 0  # the bytes still to be sent
 
     def add(self, parts: list[Part]) -> None:
         """Queue a response."""
-        queue = self._queue
-        size = sum(map(len, parts))
-        queue.append(_SIZE.pack(size))
+        size = 0
         for part in parts:
+            size += len(part)
             if isinstance(part, FileSlice):
-                if part.size:
-                    queue.append(PendingSlice(part))
-                    self._slices += 1
-                    self._is_pinned = False
-            else:
-                queue.append(part)
+                self._slices += 1
+                self._is_pinned = False
+        self._queue.append(_SIZE.pack(size))
+        self._queue.extend(parts)
         self.size += size + _SIZE.size
 
     def send(self, target: socket, slices: SliceSender) -> int:
         """Send what the socket takes; says how many bytes. OSError if the connection or a file has gone."""
-        if not self._slices and self.size <= JOIN_BYTES_MAX:
-            return self._send_all(target)
-        total = 0
-        while self._queue and total < SEND_BYTES_MAX:
-            head = self._queue[0]
-            if isinstance(head, PendingSlice) and head.remaining > SMALL_SLICE_BYTES:
-                took_all, sent = self._send_slice(target, slices, head, SEND_BYTES_MAX - total)
-            else:
-                took_all, sent = self._send_gathered(target, slices)
-            total += sent
-            self.size -= sent
-            if not took_all:
-                break
-        if self._slices and not self._is_pinned:
-            self._is_pinned = True
-            for part in self._queue:
-                if isinstance(part, PendingSlice):
-                    slices.pin(part)
-        return total
-
-    def clear(self, slices: SliceSender) -> None:
-        """Forget everything: the connection has gone."""
-        for part in self._queue:
-            if isinstance(part, PendingSlice):
-                slices.unpin(part)
-        self._queue.clear()
-        self._slices = self.size = 0
-
-    def _send_all(self, target: socket) -> int:
-        """The common case: everything is in memory and small."""
         queue = self._queue
+        if self._slices or self.size > JOIN_BYTES_MAX:
+            return self._send_parts(target, slices)
         data = queue[0] if len(queue) == 1 else b"".join(queue)
         queue.clear()
         try:
@@ -94,6 +63,42 @@ class ResponseWriter:
         if self.size:
             queue.append(memoryview(data)[sent:])
         return sent
+
+    def clear(self, slices: SliceSender) -> None:
+        """Forget everything: the connection has gone."""
+        for part in self._queue:
+            if isinstance(part, PendingSlice):
+                slices.unpin(part)
+        self._queue.clear()
+        self._slices = self.size = 0
+
+    def _send_parts(self, target: socket, slices: SliceSender) -> int:
+        queue = self._queue
+        total = 0
+        while queue and total < SEND_BYTES_MAX:
+            head = queue[0]
+            if isinstance(head, FileSlice):
+                queue[0] = head = PendingSlice(head)
+            if isinstance(head, PendingSlice) and head.remaining > SMALL_SLICE_BYTES:
+                took_all, sent = self._send_slice(target, slices, head, SEND_BYTES_MAX - total)
+            else:
+                took_all, sent = self._send_gathered(target, slices)
+            total += sent
+            self.size -= sent
+            if not took_all:
+                break
+        if self._slices and not self._is_pinned:
+            self._pin(slices)
+        return total
+
+    def _pin(self, slices: SliceSender) -> None:
+        """The queue has to wait: keep the files."""
+        self._is_pinned = True
+        for index, part in enumerate(list(self._queue)):
+            if isinstance(part, FileSlice):
+                self._queue[index] = part = PendingSlice(part)
+            if isinstance(part, PendingSlice):
+                slices.pin(part)
 
     def _send_slice(self, target: socket, slices: SliceSender, head: PendingSlice, limit: int) -> tuple[bool, int]:
         try:
@@ -113,6 +118,8 @@ class ResponseWriter:
         size = read = 0
         while queue and len(buffers) < GATHER_PARTS_MAX and size < GATHER_BYTES_MAX:
             part = queue[0]
+            if isinstance(part, FileSlice):
+                queue[0] = part = PendingSlice(part)
             if isinstance(part, PendingSlice):
                 if part.remaining > SMALL_SLICE_BYTES or read > JOIN_BYTES_MAX - SMALL_SLICE_BYTES:
                     break

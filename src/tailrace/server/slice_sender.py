@@ -22,8 +22,8 @@ from typing import Final
 from tailrace.log.position import FileSlice
 from tailrace.server.settings import SliceStrategy
 
-CHUNK_BYTES_MAX: Final = 1_048_576
-CHUNK_BYTES_MIN: Final = 65_536
+CHUNK_BYTES_MAX: Final = 131_072  # more would be out of the processor's cache before the socket copies it
+CHUNK_BYTES_MIN: Final = 32_768
 
 
 class SliceGone(OSError):
