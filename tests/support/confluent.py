@@ -1,0 +1,60 @@
+"""librdkafka in a few lines: topics, records in order, records back. For any broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+TIMEOUT_S = 60.0
+
+
+class Got(NamedTuple):
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))]).values():
+        future.result(TIMEOUT_S)
+
+
+def produce(bootstrap: str, topic: str, partition: int, values: Iterable[bytes], **settings: Any) -> list[int]:
+    """Send values with an idempotent producer; their offsets."""
+    offsets: list[int] = []
+    problems: list[Any] = []
+
+    def delivered(error: Any, message: Any) -> None:
+        problems.extend([error] if error else [])
+        offsets.append(message.offset())
+
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **settings})
+    for value in values:
+        producer.produce(topic, value, b"key", partition, delivered)
+    assert producer.flush(TIMEOUT_S) == 0
+    assert problems == []
+    return offsets
+
+
+def consume(bootstrap: str, topic: str, partition: int, start: int = 0) -> list[Got]:
+    """Everything from an offset up to the end, as it was when we asked."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
+    try:
+        place = TopicPartition(topic, partition, start)
+        _, end = consumer.get_watermark_offsets(place, TIMEOUT_S)
+        consumer.assign([place])
+        read: list[Got] = []
+        deadline = time.monotonic() + TIMEOUT_S
+        while start < end and (not read or read[-1].offset < end - 1):
+            assert time.monotonic() < deadline, f"{len(read)} records of {topic}-{partition} read, {end} is the end"
+            for message in consumer.consume(10_000, 0.5):
+                assert message.error() is None, message.error()
+                read.append(Got(message.offset(), message.key(), message.value()))
+        return read
+    finally:
+        consumer.close()
