@@ -47,13 +47,14 @@ class LocalNode:
         path: str = "/data",
         settings: Mapping[str, str] | None = None,
         *,
+        config: BrokerConfig | None = None,
         port: int = 9092,
         new_id: Callable[[], bytes] | None = None,
         now_ms: int = NOW_MS,
         previous_epoch: int = -1,
     ) -> None:
         self.files = files or MemoryFiles()
-        self.config = BrokerConfig.of(log_dirs=[path], port=port, settings=settings)
+        self.config = config or BrokerConfig.of(log_dirs=[path], port=port, settings=settings)
         self.now_ms = now_ms
         new_id = new_id or counted_ids()
         endpoints = self.config.controller_endpoints()
