@@ -1,0 +1,24 @@
+"""One line for many alike."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tailrace.server.limited_log import INTERVAL_MS, LimitedLog
+
+
+def test_the_first_line_is_written_and_the_next_ones_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    log = LimitedLog(logging.getLogger("test.limited"))
+    written = [log.write(logging.WARNING, "noise", now_ms, "from %s", "me") for now_ms in range(0, 2 * INTERVAL_MS, 10)]
+    assert written.count(True) == 2
+    assert [record.getMessage() for record in caplog.records] == ["from me", "from me (and 999 more like it)"]
+
+
+def test_other_kinds_are_counted_apart(caplog: pytest.LogCaptureFixture) -> None:
+    log = LimitedLog(logging.getLogger("test.limited"))
+    assert log.write(logging.WARNING, "a", 0, "one")
+    assert log.write(logging.ERROR, "b", 0, "two")
+    assert not log.write(logging.WARNING, "a", 1, "three")
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(30, "one"), (40, "two")]
