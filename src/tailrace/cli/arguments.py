@@ -14,12 +14,17 @@ ENCODINGS = ("utf8", "base64", "hex")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = _parser(
+    from tailrace.cli.cluster_arguments import add_cluster_commands
+
+    parser = described(
         argparse.ArgumentParser(prog="tailrace"),
         "Apache Kafka's log and Fetch path as a Python program.",
         """
         examples:
           tailrace serve --data ./data --port 9092     a broker that Kafka's clients can use
+          tailrace topics create orders                make a topic there, or in any Kafka cluster
+          echo hello | tailrace produce orders         write to it
+          tailrace consume orders --follow             read from it
           tailrace tour                                a guided tour of the log, in a temporary directory
           tailrace log ls /var/lib/kafka               what is in a data directory
           tailrace log cat /var/lib/kafka --topic orders --json
@@ -31,12 +36,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tailrace {tailrace.__version__}")
     nouns = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(nouns)
+    add_cluster_commands(nouns)
     _add_log(nouns)
     _add_tour(nouns)
     return parser
 
 
-def _parser(parser: argparse.ArgumentParser, description: str, epilog: str = "") -> argparse.ArgumentParser:
+def described(parser: argparse.ArgumentParser, description: str, epilog: str = "") -> argparse.ArgumentParser:
     parser.description = dedent(description).strip()
     parser.epilog = dedent(epilog).strip()
     parser.formatter_class = _Help
@@ -55,7 +61,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    serve = _parser(
+    serve = described(
         nouns.add_parser("serve", help="a broker: Produce, Fetch and the rest, for every Kafka client"),
         """
         Serve a data directory, a new one or one of Apache Kafka's (one node, broker and controller in one), until
@@ -90,7 +96,7 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _add_tour(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    tour = _parser(
+    tour = described(
         nouns.add_parser("tour", help="a guided tour of the log: write, roll, look up, explain a read"),
         "Write a topic, roll segments, look records up by offset and by time, explain a read, and show the files.",
     )
@@ -99,7 +105,7 @@ def _add_tour(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _add_log(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    log = _parser(
+    log = described(
         nouns.add_parser("log", help="look into a data directory: ls, cat, dump, explain, verify, repair"),
         """
         Look into a Kafka data directory, Apache Kafka's or Tailrace's, without a broker. Nothing is changed, except by
@@ -125,7 +131,7 @@ def _add_log(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _add_ls(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    ls = _parser(
+    ls = described(
         verbs.add_parser("ls", help="partitions, sizes, offsets, times, leader epochs"),
         """
         List partitions with their sizes, bounds, time range and latest leader epoch. No segment is read as a whole, so
@@ -141,12 +147,12 @@ def _add_ls(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _add_directory(ls)
     ls.add_argument("--segments", action="store_true", help="a line for each segment")
-    _add_json(ls, "one JSON document")
+    add_json(ls, "one JSON document")
     ls.set_defaults(run="tailrace.cli.log_ls:run")
 
 
 def _add_cat(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    cat = _parser(
+    cat = described(
         verbs.add_parser("cat", help="the records"),
         """
         Print records, one a line, up to the end of the log (a broker would stop at the high watermark). All partitions
@@ -186,7 +192,7 @@ def _add_cat(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     cat.add_argument("--grep", metavar="REGEX", help="only records whose key or value matches, as text")
     cat.add_argument("--header", metavar="NAME[=VALUE]", help="only records with this header")
     cat.add_argument("--max", metavar="N", type=positive, help="at most so many records")
-    _add_json(cat, "one object a line: offset, timestamp, key, value, headers")
+    add_json(cat, "one object a line: offset, timestamp, key, value, headers")
     cat.add_argument(
         "--more",
         action="store_true",
@@ -196,7 +202,7 @@ def _add_cat(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _add_dump(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    dump = _parser(
+    dump = described(
         verbs.add_parser("dump", help="what is in the files, as kafka-dump-log shows it"),
         """
         Show what the files contain: batches of a .log, entries of an .index, .timeindex or .txnindex, producers of a
@@ -226,12 +232,12 @@ def _add_dump(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--encoding", choices=ENCODINGS, default="utf8", help="of keys and values with --print-data (default: utf8)"
     )
     dump.add_argument("--max-bytes", metavar="N", type=positive, help="read so much of each .log at most")
-    _add_json(dump, "one object a line")
+    add_json(dump, "one object a line")
     dump.set_defaults(run="tailrace.cli.log_dump:run")
 
 
 def _add_explain(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    explain = _parser(
+    explain = described(
         verbs.add_parser("explain", help="how one read finds its bytes, step by step"),
         """
         Walk through one read as a broker would do it: the bound it may not pass, the segment, each probe of the index,
@@ -262,12 +268,12 @@ def _add_explain(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     explain.add_argument(
         "--max-bytes", metavar="N", type=positive, default=1_048_576, help="as a fetch would ask for (default: 1 MB)"
     )
-    _add_json(explain, "one JSON document")
+    add_json(explain, "one JSON document")
     explain.set_defaults(run="tailrace.cli.log_explain:run")
 
 
 def _add_verify(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    verify = _parser(
+    verify = described(
         verbs.add_parser("verify", help="check every batch, index and snapshot"),
         """
         Read every segment and check it: checksums, order of offsets, records inside the batches (with --deep), indexes
@@ -284,12 +290,12 @@ def _add_verify(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     _add_directory(verify)
     verify.add_argument("--deep", action="store_true", help="decompress and decode every record")
-    _add_json(verify, "one JSON document")
+    add_json(verify, "one JSON document")
     verify.set_defaults(run="tailrace.cli.log_verify:run")
 
 
 def _add_repair(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    repair = _parser(
+    repair = described(
         verbs.add_parser("repair", help="rebuild indexes, cut a torn tail"),
         """
         Find what verify finds and mend what can be mended: indexes, producer snapshots and leader epochs are rebuilt
@@ -311,7 +317,7 @@ def _add_repair(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     how.add_argument("--yes", action="store_true", help="do it")
     how.add_argument("--dry-run", action="store_true", help="only say what would be done (the default)")
     repair.add_argument("--cut-damaged", action="store_true", help="end the log before a damaged batch")
-    _add_json(repair, "one JSON document")
+    add_json(repair, "one JSON document")
     repair.set_defaults(run="tailrace.cli.log_repair:run")
 
 
@@ -323,7 +329,7 @@ def _add_directory(
     parser.add_argument("--partition", metavar="N", type=int, action="append", help="only this partition number")
 
 
-def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
+def add_json(parser: argparse._ActionsContainer, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=what)
 
 

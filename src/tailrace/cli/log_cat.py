@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Callable
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log_directory import live, now_ms, open_directory
 from tailrace.cli.output import say, warn
+from tailrace.cli.record_filter import record_filter
 from tailrace.cli.record_text import json_record, text_record
 from tailrace.log.data_directory import PartitionFolder
 from tailrace.log.files import DiskFiles
@@ -40,7 +39,7 @@ class _Cat:
         self.with_partition = with_partition
         self.left = LONG_MAX if options.max is None else options.max
         self.had_problems = False
-        self._matches = _filter(options)
+        self._matches = record_filter(options)
         self._selection = Selection(
             options.from_offset or 0,
             LONG_MAX if options.to_offset is None else options.to_offset,
@@ -64,7 +63,7 @@ class _Cat:
         for finding in offline.findings:
             self.report(finding)
         for found in RecordReader(offline, self._selection, self.report):
-            if self._matches(found):
+            if self._matches(found.record):
                 say(self._line(folder, found))
                 self.left -= 1
                 if self.left == 0:
@@ -77,30 +76,3 @@ class _Cat:
             partition = folder.partition if self.with_partition else None
             return json_record(found, options.encoding, partition=partition, with_more=options.more)
         return text_record(found, options.encoding, folder.partition)
-
-
-def _filter(options: argparse.Namespace) -> Callable[[FoundRecord], bool]:
-    """Whether a record is one that was asked for; all given filters must agree."""
-    tests: list[Callable[[FoundRecord], bool]] = []
-    if options.key is not None:
-        key = options.key.encode()
-        tests.append(lambda found: found.record.key == key)
-    if options.grep is not None:
-        try:
-            pattern = re.compile(options.grep.encode())
-        except re.error as error:
-            raise CommandError(f"--grep {options.grep!r} is no regular expression: {error}") from None
-        tests.append(
-            lambda found: any(
-                data is not None and pattern.search(data) for data in (found.record.key, found.record.value)
-            )
-        )
-    if options.header is not None:
-        name, has_value, text = options.header.partition("=")
-        value = text.encode()
-        tests.append(
-            lambda found: any(
-                header.key == name and (not has_value or header.value == value) for header in found.record.headers
-            )
-        )
-    return lambda found: all(test(found) for test in tests)

@@ -1,7 +1,8 @@
 """`tailrace`: one sub-command per noun.
 
-Exit status: 0 when all is well, 1 when problems were found in what was looked at, 2 when the question itself cannot be
-answered (a wrong option, no such directory), 130 when interrupted. An error is one sentence on standard error.
+Exit status: 0 when all is well, 1 when problems were found in what was looked at or a broker refused something, 2 when
+the question itself cannot be answered (a wrong option, no such directory, topic or broker), 130 when interrupted. An
+error is one sentence on standard error.
 
 Only argparse is imported here; a command's own modules are imported when it runs.
 """
@@ -60,7 +61,7 @@ def _complain(error: Exception) -> int:
         )
         return INTERNAL_ERROR
     print(f"tailrace: {text}", file=sys.stderr)
-    return USAGE_ERROR
+    return error.status if isinstance(error, CommandError) else USAGE_ERROR
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ UTF-8 is shown as text. Bytes that are none are shown in base64 and marked: in J
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import Any, Protocol
 
 from tailrace.cli.output import json_line, time_text
-from tailrace.log.offline_records import FoundRecord
 from tailrace.model.ids import TopicPartition
-from tailrace.records.record import TimestampType
+from tailrace.records.record import Record, TimestampType
 
 _TIMESTAMP_TYPES = {
     TimestampType.NO_TIMESTAMP: "NoTimestampType",
@@ -21,6 +20,19 @@ _TIMESTAMP_TYPES = {
 }
 # A record stays on its line, and no byte of it commands the terminal.
 _ESCAPES = {code: f"\\x{code:02x}" for code in [*range(32), 127]} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+class BatchFacts(Protocol):
+    """What is told of the batch that a record lay in."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def producer_id(self) -> int: ...
+
+    @property
+    def producer_epoch(self) -> int: ...
 
 
 def encoded(data: bytes, encoding: str) -> tuple[str, bool]:
@@ -36,7 +48,7 @@ def encoded(data: bytes, encoding: str) -> tuple[str, bool]:
 
 
 def json_record(
-    found: FoundRecord, encoding: str, *, partition: TopicPartition | None = None, with_more: bool = False
+    found: tuple[Record, BatchFacts], encoding: str, *, partition: TopicPartition | None = None, with_more: bool = False
 ) -> str:
     record, batch = found
     fields: dict[str, Any] = {}
@@ -72,8 +84,8 @@ def _put(fields: dict[str, Any], name: str, data: bytes | None, encoding: str) -
         fields[f"{name}Encoding"] = "base64"
 
 
-def text_record(found: FoundRecord, encoding: str, partition: TopicPartition) -> str:
-    record = found.record
+def text_record(found: tuple[Record, BatchFacts], encoding: str, partition: TopicPartition) -> str:
+    record, _ = found
     words = [
         str(partition),
         str(record.offset),

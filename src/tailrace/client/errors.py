@@ -95,6 +95,7 @@ class Unreachable(ClientError):
             super().__init__(f"broker {node_id} says that it listens on {address}, which cannot be reached: {reason}")
         self.address = address
         self.reason = reason
+        self.is_first = node_id is None  # where we were told to begin
         self.is_retriable = is_passing
 
 

@@ -1,0 +1,39 @@
+"""Where reading starts, as --from says it: `beginning`, `latest`, an offset, so many before the end, or a time."""
+
+from __future__ import annotations
+
+import argparse
+from enum import Enum
+from typing import NamedTuple
+
+from tailrace.cli.arguments import timestamp
+
+
+class Start(Enum):
+    BEGINNING = "beginning"
+    LATEST = "latest"
+    OFFSET = "offset"
+    BEFORE_END = "before the end"
+    TIME = "time"
+
+
+class StartPlace(NamedTuple):
+    start: Start
+    number: int = 0  # the offset, how many before the end, or milliseconds since 1970
+
+
+def start_place(text: str) -> StartPlace:
+    if text in ("beginning", "earliest"):
+        return StartPlace(Start.BEGINNING)
+    if text in ("latest", "end"):
+        return StartPlace(Start.LATEST)
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdigit():
+        return StartPlace(Start.BEFORE_END if text.startswith("-") else Start.OFFSET, int(digits))
+    try:
+        return StartPlace(Start.TIME, timestamp(text.removeprefix("@")))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no place to start: give beginning, latest, an offset, -N for the last N, "
+            "@milliseconds, or a time like 2026-01-31T12:00:00Z"
+        ) from None
