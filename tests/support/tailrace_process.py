@@ -11,11 +11,13 @@ The port is picked once and kept over restarts. What the process wrote to standa
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +27,19 @@ from tests.support.kafka_broker import free_port
 
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
+
+
+@functools.cache
+def _bytecode() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tailrace-bytecode-")
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but with bytecode kept for the next start, as it is wherever a package is installed."""
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    if "PYTHONDONTWRITEBYTECODE" in os.environ:
+        environment["PYTHONPYCACHEPREFIX"] = _bytecode().name
+    return environment
 
 
 class TailraceProcess:
@@ -49,7 +64,11 @@ class TailraceProcess:
         began = time.perf_counter()
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, *self.options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+                [*command, *self.options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=_environment(),
             )
         self.ready_line = self._read_line()
         self.ready_s = time.perf_counter() - began
