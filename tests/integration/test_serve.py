@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
+from tests.support.kafka_broker import free_port
 from tests.support.raw_client import RawClient
 from tests.support.tailrace_process import TailraceProcess
 
@@ -72,6 +73,33 @@ def test_settings_of_a_file_and_on_the_line(tmp_path: Path) -> None:
     assert "no.such.key is no configuration that is known" in broker.errors
     assert "num.io.threads has no effect" in broker.errors
     assert "num.partitions" not in broker.errors
+
+
+def test_a_file_made_for_kafka(tmp_path: Path) -> None:
+    """Its controller's listener is known, and not opened."""
+    properties = tmp_path / "server.properties"
+    port, controller_port = free_port(), free_port()
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}\n"
+        f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+        f"log.dirs={tmp_path / 'data'}\n"
+    )
+    command = [sys.executable, "-m", "tailrace", "serve", "--config", str(properties)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            said = process.stdout.readline()
+            assert said.startswith(f"tailrace serves PLAINTEXT://127.0.0.1:{port} from {tmp_path / 'data'} (")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", controller_port))
+            create_topic(f"127.0.0.1:{port}", "orders")
+        finally:
+            process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
 
 
 def test_several_listeners_and_directories(tmp_path: Path) -> None:
