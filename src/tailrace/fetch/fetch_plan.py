@@ -106,8 +106,9 @@ def plan_fetch(
     if skips_settled:
         wanted = unsettled(wanted)
     reads: list[PartitionFetch] = []
-    nameless: list[tuple[PartitionFetch, ErrorCode]] = []
     refused: list[tuple[PartitionFetch, ErrorCode]] = []
+    # A consumer is told of unknown ids before other refusals, a follower of all in order: so does Kafka.
+    nameless = refused if is_follower else []
     for fetch in wanted:
         if not fetch.is_resolved:
             resolve(fetch, image, partitions)
@@ -123,7 +124,7 @@ def plan_fetch(
             refused.append((fetch, fetch.refusal))
         else:
             reads.append(fetch)
-    return FetchPlan(reads, nameless + refused if nameless else refused)
+    return FetchPlan(reads, nameless + refused if nameless and not is_follower else refused)
 
 
 def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:

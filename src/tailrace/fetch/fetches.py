@@ -27,7 +27,7 @@ from tailrace.fetch.fetch_plan import (
     replica_of,
     unsettled,
 )
-from tailrace.fetch.isolation import is_consumer, is_follower
+from tailrace.fetch.isolation import check_level, is_consumer, is_follower
 from tailrace.fetch.read import PartitionReader, ReadResult
 from tailrace.fetch.response import adapt_errors, build_response, refusal
 from tailrace.fetch.session import PartitionFetch
@@ -104,7 +104,7 @@ class Fetch:
 
     # On its way
 
-    def begin(self, client: object, now_ms: int) -> None:
+    def begin(self, client: object, isolation_level: int, now_ms: int) -> None:
         fetches, context = self._fetches, self.context
         self.plan = plan = plan_fetch(
             context,
@@ -121,6 +121,7 @@ class Fetch:
         if len(plan.refused) == len(context.partitions):
             self._ready(Reason.NOTHING_ASKED, now_ms)
             return
+        check_level(isolation_level)
         result = self._read(plan.reads, now_ms, notes_progress=True)
         for key in result.moved:
             fetches.purgatory.check(key, now_ms)
@@ -260,11 +261,12 @@ class Fetches:
     ) -> Fetch:
         """Begin a fetch. `answer(fetch, now_ms)` is called once, when it is ready.
 
-        `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled.
+        `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled. A
+        KafkaError is about the request as a whole: see `error_response`.
         """
         follower = is_follower(replica_of(request, version))
         context = self.sessions.context_for(request, version, self.image(), is_follower=follower, now_ms=now_ms)
         max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
         fetch = Fetch(self, context, FetchParams.of(request, version, max_bytes), version, listener, answer, now_ms)
-        fetch.begin(client, now_ms)
+        fetch.begin(client, request.isolation_level, now_ms)
         return fetch

@@ -18,7 +18,8 @@ CONSUMER: Final = -1
 DEBUGGING_CONSUMER: Final = -2
 FUTURE_LOCAL_REPLICA: Final = -3
 
-_LEVELS = (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
+READ_UNCOMMITTED_LEVEL: Final = 0
+READ_COMMITTED_LEVEL: Final = 1
 
 
 def is_follower(replica_id: int) -> bool:
@@ -30,12 +31,16 @@ def is_consumer(replica_id: int) -> bool:
 
 
 def isolation_of(replica_id: int, isolation_level: int) -> Isolation:
-    """The bound of a fetch; a level that does not exist is an error only where it would count."""
+    """The bound of a fetch."""
     if not is_consumer(replica_id):
         return Isolation.LOG_END
-    if not 0 <= isolation_level < len(_LEVELS):
+    return Isolation.READ_COMMITTED if isolation_level == READ_COMMITTED_LEVEL else Isolation.READ_UNCOMMITTED
+
+
+def check_level(isolation_level: int) -> None:
+    """The level has to exist, even a follower's, who has no use for it."""
+    if isolation_level not in (READ_UNCOMMITTED_LEVEL, READ_COMMITTED_LEVEL):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {isolation_level}")
-    return _LEVELS[isolation_level]
 
 
 def describe_replica(replica_id: int) -> str:

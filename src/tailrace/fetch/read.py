@@ -100,7 +100,7 @@ class PartitionReader:
             except KafkaError as error:
                 answer = self._refused(fetch, error.code)
                 if error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
-                    _log.error("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
+                    _log.info("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
             except CorruptBatch as error:
                 _log.error("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
                 answer = self._refused(fetch, ErrorCode.CORRUPT_MESSAGE)

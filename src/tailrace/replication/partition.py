@@ -227,7 +227,7 @@ class Partition:
             if offset == bound.offset:  # at the end: nothing to look for
                 found = LogRead(bound, aborted=[] if isolation is Isolation.READ_COMMITTED else None)
             else:
-                found = self.log.read(offset, max_bytes, isolation, at_least_one=at_least_one)
+                found = self.log.read(offset, max(max_bytes, 0), isolation, at_least_one=at_least_one)
                 if max_bytes < 0 and offset < bound.offset:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.key}: asked for {max_bytes} bytes")
         return ReplicaRead(

@@ -37,10 +37,14 @@ def test_f4_isolation_picks_the_upper_bound() -> None:
 
 
 @pytest.mark.parametrize("level", [-1, 2, 100])
-def test_an_isolation_level_that_does_not_exist_is_an_error(level: int) -> None:
-    with pytest.raises(KafkaError) as refused:
-        isolation_of(-1, level)
-    assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+def test_an_isolation_level_that_does_not_exist_is_an_error_if_there_is_anything_to_read(level: int) -> None:
+    node = Node()
+    partition = node.lead()
+    for replica in (-1, -3, 2):
+        with pytest.raises(KafkaError, match="there is no isolation level") as refused:
+            node.fetch([want(partition, 0)], isolation_level=level, replica=replica)
+        assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert node.fetch([], isolation_level=level, replica=replica).response.error_code == ErrorCode.NONE
 
 
 def test_f4_each_reads_up_to_its_own_bound() -> None:
