@@ -38,6 +38,7 @@ class Connection:
         "active_ms",
         "context",
         "descriptor",
+        "end_reason",
         "hold",
         "id",
         "input",
@@ -58,6 +59,7 @@ class Connection:
         self.input = frames
         self.output = ResponseWriter()
         self.hold = 0
+        self.end_reason = "asked"  # why it is closed, once its last reply is sent
         self.interest = EPOLLIN  # what it is registered for
         self.is_unsent = False  # it is among those that the pass has to send to
         self.throttle_ms = 0  # how long it has to pause once its reply is sent

@@ -35,7 +35,7 @@ from tailrace.server.listener import Accepted, Listener
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.slice_sender import SliceSender
-from tailrace.server.statistics import ServerStatistics
+from tailrace.server.statistics import ServerStatistics, take_statistics
 from tailrace.server.wakeup import WakeUp
 
 _GONE: Final = EPOLLHUP | EPOLLERR
@@ -117,29 +117,17 @@ class Loop:
         self._acceptor.limits_changed()
 
     def statistics(self) -> ServerStatistics:
-        connections = list(self._connections)
-        return ServerStatistics(
-            connections=len(connections),
-            waiting=sum(1 for connection in connections if connection.hold & WAITING),
-            writing=sum(1 for connection in connections if connection.hold & WRITING),
-            throttled=sum(1 for connection in connections if connection.hold & THROTTLED),
-            muted=sum(1 for connection in connections if not connection.interest),
-            accepted=self._acceptor.accepted,
-            refused=self._acceptor.refused,
-            closed=dict(self._connections.closed),
-            paused_listeners=self._acceptor.paused,
+        return take_statistics(
+            self._connections,
+            self._acceptor,
+            self._slices,
+            self._arena,
+            self._chores,
             bytes_in=self._bytes_in,
             bytes_out=self._bytes_out,
-            pending_bytes=sum(connection.output.size for connection in connections),
-            held_bytes=sum(len(connection.input) for connection in connections),
-            pinned_files=self._slices.pins,
             requests=self._requests,
             replies=self._replies,
             passes=self._passes,
-            kept_arenas=self._arena.replaced,
-            chores_unfinished=self._chores.unfinished,
-            chores_completed=self._chores.completed,
-            chores_failed=self._chores.failures,
         )
 
     def drain(self) -> None:
@@ -285,6 +273,7 @@ class Loop:
                     frame = connection.input.next_frame()
                 except (InvalidFrame, OSError) as error:
                     self._complain(connection, "invalid frame", error)
+                    self._close_after_sending(connection, "invalid frame")
                     continue
                 if frame is None:
                     continue
@@ -296,7 +285,7 @@ class Loop:
                     raise
                 except Exception:
                     _LOGGER.exception("a request of connection %s failed", connection.context)
-                    self._close(connection, "broker error")
+                    self._close_after_sending(connection, "broker error")
             replies = take_replies()
             if not replies:
                 return
@@ -309,8 +298,8 @@ class Loop:
         self._replies += len(replies)
         for connection_id, parts, throttle_ms, close in replies:
             connection = connections.get(connection_id)
-            if connection is None:
-                continue  # it went before its reply came
+            if connection is None or connection.hold & (WAITING | CLOSING) == CLOSING:
+                continue  # it went before its reply came, or its request has failed
             assert connection.hold & WAITING, f"a second reply on {connection.context}"
             connection.hold ^= WAITING
             if throttle_ms > 0:
@@ -343,6 +332,7 @@ class Loop:
             return
         except OSError as error:
             self._complain(connection, "send failed", error)
+            self._close(connection, "send failed")
             return
         if sent:
             self._bytes_out += sent
@@ -357,7 +347,7 @@ class Loop:
     def _go_on(self, connection: Connection) -> None:
         """Everything is sent: close, pause or read, as the last reply asks."""
         if connection.hold & CLOSING and not connection.hold & WAITING:
-            self._close(connection, "asked")
+            self._close(connection, connection.end_reason)
             return
         if connection.throttle_ms:
             self._connections.pause(connection, self._time_ms + connection.throttle_ms)
@@ -389,9 +379,14 @@ class Loop:
         if self._drain_until_ms is not None and not self._connections:
             self._is_stopped = True
 
+    def _close_after_sending(self, connection: Connection, reason: str) -> None:
+        """Close it, but not before the replies to what it asked until now."""
+        connection.hold = CLOSING
+        connection.end_reason = reason
+        if not connection.output.size:
+            self._close(connection, reason)
+
     def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
         context = connection.context
-        self._log.write(
-            logging.WARNING, kind, self._time_ms, "%s:%d: %s: %s", context.client_host, context.client_port, kind, error
-        )
-        self._close(connection, kind)
+        place = f"{context.client_host}:{context.client_port}"
+        self._log.write(logging.WARNING, kind, self._time_ms, "%s: %s: %s", place, kind, error)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.server.acceptor import Acceptor
+from tailrace.server.chores import Chores
+from tailrace.server.connection import THROTTLED, WAITING, WRITING
+from tailrace.server.connections import Connections
+from tailrace.server.receive_buffers import ReceiveArena
+from tailrace.server.slice_sender import SliceSender
+
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
@@ -28,3 +35,42 @@ class ServerStatistics:
     chores_unfinished: int
     chores_completed: int
     chores_failed: int
+
+
+def take_statistics(
+    connections: Connections,
+    acceptor: Acceptor,
+    slices: SliceSender,
+    arena: ReceiveArena,
+    chores: Chores,
+    *,
+    bytes_in: int,
+    bytes_out: int,
+    requests: int,
+    replies: int,
+    passes: int,
+) -> ServerStatistics:
+    every = list(connections)
+    return ServerStatistics(
+        connections=len(every),
+        waiting=sum(1 for connection in every if connection.hold & WAITING),
+        writing=sum(1 for connection in every if connection.hold & WRITING),
+        throttled=sum(1 for connection in every if connection.hold & THROTTLED),
+        muted=sum(1 for connection in every if not connection.interest),
+        accepted=acceptor.accepted,
+        refused=acceptor.refused,
+        closed=dict(connections.closed),
+        paused_listeners=acceptor.paused,
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        pending_bytes=sum(connection.output.size for connection in every),
+        held_bytes=sum(len(connection.input) for connection in every),
+        pinned_files=slices.pins,
+        requests=requests,
+        replies=replies,
+        passes=passes,
+        kept_arenas=arena.replaced,
+        chores_unfinished=chores.unfinished,
+        chores_completed=chores.completed,
+        chores_failed=chores.failures,
+    )

@@ -10,7 +10,7 @@
     C …                echo the rest and close
     T ms:4             an empty reply, and a pause
     K                  keep a view of the frame, and echo it
-    X                  raise an exception
+    X                  raise an exception, after a reply
     A                  break an invariant
 
 An empty frame, or one with another order, closes its connection.
@@ -73,6 +73,7 @@ class FakeBroker:
                 self.kept.append(frame)
                 reply(Reply(connection_id, [bytes(frame)]))
             case b"X":
+                reply(Reply(connection_id, [b"half a reply"]))
                 raise RuntimeError("told to")
             case b"A":
                 raise AssertionError("told to")

@@ -1,0 +1,147 @@
+"""How many connections there may be, how fast they may come, how long they may be silent."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from tailrace.server.endpoints import Endpoint
+from tailrace.server.settings import LimitSettings, ServerSettings
+from tests.unit.server.harness import LOOPBACK, Client, Harness
+
+
+def limited(**limits: object) -> ServerSettings:
+    return ServerSettings(listeners=LOOPBACK, limits=LimitSettings(**limits))  # type: ignore[arg-type]
+
+
+def test_a_thousand_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2500:
+        pytest.skip(f"a thousand connections need 2,500 descriptors; {hard} are allowed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2500), hard))
+    with Harness() as harness:
+        for _ in range(50):
+            for _ in range(20):
+                harness.knock()
+            harness.until(lambda: harness.loop.statistics().connections == len(harness.clients))
+        clients = harness.clients
+        for number, client in enumerate(clients):
+            client.send(b"E%d" % number, b"E!")
+        harness.until(lambda: harness.loop.statistics().requests == 2000)
+        for number, client in enumerate(clients):
+            assert [client.receive(), client.receive()] == [b"%d" % number, b"!"]
+        for client in clients:
+            client.close()
+        harness.until(lambda: harness.loop.statistics().connections == 0)
+        assert len(harness.broker.gone) == 1000
+
+
+def test_with_all_slots_taken_the_next_client_waits_for_one() -> None:
+    with Harness(settings=limited(connections_max=2)) as harness:
+        first, _second = harness.client(), harness.client()
+        third = harness.knock()
+        third.send(b"Ethird")
+        harness.turn(20)
+        assert harness.loop.statistics().connections == 2
+        assert harness.loop.statistics().paused_listeners == 1
+        first.close()
+        assert harness.receive(third, 1) == [b"third"]
+
+
+def test_an_address_with_its_maximum_is_refused() -> None:
+    with Harness(settings=limited(connections_per_ip_max=2)) as harness:
+        clients = [harness.client() for _ in range(3)]
+        harness.until(clients[2].is_closed)
+        assert [harness.ask(client, b"Ex") for client in clients[:2]] == [b"x", b"x"]
+        clients[0].close()
+        harness.until(lambda: harness.loop.statistics().connections == 1)
+        assert harness.ask(harness.client(), b"Ey") == b"y"
+        assert harness.loop.statistics().refused == 1
+
+
+def test_clients_that_come_too_fast_wait() -> None:
+    with Harness(settings=limited(creation_rate_max=1)) as harness:
+        for _ in range(10):
+            harness.client()
+        late = harness.knock()
+        late.send(b"Elate")
+        harness.turn(10)
+        assert harness.loop.statistics().connections == 10
+        harness.timer_ms += 500
+        harness.turn(5)
+        assert harness.loop.statistics().connections == 10
+        harness.timer_ms += 501
+        assert harness.receive(late, 1) == [b"late"]
+
+
+def test_limits_can_be_changed() -> None:
+    with Harness(settings=limited(connections_max=1)) as harness:
+        harness.client()
+        second = harness.knock()
+        second.send(b"Ex")
+        harness.turn(5)
+        assert harness.loop.statistics().connections == 1
+        harness.loop.change_limits(LimitSettings(connections_max=2))
+        assert harness.receive(second, 1) == [b"x"]
+
+
+def test_a_limit_of_one_listener_leaves_the_other_alone() -> None:
+    listeners = (Endpoint("IN", "127.0.0.1", 0), Endpoint("OUT", "127.0.0.1", 0))
+    settings = ServerSettings(listeners=listeners, limits=LimitSettings(listener_connections_max={"IN": 1}))
+    with Harness(settings=settings) as harness:
+        harness.client()
+        inside = harness.knock()
+        harness.turn(5)
+        outside = Client(harness.listeners[1].endpoint.port)
+        harness.clients.append(outside)
+        assert harness.ask(outside, b"Ex") == b"x"
+        assert harness.loop.statistics().connections == 2
+        assert inside.replies_so_far() == []
+        assert {context.listener for context in harness.broker.contexts.values()} == {"OUT"}
+
+
+def test_a_silent_connection_is_closed() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=10_000)) as harness:
+        silent, busy = harness.client(), harness.client()
+        for _ in range(4):
+            harness.timer_ms += 2_500
+            assert harness.ask(busy, b"Ex") == b"x"
+            harness.turn()
+        harness.timer_ms += 1_000
+        harness.until(silent.is_closed)
+        assert harness.ask(busy, b"Ex") == b"x"
+        assert harness.loop.statistics().closed == {"idle": 1}
+
+
+def test_a_connection_that_waits_for_its_reply_is_not_silent() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=10_000)) as harness:
+        client = harness.client()
+        client.send(b"Px")
+        harness.until(lambda: len(harness.broker.parked) == 1)
+        harness.timer_ms += 60_000
+        harness.turn(3)
+        harness.broker.release()
+        assert harness.receive(client, 1) == [b"x"]
+        harness.timer_ms += 5_000
+        harness.turn(3)
+        assert not client.is_closed()
+
+
+def test_a_reader_that_takes_nothing_is_silent() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=10_000)) as harness:
+        client = harness.client(receive_buffer_bytes=4096)
+        client.send(b"B" + (8_000_000).to_bytes(4, "big"))
+        harness.until(lambda: harness.loop.statistics().writing == 1)
+        harness.turn(20)
+        harness.timer_ms += 11_000
+        harness.until(lambda: harness.loop.statistics().connections == 0)
+        assert harness.loop.statistics().closed == {"idle": 1}
+
+
+def test_without_an_idle_limit_nobody_is_closed() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=-1)) as harness:
+        client = harness.client()
+        harness.timer_ms += 10**9
+        harness.turn(3)
+        assert harness.ask(client, b"Ex") == b"x"
