@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.confluent import consume, create_topic, produce
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.tailrace_process import TailraceProcess
 
@@ -42,20 +44,12 @@ EXPECTED = {(key(number), value(number)) for number in range(COUNT)}
 # librdkafka
 
 
-def confluent_topic(broker: TailraceProcess, name: str) -> None:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.create_topics([NewTopic(name, PARTITIONS, 1)]).values():
-        future.result(TIMEOUT_S)
-
-
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_librdkafka(broker: TailraceProcess, codec: str) -> None:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
     topic = f"librdkafka-{codec}"
-    confluent_topic(broker, topic)
+    create_topic(broker.bootstrap, topic, PARTITIONS)
     problems: list[Any] = []
     offsets: dict[int, list[int]] = {}
 
@@ -143,7 +137,7 @@ def test_aiokafka(broker: TailraceProcess) -> None:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
     topic = "aiokafka"
-    confluent_topic(broker, topic)
+    create_topic(broker.bootstrap, topic, PARTITIONS)
 
     async def run() -> set[tuple[bytes, bytes]]:
         producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True, linger_ms=5)
@@ -215,3 +209,36 @@ def test_java_producer_under_load(broker: TailraceProcess, kafka: KafkaInstallat
         "org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", broker.bootstrap, "--topic", "java-perf"
     )
     assert ends.split() == ["java-perf:0:20000"]
+
+
+@pytest.mark.kafka
+def test_java_admin_tools(broker: TailraceProcess, kafka: KafkaInstallation, tmp_path: Path) -> None:
+    topic, server = "java-admin", ("--bootstrap-server", broker.bootstrap)
+    create_topic(broker.bootstrap, topic, 2)
+    produce(broker.bootstrap, topic, 0, [value(number) for number in range(50)])
+
+    configs = ("kafka.admin.ConfigCommand", *server, "--entity-type", "topics", "--entity-name", topic)
+    kafka.tool(*configs, "--alter", "--add-config", "retention.ms=1234567")
+    assert "retention.ms=1234567 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:" in kafka.tool(*configs, "--describe")
+
+    said = kafka.tool("org.apache.kafka.tools.LogDirsCommand", *server, "--describe", "--topic-list", topic)
+    (node,) = json.loads(said.splitlines()[-1])["brokers"]
+    (log_dir,) = node["logDirs"]
+    assert log_dir["logDir"] == str(broker.data)
+    sizes = {partition["partition"]: partition["size"] for partition in log_dir["partitions"]}
+    assert sizes == {
+        f"{topic}-{number}": sum(file.stat().st_size for file in (broker.data / f"{topic}-{number}").glob("*.log"))
+        for number in range(2)
+    }
+
+    wanted = tmp_path / "delete.json"
+    wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 10}]}))
+    said = kafka.tool("org.apache.kafka.tools.DeleteRecordsCommand", *server, "--offset-json-file", str(wanted))
+    assert f"partition: {topic}-0\tlow_watermark: 10" in said
+    assert [got.offset for got in consume(broker.bootstrap, topic, 0, 10)] == list(range(10, 50))
+
+    topics = ("org.apache.kafka.tools.TopicCommand", *server)
+    kafka.tool(*topics, "--alter", "--topic", topic, "--partitions", "4")
+    assert "PartitionCount: 4" in kafka.tool(*topics, "--describe", "--topic", topic)
+    kafka.tool(*topics, "--delete", "--topic", topic)
+    assert topic not in kafka.tool(*topics, "--list").split()
