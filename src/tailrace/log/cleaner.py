@@ -150,7 +150,7 @@ class Cleaning:
         transactions.add_aborted(self._aborted(start, self._end))
         scan = KeyScan(self._latest, start, transactions)
         for segment, following in _with_following(dirty):
-            for used in self._walk(segment, segment.offset_index.lookup(start).position, scan.add):
+            for used in self._walk(segment, segment.offset_start(start).position, scan.add):
                 self.stats.map_bytes_read += used
                 if scan.is_full:
                     break

@@ -4,7 +4,7 @@
 - An entry is 8 bytes: the offset relative to the segment's base offset (int32), then the position (int32).
 - Offsets are relative so that four bytes do for 64-bit offsets; a segment is rolled before they overflow.
 - The offset is the *last* of its batch, the position where that batch starts; both only ever grow.
-- There is no checksum: a wrong index is rebuilt from the log.
+- There is no checksum: a wrong index is not used (`index_trust.py`) and rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ class OffsetPosition(NamedTuple):
 
 
 class OffsetIndex:
-    __slots__ = ("_last_offset", "base_offset", "file")
+    __slots__ = ("_last_offset", "base_offset", "file", "is_trusted")
 
     def __init__(self, files: Files, path: str, base_offset: Offset, max_bytes: int) -> None:
         self.file = IndexFile(files, path, _ENTRY.size, max_bytes)
         self.base_offset = base_offset
+        self.is_trusted = True  # until an entry turns out to be wrong
         self._last_offset: Offset | None = None  # of the last entry; None until it is asked for
 
     @property
@@ -57,7 +58,7 @@ class OffsetIndex:
             slot = kernels.offset_index_slot(data, len(data) // _ENTRY.size, relative)
         else:
             slot = floor_slot(self.file.count, lambda n: int(_ENTRY.unpack_from(data, n * 8)[0]), relative, probes)
-        return self.entry(slot) if slot >= 0 else OffsetPosition(self.base_offset, 0)
+        return self.entry(slot) if slot >= 0 and self.is_trusted else OffsetPosition(self.base_offset, 0)
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
         """The first entry at or past a byte position: an offset that is surely beyond it. None past the last entry."""

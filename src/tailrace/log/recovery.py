@@ -23,6 +23,8 @@ from tailrace.log.checkpoints import read_topic_id
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
 from tailrace.log.index_file import CorruptIndex
+from tailrace.log.index_trust import index_problem
+from tailrace.log.interrupted_swap import finish_interrupted_changes
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition
@@ -141,7 +143,8 @@ class _Loader:
         self.epochs = LeaderEpochs(files, join(directory, file_names.LEADER_EPOCH_CHECKPOINT))
 
     def load(self) -> PartitionLog:
-        names = self._finish_interrupted_changes()
+        finish_interrupted_changes(self.files, self.directory, self.config)
+        names = self._names()
         if file_names.LEADER_EPOCH_CHECKPOINT not in names:
             self.files.write(self.epochs.path, b"", sync=False)  # as Kafka makes it: there, and empty
         self.epochs.load()
@@ -180,55 +183,6 @@ class _Loader:
     def _names(self) -> list[str]:
         return sorted(entry.name for entry in self.files.entries(self.directory) if not entry.is_directory)
 
-    # 1. Interrupted changes
-
-    def _finish_interrupted_changes(self) -> list[str]:
-        names = self._names()
-        parsed = [(name, found) for name in names if (found := file_names.parse_segment_file(name)) and found[2]]
-        if not parsed:
-            return names
-        first_cleaned = min((base for _, (base, _, suffix) in parsed if suffix == file_names.CLEANED), default=LONG_MAX)
-        swaps = [found for found in parsed if found[1][2] == file_names.SWAP]
-        valid_swaps = [(base, kind) for _, (base, kind, _) in swaps if base < first_cleaned]
-        # Swaps first: without the `.cleaned` files that make them invalid they would look finished.
-        self._remove_all([name for name, (base, _, _) in swaps if base >= first_cleaned])
-        self._remove_all([name for name, (_, _, suffix) in parsed if suffix != file_names.SWAP])
-        if valid_swaps:
-            self._carry_on_swaps(valid_swaps)
-        return self._names()
-
-    def _remove_all(self, names: Sequence[str]) -> None:
-        for name in names:
-            self.files.remove(join(self.directory, name))
-        if names:
-            self.files.sync_directory(self.directory)
-
-    def _carry_on_swaps(self, swaps: list[tuple[Offset, str]]) -> None:
-        """The old segments that a finished `.swap` replaces go, then it takes their place.
-
-        Its indexes are made again: where only some of the renames reached the disk, nothing tells the indexes of the
-        old segment from those of the new one. The missing offset index says so, whatever happens from here on.
-        """
-        bases = [base for base, kind in swaps if kind == file_names.LOG]
-        going = {file_names.segment_file(base, file_names.OFFSET_INDEX) for base, _ in swaps}
-        if bases:
-            last = Segment.open(self.files, self.directory, max(bases), self.config, suffix=file_names.SWAP)
-            start, end = min(bases), max(last.next_offset(), max(bases) + 1)
-            last.release()
-            for name in self._names():
-                found = file_names.parse_segment_file(name)
-                if found and not found[2] and start <= found[0] < end:
-                    going.add(name)
-        self._remove_all(sorted(going))
-        for base in sorted(bases):
-            source = file_names.segment_file(base, file_names.LOG, file_names.SWAP)
-            target = file_names.segment_file(base, file_names.LOG)
-            self.files.replace(join(self.directory, source), join(self.directory, target))
-            self.files.sync_directory(self.directory)
-        self._remove_all(
-            [file_names.segment_file(base, kind, file_names.SWAP) for base, kind in swaps if kind != file_names.LOG]
-        )
-
     # 2. Segments
 
     def _load_segments(self, names: list[str]) -> None:
@@ -240,17 +194,25 @@ class _Loader:
             base, kind, _ = found
             if kind != file_names.LOG:
                 if file_names.segment_file(base, file_names.LOG) not in present:
+                    self.report.problems.append(f"{join(self.directory, name)} has no log file beside it; removed")
                     _log.warning("%s: index without a log file removed: %s", self.partition, name)
                     self.files.remove(join(self.directory, name))
                 continue
             segment = Segment.open(self.files, self.directory, base, self.config, jitter_ms=self.new_jitter_ms())
             problem = self._index_problem(segment, present)
             if problem:
-                self.report.indexes_rebuilt.append(segment.log.path)
-                self.report.problems.append(problem)
-                _log.warning("%s: indexes are rebuilt: %s", self.partition, problem)
-                self.unindexed.add(base)
+                self._rebuild_indexes(segment, problem)
             self.segments.add(segment)
+        if self.clean and len(self.segments) and self.segments.active.base_offset not in self.unindexed:
+            problem = index_problem(self.segments.active)
+            if problem:
+                self._rebuild_indexes(self.segments.active, problem)
+
+    def _rebuild_indexes(self, segment: Segment, problem: str) -> None:
+        self.report.indexes_rebuilt.append(segment.log.path)
+        self.report.problems.append(problem)
+        _log.warning("%s: indexes are rebuilt: %s", self.partition, problem)
+        self.unindexed.add(segment.base_offset)
 
     def _index_problem(self, segment: Segment, present: set[str]) -> str | None:
         """Why a segment's indexes cannot be used as they are; their sizes are looked at, not their bytes."""

@@ -30,4 +30,3 @@ def roll_reason(
     if not segment.offset_index.fits(last_offset):
         return RollReason.OFFSET_OVERFLOW
     return None
-

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tailrace.log import file_names
-from tailrace.log.batch_reader import BatchHeader, find_header, read_batches, walk_headers
+from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
 from tailrace.log.files import File, Files, join
+from tailrace.log.index_trust import find_batch, largest_after_cut, largest_timestamp, trusted
 from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.time_index import TimeIndex, TimestampOffset
@@ -152,7 +153,7 @@ class Segment:
     def largest(self) -> TimestampOffset:
         """The largest timestamp and the last offset of the first batch with it; from the time index after a reopen."""
         if self._largest is None:
-            self._largest = self.time_index.last()
+            self._largest = largest_timestamp(self)
         return self._largest
 
     @property
@@ -201,7 +202,7 @@ class Segment:
     def next_offset(self) -> Offset:
         """One past the last offset, found from the last index entry on."""
         next_offset = self.base_offset
-        for header in self.headers(self.offset_index.last().position):
+        for header in self.headers(self._trusted(self.offset_index.last()).position):
             next_offset = header.next_offset
         return next_offset
 
@@ -240,7 +241,10 @@ class Segment:
 
     def find(self, offset: Offset, probes: list[int] | None = None) -> BatchHeader | None:
         """The first batch that reaches `offset`: index entry below it, then header by header."""
-        return find_header(self.log, self.offset_index.lookup(offset, probes).position, self.size, offset)
+        return find_batch(self.log, self.offset_index, self.size, offset, probes)
+
+    def _trusted(self, entry: OffsetPosition) -> OffsetPosition:
+        return trusted(self.log, self.offset_index, self.size, entry)
 
     def read(
         self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool
@@ -267,7 +271,11 @@ class Segment:
 
     def timestamp_start(self, timestamp: int, start: Offset, probes: list[int] | None = None) -> OffsetPosition:
         """Where to start walking for the first record at or after a timestamp."""
-        return self.offset_index.lookup(max(self.time_index.lookup(timestamp, probes).offset, start))
+        return self.offset_start(max(self.time_index.lookup(timestamp, probes).offset, start))
+
+    def offset_start(self, offset: Offset) -> OffsetPosition:
+        """Where to start walking for an offset."""
+        return self._trusted(self.offset_index.lookup(offset))
 
     # Truncate and rebuild
 
@@ -290,15 +298,8 @@ class Segment:
             self._first_batch_timestamp = None
         self._bytes_since_index_entry = 0
         if self.max_timestamp >= 0:
-            self._largest = self._read_largest()
+            self._largest = largest_after_cut(self)
         return cut
-
-    def _read_largest(self) -> TimestampOffset:
-        largest = self.time_index.last()
-        for header in self.headers(self.offset_index.lookup(largest.offset).position):
-            if header.max_timestamp > largest.timestamp:
-                largest = TimestampOffset(header.max_timestamp, header.last_offset)
-        return largest
 
     def start_rebuild(self) -> None:
         """Empty the indexes and forget what they said; `note_rebuilt` and `finish_rebuild` follow."""

@@ -68,7 +68,7 @@ def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset
 
 def _find_largest(segment: Segment) -> FoundOffset | None:
     largest = segment.largest
-    for header in segment.headers(segment.offset_index.lookup(largest.offset).position):
+    for header in segment.headers(segment.offset_start(largest.offset).position):
         if header.max_timestamp == largest.timestamp:
             if header.magic == 0:
                 return None  # such a message has no timestamp, so none is the largest
