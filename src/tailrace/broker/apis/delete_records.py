@@ -40,7 +40,7 @@ def _delete(
     elif topic.name not in broker.image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     deleted = []
-    for asked in topic.partitions:
+    for asked in {one.partition_index: one for one in topic.partitions}.values():  # of a repeated one the last counts
         key = TopicPartition(topic.name, asked.partition_index)
         if error is None:
             deleted.append(delete_on_leader(broker.partitions, key, asked.offset, now_ms))

@@ -27,6 +27,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteTopicsRespons
         )
     if request.version < _STATES_FROM:
         body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
+        body.topic_names = []
     return broker.controller.delete_topics(
         body,
         now_ms,

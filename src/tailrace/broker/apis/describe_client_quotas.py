@@ -17,4 +17,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClientQuota
     if not broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
-    return broker.controller.describe_client_quotas(request.body)
+    response = broker.controller.describe_client_quotas(request.body)
+    if response.error_code != ErrorCode.NONE:
+        response.entries = None
+    return response

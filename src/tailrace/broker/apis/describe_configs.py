@@ -81,7 +81,7 @@ def _entry(config: DescribedConfig, request: Request) -> Entry:
 def _refused(asked: DescribeConfigsRequest.DescribeConfigsResource, error: KafkaError) -> Result:
     return Result(
         error_code=error.code,
-        error_message=str(error) or None,
+        error_message=None if str(error) == error.code.name else str(error),
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
     )

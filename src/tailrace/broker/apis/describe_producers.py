@@ -10,6 +10,7 @@ from __future__ import annotations
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
+from tailrace.metadata.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
@@ -36,11 +37,13 @@ def _answer(broker: Broker, request: Request, topic: str, index: int) -> Answer:
     try:
         if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if name_problem(topic):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = broker.partitions.find(TopicPartition(topic, index))
         partition.fence(-1, leader_only=True)
     except KafkaError as error:
         answer.error_code = error.code
-        answer.error_message = str(error)
+        answer.error_message = None
         return answer
     answer.active_producers = [
         State(

@@ -13,7 +13,7 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.metadata.image import TopicImage
 from tailrace.metadata.topic_names import name_problem
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
@@ -23,9 +23,13 @@ Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseParti
 def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartitionsResponse:
     body: DescribeTopicPartitionsRequest = request.body
     cursor = body.cursor
-    if cursor is not None and cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"cursor with partition {cursor.partition_index}")
     everything = not body.topics
+    if cursor is not None and (
+        cursor.partition_index < 0 or not (everything or any(one.name == cursor.topic_name for one in body.topics))
+    ):
+        # There is no place for an error but at the topics.
+        code = ErrorCode.INVALID_REQUEST
+        return DescribeTopicPartitionsResponse(topics=[Topic(error_code=code, name=one.name) for one in body.topics])
     names = sorted(broker.image.topics) if everything else sorted({one.name for one in body.topics})
     start = cursor.topic_name if cursor is not None else ""
     room = min(max(body.response_partition_limit, 1), broker.config.integer("max.request.partition.size.limit"))
@@ -39,7 +43,17 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartit
             continue
         topic = broker.image.topics.get(name)
         if topic is None:
-            response.topics.append(Topic(error_code=_missing(name), name=name, is_internal=name in INTERNAL_TOPICS))
+            operations = topic_operations(
+                broker.authorizer, request.context.principal, request.context.client_host, name
+            )
+            response.topics.append(
+                Topic(
+                    error_code=_missing(name),
+                    name=name,
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=operations,
+                )
+            )
             continue
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         numbers = sorted(number for number in topic.partitions if number >= first)

@@ -22,12 +22,38 @@ from __future__ import annotations
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.fetch.fetches import Fetch
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import FetchRequest, FetchResponse
+
+_TOPIC_IDS_FROM = 13
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
     def answer(fetch: Fetch, now_ms: int) -> None:
         broker.reply(request, fetch.response(now_ms))
 
-    broker.fetches.start(
-        request.body, request.version, now_ms, answer, client=request.context, listener=request.context.listener
-    )
+    try:
+        broker.fetches.start(
+            request.body, request.version, now_ms, answer, client=request.context, listener=request.context.listener
+        )
+    except KafkaError as error:
+        broker.reply(request, _refused(request.body, request.version, error.code))
+
+
+def _refused(body: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+    """A refusal of the whole request, told for every partition to clients that look nowhere else."""
+    response = FetchResponse(error_code=code, session_id=body.session_id)
+    if version < _TOPIC_IDS_FROM:
+        response.responses = [
+            FetchResponse.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    FetchResponse.PartitionData(
+                        partition_index=one.partition, error_code=code, high_watermark=-1, records=b""
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    return response

@@ -24,11 +24,14 @@ def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResp
     body: FindCoordinatorRequest = request.body
     known = request.version >= _KEY_TYPES.get(body.key_type, 2**15)
     error = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
+    message = "there is no coordinator yet" if known else f"there is no key type {body.key_type}"
     if request.version < 4:
-        return FindCoordinatorResponse(error_code=error, node_id=-1, host="", port=-1)
+        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=-1, host="", port=-1)
     return FindCoordinatorResponse(
         coordinators=[
-            FindCoordinatorResponse.Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error)
+            FindCoordinatorResponse.Coordinator(
+                key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message
+            )
             for key in body.coordinator_keys
         ]
     )

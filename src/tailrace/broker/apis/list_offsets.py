@@ -14,7 +14,7 @@ Version notes
     9   -5, the last offset that is in tiered storage
     11  -6, the first offset that is not yet in tiered storage
 Not implemented
-    -6: there is no tiered storage yet
+    tiered storage: nothing is in it, and nothing waits for it, so -5 and -6 are answered with no offset
 """
 
 from __future__ import annotations
@@ -33,7 +33,16 @@ Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _CONSUMER, _DEBUGGER = -1, -2
 _EPOCHS_FROM = 4
-_FIRST_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+_NO_EPOCH = -1
+_EARLIEST_PENDING_UPLOAD = -6
+_FIRST_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> ListOffsetsResponse:
@@ -49,9 +58,16 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListOffsetsResponse
             ListOffsetsResponse.ListOffsetsTopicResponse(
                 name=topic.name, partitions=_answer_topic(broker, request, topic, repeated, now_ms)
             )
-            for topic in body.topics
+            for topic in _distinct(body.topics)
         ]
     )
+
+
+def _distinct(topics: list[ListOffsetsRequest.ListOffsetsTopic]) -> list[ListOffsetsRequest.ListOffsetsTopic]:
+    """Each partition once; one that is asked for twice is refused once."""
+    for topic in topics:
+        topic.partitions = list({one.partition_index: one for one in topic.partitions}.values())
+    return topics
 
 
 def _answer_topic(
@@ -100,7 +116,13 @@ def _look_up(
     target = asked.timestamp
     if target < 0 and request.version < _FIRST_VERSION.get(target, 2**15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {request.version}")
+    if request.body.replica_id == _CONSUMER and request.body.isolation_level not in (0, 1):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {request.body.isolation_level}")
+    if asked.current_leader_epoch < _NO_EPOCH:
+        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
     partition.fence(asked.current_leader_epoch, leader_only=request.body.replica_id != _DEBUGGER)
+    if target == _EARLIEST_PENDING_UPLOAD:
+        return
     end = _end_for(partition, request.body)
     if target == LATEST:
         _check_caught_up(partition, end, request)

@@ -22,9 +22,11 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.metadata.image import TopicImage
+from tailrace.metadata.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import MetadataRequest, MetadataResponse
 
+_IDS_FROM = 12
 _ZERO_ID = bytes(16)
 
 
@@ -33,12 +35,15 @@ def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
     context = request.context
     wanted = body.topics
     everything = wanted is None or (request.version == 0 and not wanted)
+    refused = None if everything else _refuse_whole(body, request.version)
+    if refused is not None:
+        return refused
     if everything:
         visible = [topic for topic in broker.image.topics.values() if _may_see(broker, request, topic.name)]
         topics = [_describe(broker, request, topic) for topic in visible]
     else:
         assert wanted is not None
-        topics = [_answer(broker, request, one, now_ms) for one in wanted]
+        topics = [_answer(broker, request, one, now_ms) for one in _distinct(wanted)]
     response = MetadataResponse(
         brokers=[
             MetadataResponse.MetadataResponseBroker(
@@ -61,6 +66,26 @@ def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
     return response
 
 
+def _refuse_whole(body: MetadataRequest, version: int) -> MetadataResponse | None:
+    """A request that names a topic in a way that its version does not have is not answered in part."""
+    wanted = body.topics or []
+    if version >= _IDS_FROM and all(one.name is not None or one.topic_id != _ZERO_ID for one in wanted):
+        return None
+    if version < _IDS_FROM and all(one.name is not None and one.topic_id == _ZERO_ID for one in wanted):
+        return None
+    return MetadataResponse(
+        cluster_id=None,
+        error_code=ErrorCode.INVALID_REQUEST,
+        topics=[_problem(ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id) for one in wanted],
+    )
+
+
+def _distinct(wanted: list[MetadataRequest.MetadataRequestTopic]) -> list[MetadataRequest.MetadataRequestTopic]:
+    """Each topic once. Where some are named by id, only those count."""
+    by_id = {one.topic_id: one for one in wanted if one.topic_id != _ZERO_ID}
+    return list(by_id.values()) if by_id else list({one.name: one for one in wanted}.values())
+
+
 def _may_see(broker: Broker, request: Request, topic: str) -> bool:
     return broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic)
 
@@ -68,10 +93,7 @@ def _may_see(broker: Broker, request: Request, topic: str) -> bool:
 def _answer(
     broker: Broker, request: Request, wanted: MetadataRequest.MetadataRequestTopic, now_ms: int
 ) -> MetadataResponse.MetadataResponseTopic:
-    by_id = wanted.topic_id != _ZERO_ID
-    if (by_id or wanted.name is None) and request.version < 12:
-        return _problem(ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
-    if by_id:
+    if wanted.topic_id != _ZERO_ID:
         topic = broker.image.topics_by_id.get(wanted.topic_id)
         if topic is None:
             return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
@@ -79,19 +101,37 @@ def _answer(
             # Who may not see a topic does not learn the name behind its id.
             return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
         return _describe(broker, request, topic)
-    if wanted.name is None:
-        return _problem(ErrorCode.INVALID_REQUEST, name=None, topic_id=wanted.topic_id)
     name = wanted.name
+    assert name is not None, "such a request is refused as a whole"
     if not _may_see(broker, request, name):
         return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     if name not in broker.image.topics:
-        if not (request.body.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
-            return _problem(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
-        try:
-            broker.auto_create_topic(request, name, now_ms)
-        except KafkaError as error:
-            return _problem(error.code, name=name)
+        error = _make_missing(broker, request, name, now_ms)
+        if error is not None:
+            problem = _problem(error, name=name)
+            problem.topic_authorized_operations = _operations(broker, request, name)
+            return problem
     return _describe(broker, request, broker.image.topics[name])
+
+
+def _make_missing(broker: Broker, request: Request, name: str, now_ms: int) -> ErrorCode | None:
+    """Create a topic that is not there, or say why not."""
+    if name_problem(name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not (request.body.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        broker.auto_create_topic(request, name, now_ms)
+    except KafkaError as error:
+        return error.code
+    return None
+
+
+def _operations(broker: Broker, request: Request, topic: str) -> int:
+    if not request.body.include_topic_authorized_operations:
+        return NOT_ASKED
+    context = request.context
+    return topic_operations(broker.authorizer, context.principal, context.client_host, topic)
 
 
 def _problem(
@@ -121,15 +161,10 @@ def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataRe
                 offline_replicas=view.offline_replicas,
             )
         )
-    asked = request.body.include_topic_authorized_operations
     return MetadataResponse.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=topic_operations(
-            broker.authorizer, context.principal, context.client_host, topic.name
-        )
-        if asked
-        else NOT_ASKED,
+        topic_authorized_operations=_operations(broker, request, topic.name),
     )

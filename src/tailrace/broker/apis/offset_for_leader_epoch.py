@@ -18,6 +18,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 _DEBUGGER = -2
+_NO_EPOCH = -1
 End = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
@@ -55,7 +56,10 @@ def _answer(
     try:
         if not allowed:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        end = broker.partitions.find(key).end_of_epoch(
+        partition = broker.partitions.find(key)
+        if asked.current_leader_epoch < _NO_EPOCH:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        end = partition.end_of_epoch(
             asked.leader_epoch,
             current_leader_epoch=asked.current_leader_epoch,
             leader_only=request.body.replica_id != _DEBUGGER,
