@@ -194,6 +194,11 @@ class Broker:
 
     # Faults
 
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Those that were injected and not taken away, whether or not they are over."""
+        return tuple(self._faults)
+
     def fail(self, api: str | int, error: str | int, *, times: int | None = None) -> Fault:
         """Answer requests of an API with an error, without carrying them out."""
         key = api_named(api)

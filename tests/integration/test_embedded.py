@@ -23,6 +23,7 @@ from tailrace.protocol.messages import (
     ProduceRequest,
 )
 from tailrace.records.builder import BatchBuilder
+from tests.support import confluent
 from tests.support.raw_client import RawClient
 
 
@@ -211,10 +212,10 @@ def test_a_lost_answer_is_of_a_request_that_was_carried_out(broker: tailrace.Bro
 
 
 def test_a_delay_ends_when_the_clock_says_so(broker: tailrace.Broker, client: RawClient) -> None:
-    broker.delay("Produce", 3_600_000, times=1)
+    fault = broker.delay("Produce", 3_600_000, times=1)
     client.send(produce_request(b"x"), 9)
     with RawClient(broker.bootstrap) as other:
-        while broker._faults[0].hits == 0:  # the two connections are not read in a known order
+        while fault.hits == 0:  # the two connections are not read in a known order
             end_offset(other)
         assert end_offset(other) == 0
         broker.move_clock(3_600_001)
@@ -242,3 +243,16 @@ def test_time_passes_for_retention() -> None:
                 assert time.monotonic() < deadline, list_offset(client, -2)
         with pytest.raises(ValueError, match="backwards"):
             broker.move_clock(-1)
+
+
+def test_a_real_client_gets_over_all_of_it(broker: tailrace.Broker) -> None:
+    """Answers are lost, requests refused, connections dropped: an idempotent producer writes everything once."""
+    broker.drop("Produce", times=2, carried_out=True)
+    broker.drop("Produce", times=1)
+    broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
+    broker.delay("Metadata", 20, times=2)
+    values = [b"%d" % number for number in range(200)]
+    settings = {"batch.num.messages": 20, "retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "log_level": 0}
+    assert confluent.produce(broker.bootstrap, "t", 0, values, **settings) == list(range(200))
+    assert [record.value for record in confluent.consume(broker.bootstrap, "t", 0)] == values
+    assert [fault.is_over for fault in broker.faults] == [True, True, True, True]
