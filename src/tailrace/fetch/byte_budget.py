@@ -31,4 +31,4 @@ class ByteBudget:
         """A partition returns so much."""
         if size > 0:
             self.at_least_one = False
-            self.left = max(0, self.left - size)
+        self.left = max(0, self.left - size)

@@ -108,6 +108,9 @@ class PartitionReader:
                 assert partition is not None
                 self.partitions.failed(partition, error)
                 answer = self._refused(fetch, ErrorCode.KAFKA_STORAGE_ERROR)
+            size = len(answer.records) if answer.records else 0
+            budget.take(size)
+            result.size += size
             if answer.error_code:
                 result.has_error = True
             result.answers.append((fetch, answer))
@@ -175,8 +178,6 @@ class PartitionReader:
         if not is_throttled and budget.keeps(found.first_entry_incomplete):
             if found.slice is not None:
                 records = found.slice
-                budget.take(found.slice.size)
-                result.size += found.slice.size
             if found.aborted is not None:
                 aborted = [
                     FetchResponse.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
