@@ -74,11 +74,12 @@ def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, Offs
 def read_topic_id(files: Files, path: str) -> TopicId:
     """The topic id in a `partition.metadata` file."""
     try:
-        properties = dict(line.split(": ", 1) for line in files.read(path).decode().splitlines() if line.strip())
-        if properties["version"].strip() != _VERSION:
-            raise CorruptCheckpoint(path, f"unknown version {properties['version']!r}")
-        return TopicId.parse(properties["topic_id"].strip())
-    except (UnicodeDecodeError, ValueError, KeyError) as error:
+        lines = [line.partition(": ") for line in files.read(path).decode().splitlines() if line.strip()]
+        properties = {key: value.strip() for key, _, value in lines}
+        if properties.get("version") != _VERSION:
+            raise CorruptCheckpoint(path, f"unknown version {properties.get('version')!r}")
+        return TopicId.parse(properties.get("topic_id", ""))
+    except (UnicodeDecodeError, ValueError) as error:
         raise CorruptCheckpoint(path, f"malformed: {error}") from None
 
 

@@ -11,6 +11,7 @@ from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
+from tailrace.records.batch import CorruptBatch
 
 
 class LogRead(NamedTuple):
@@ -72,7 +73,11 @@ def locate(segments: SegmentList, marks: Watermarks, offset: Offset) -> LogPosit
     if slot < 0:
         return LogPosition(offset)
     for segment in segments.tail(slot):
-        header = segment.find(offset)
+        try:
+            header = segment.find(offset)
+        except CorruptBatch as error:
+            # A bound inside damage lies where the damage begins: up to there, and in other segments, reading goes on.
+            return LogPosition(offset, segment.base_offset, error.position or 0)
         if header is not None:
             return LogPosition(header.base_offset, segment.base_offset, header.position)
     return marks.log_end

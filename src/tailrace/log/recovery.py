@@ -43,6 +43,7 @@ from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
 _COPY_CHUNK = 1024 * 1024
+_ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12, file_names.TRANSACTION_INDEX: 34}
 
 
 @dataclass(slots=True)
@@ -151,6 +152,10 @@ class _Loader:
         self._load_segments(names)
         self._recover_segments()
         end = self._end_of_log()
+        if end < self.recovery_point:
+            lost = f"{self.directory} ends at {end}, but was flushed up to {self.recovery_point}: records are missing"
+            self.report.problems.append(lost)
+            _log.warning("%s: %s", self.partition, lost)
         recovery_point = end if self.clean else min(self.recovery_point, end)
         start = max(self.log_start_offset, self.segments.first.base_offset)
         if self.epochs.truncate_end(end) | self.epochs.truncate_start(self.log_start_offset):
@@ -216,9 +221,11 @@ class _Loader:
 
     def _index_problem(self, segment: Segment, present: set[str]) -> str | None:
         """Why a segment's indexes cannot be used as they are; their sizes are looked at, not their bytes."""
-        for kind, width in ((file_names.OFFSET_INDEX, 8), (file_names.TIME_INDEX, 12)):
+        for kind, width in _ENTRY_SIZES.items():
             name = file_names.segment_file(segment.base_offset, kind)
             if name not in present:
+                if kind == file_names.TRANSACTION_INDEX:
+                    continue  # there were no aborted transactions
                 return f"{join(self.directory, name)} is missing"
             size = self.files.size(join(self.directory, name))
             if size % width:

@@ -16,7 +16,7 @@ from typing import Protocol
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
 from tailrace.log.files import File, Files, join
-from tailrace.log.index_trust import find_batch, largest_after_cut, largest_timestamp, trusted
+from tailrace.log.index_trust import find_batch, holds, largest_after_cut, largest_timestamp, trusted
 from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.time_index import TimeIndex, TimestampOffset
@@ -267,7 +267,7 @@ class Segment:
     def upper_bound_offset(self, position: int) -> Offset | None:
         """An offset that no batch before this byte position reaches; None when only the segment's end will do."""
         entry = self.offset_index.upper_bound(position)
-        return entry.offset if entry else None
+        return entry.offset if entry and holds(self.log, self.size, entry) else None
 
     def timestamp_start(self, timestamp: int, start: Offset, probes: list[int] | None = None) -> OffsetPosition:
         """Where to start walking for the first record at or after a timestamp."""
