@@ -20,9 +20,9 @@ from tailrace.client.configs import (
 
 _SOURCES = {
     ConfigSource.TOPIC_CONFIG: "topic",
-    ConfigSource.DYNAMIC_BROKER_CONFIG: "broker, set while running",
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "all brokers, set while running",
-    ConfigSource.STATIC_BROKER_CONFIG: "broker's server.properties",
+    ConfigSource.DYNAMIC_BROKER_CONFIG: "broker (dynamic)",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "all brokers (dynamic)",
+    ConfigSource.STATIC_BROKER_CONFIG: "broker (server.properties)",
     ConfigSource.DEFAULT_CONFIG: "default",
 }
 _SIGNS = {Operation.SET: "=", Operation.APPEND: "+=", Operation.SUBTRACT: "-="}
@@ -93,7 +93,7 @@ def _value_text(entry: ConfigEntry) -> str | None:
 
 def _source_text(entry: ConfigEntry) -> str:
     text = _SOURCES.get(entry.source, entry.source.name.lower().replace("_", " "))
-    return f"{text}; cannot be changed while running" if entry.is_read_only else text
+    return f"{text}, read-only" if entry.is_read_only else text
 
 
 def _resource_json(resource: Resource) -> dict[str, Any]:

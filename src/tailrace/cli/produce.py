@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
                     writer.add(record._replace(partition=partition))
                 if nothing_more_for_now:
                     writer.send_all()
+            writer.send_all()
         except ValueError as error:
             raise _stopped(f"line {number}: {error}", writer) from None
         except NotDelivered as error:

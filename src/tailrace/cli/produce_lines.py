@@ -38,7 +38,7 @@ class NewRecord(NamedTuple):
 
 
 def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
-    """Lines as they arrive, without their ends, and whether nothing more is there for now."""
+    """Lines as they arrive, without their ends, and whether to expect no more for the moment."""
     unfinished: list[bytes] = []
     while chunk := os.read(descriptor, CHUNK_BYTES):
         if b"\n" not in chunk:
@@ -48,7 +48,7 @@ def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
         unfinished = [lines.pop()]
         yield [line.removesuffix(b"\r") for line in lines], not _is_ready(descriptor)
     if last := b"".join(unfinished):
-        yield [last.removesuffix(b"\r")], True
+        yield [last.removesuffix(b"\r")], False
 
 
 def _is_ready(descriptor: int) -> bool:

@@ -32,6 +32,7 @@ from tailrace.protocol.messages import (
 
 BROKER_DEFAULT: Final = -1
 ALL_RECORDS: Final = -1  # to delete_records: everything up to the high watermark
+ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
 FIRST_CREATE_WITH_VALIDATION: Final = 1
 FIRST_CREATE_WITH_DEFAULTS: Final = 4
 FIRST_DELETE_WITH_IDS: Final = 6
@@ -186,7 +187,7 @@ def delete_records(cluster: ClusterClient, before: Mapping[TopicPartition, Offse
                     error = OffsetOutOfRange(str(partition), before[partition], data.low_watermark)
                 yield PartitionAnswer(partition, data.low_watermark, error)
 
-    return cluster.ask_leaders(before, build, read, wait_ms=cluster.settings.request_timeout_ms)
+    return cluster.ask_leaders(before, build, read, wait_ms=ANSWER_MARGIN_MS)
 
 
 def log_directories(cluster: ClusterClient, topics: Iterable[str] | None = None) -> list[LogDirectory]:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from tailrace.client.addresses import Address, parse_bootstrap
 from tailrace.client.connection import Connection, OpenSocket, PlainSocket, Ticket
 from tailrace.client.connections import Connections
-from tailrace.client.errors import ClientError, Refused, UnknownTopic, Unreachable
+from tailrace.client.errors import ClientError, Refused, UnknownBroker, UnknownTopic, Unreachable
 from tailrace.client.metadata import (
     NO_LEADER,
     Broker,
@@ -140,7 +140,9 @@ class ClusterClient:
             allow_auto_topic_creation=False,
         )
         # Versions before 4 create the topics that they are asked about.
-        answer: MetadataResponse = self._retrying(lambda: self._ask_anyone(request, at_least=4), patience)
+        answer: MetadataResponse = self._retrying(
+            lambda timeout_s: self._ask_anyone(request, timeout_s, at_least=4), patience
+        )
         self._known = ClusterMetadata(answer.cluster_id, answer.controller_id, read_brokers(answer))
         for topic in answer.topics:
             if topic.error_code and topic.name is not None:
@@ -154,8 +156,8 @@ class ClusterClient:
     def ask_any(self, message: Message, *, at_least: int = 0, check: Callable[[Any], None] | None = None) -> Any:
         """Ask whichever broker answers; `check` raises what is wrong with its answer."""
 
-        def ask() -> Any:
-            answer = self._ask_anyone(message, at_least=at_least)
+        def ask(timeout_s: float) -> Any:
+            answer = self._ask_anyone(message, timeout_s, at_least=at_least)
             if check is not None:
                 check(answer)
             return answer
@@ -167,8 +169,8 @@ class ClusterClient:
     ) -> Any:
         """Ask one broker; `check` raises what is wrong with its answer."""
 
-        def ask() -> Any:
-            answer = self._connection_to(node_id).request(message, at_least=at_least)
+        def ask(timeout_s: float) -> Any:
+            answer = self._connection_to(node_id).request(message, timeout_s=timeout_s, at_least=at_least)
             if check is not None:
                 check(answer)
             return answer
@@ -180,12 +182,12 @@ class ClusterClient:
     ) -> Any:
         """Ask the controller, or one broker, to change something; `check` raises what is wrong with its answer."""
 
-        def ask() -> Any:
+        def ask(timeout_s: float) -> Any:
             chosen = self.metadata.controller_id if node_id is None else node_id
             if chosen in self.metadata.brokers or node_id is not None:
-                answer = self._connection_to(chosen).request(message, at_least=at_least)
+                answer = self._connection_to(chosen).request(message, timeout_s=timeout_s, at_least=at_least)
             else:
-                answer = self._ask_anyone(message, at_least=at_least, is_change=True)
+                answer = self._ask_anyone(message, timeout_s, at_least=at_least, is_change=True)
             check(answer)
             return answer
 
@@ -212,8 +214,8 @@ class ClusterClient:
         patience = patience or self.patience()
         values: dict[TopicPartition, Any] = {}
         wanted = pending = list(dict.fromkeys(partitions))
-        timeout_s = (self.settings.request_timeout_ms + wait_ms) / 1000
         while True:
+            timeout_s = self._answer_time(patience, wait_ms)
             errors: dict[TopicPartition, ClientError] = {}
             for partition, value, error in self._ask_leaders_once(
                 pending, build, read, at_least, at_most_without_ids, timeout_s, patience
@@ -313,12 +315,13 @@ class ClusterClient:
 
     # ---------------------------------------------------------------------------------------------------- connections
 
-    def _retrying(self, ask: Callable[[], T], patience: Patience | None = None, *, is_change: bool = False) -> T:
+    def _retrying(self, ask: Callable[[float], T], patience: Patience | None = None, *, is_change: bool = False) -> T:
+        """Ask, with the seconds there are for an answer, until there is one or the time is over."""
         patience = patience or self.patience()
         while True:
             was_connected = self._known is not None
             try:
-                return ask()
+                return ask(self._answer_time(patience))
             except ClientError as error:
                 if not error.is_retriable or (is_change and error.is_ambiguous):
                     raise
@@ -329,12 +332,16 @@ class ClusterClient:
             if is_change:
                 self.refresh((), patience)  # there may be another controller
 
-    def _ask_anyone(self, message: Message, *, at_least: int = 0, is_change: bool = False) -> Any:
+    def _answer_time(self, patience: Patience, wait_ms: int = 0) -> float:
+        """Seconds for one answer. A broker may be silent for all the time there is, but not for longer."""
+        return max(0.001, min((self.settings.request_timeout_ms + wait_ms) / 1000, patience.remaining_s))
+
+    def _ask_anyone(self, message: Message, timeout_s: float, *, at_least: int = 0, is_change: bool = False) -> Any:
         """Ask those we are connected with, then the others we know, then where we began, until one answers."""
         last: ClientError | None = None
         for address, node_id in self._candidates().items():
             try:
-                return self._connections.get(address, node_id).request(message, at_least=at_least)
+                return self._connections.get(address, node_id).request(message, timeout_s=timeout_s, at_least=at_least)
             except ClientError as error:
                 is_next_in_turn = isinstance(error, Unreachable) or error.is_retriable
                 if not is_next_in_turn or (is_change and error.is_ambiguous):
@@ -360,8 +367,7 @@ class ClusterClient:
             self.refresh(())
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
-            known = ", ".join(map(str, sorted(self.metadata.brokers)))
-            raise Refused(f"broker {node_id}", ErrorCode.BROKER_NOT_AVAILABLE, f"it is not among the brokers ({known})")
+            raise UnknownBroker(node_id, self.metadata.brokers)
         return broker
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tailrace.model.errors import ErrorCode
@@ -144,6 +145,14 @@ class UnknownPartition(ClientError):
         super().__init__(f"{topic} has no partition {partition}: there are {count}, counted from 0")
         self.topic = topic
         self.partition = partition
+
+
+class UnknownBroker(ClientError):
+    """The cluster has no broker with this number, or none that is up."""
+
+    def __init__(self, node_id: int, known: Iterable[int]) -> None:
+        super().__init__(f"there is no broker {node_id} among {', '.join(map(str, sorted(known))) or 'none'}")
+        self.node_id = node_id
 
 
 class Refused(ClientError):

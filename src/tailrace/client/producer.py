@@ -40,6 +40,7 @@ FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_ZSTD: Final = 7
 LAST_VERSION_BY_NAME: Final = 12
 NO_OFFSET: Final = -1
+ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
 _INT_MAX: Final = 2**31 - 1
 _PRODUCER: Final = Struct(">qhi")  # id, epoch, base sequence
 _CRC: Final = Struct(">I")
@@ -107,7 +108,7 @@ class BatchProducer:
             _read,
             at_least=at_least,
             at_most_without_ids=LAST_VERSION_BY_NAME,
-            wait_ms=self.cluster.settings.request_timeout_ms,
+            wait_ms=ANSWER_MARGIN_MS,
             errors_are_values=True,
         )
         delivered = {partition: answer for partition, answer in answers.items() if isinstance(answer, Produced)}
