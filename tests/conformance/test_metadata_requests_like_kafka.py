@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config_description import describe_config
 from tailrace.log.files import DiskFiles
-from tailrace.metadata.image import MetadataImage, ResourceType
+from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
 from tailrace.metadata.metadata_log import MetadataLog
 from tailrace.metadata.storage_format import read_identity
 from tailrace.protocol import messages as m
@@ -587,11 +589,45 @@ def essence(image: MetadataImage) -> dict[str, Any]:
 
 def kafkas_image(data: Path, scratch: Path) -> MetadataImage:
     """What Kafka's metadata log says, read from a copy."""
-    shutil.copytree(data, scratch, ignore=shutil.ignore_patterns("*.tmp"))
+    folder = "__cluster_metadata-0"
+    shutil.copytree(data / folder, scratch / folder, ignore=shutil.ignore_patterns("*.tmp"))
+    shutil.copy(data / "meta.properties", scratch)
     identity = read_identity(DiskFiles(), str(scratch))
     log = MetadataLog(DiskFiles(), str(scratch), identity, controller_endpoints=(), now_ms=0)
     log.abandon()
     return log.image
+
+
+def assert_described_alike(broker: KafkaBroker, image: MetadataImage) -> None:
+    """DescribeConfigs: values, sources, synonyms, types of every key."""
+    config = BrokerConfig(broker.properties)
+    describe = m.DescribeConfigsRequest
+    for kind, name in ((TOPIC, "plain"), (TOPIC, "lags"), (BROKER, "1"), (BROKER, ""), (GROUP, "g"), (METRICS, "m")):
+        asked = describe.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        answer: Any = raw_request(broker.port, describe(resources=[asked], include_synonyms=True), 4)
+        theirs = {
+            one.name: (
+                one.value,
+                one.config_source,
+                one.read_only,
+                one.is_sensitive,
+                one.config_type,
+                [(synonym.name, synonym.value, synonym.source) for synonym in one.synonyms],
+            )
+            for one in answer.results[0].configs
+        }
+        ours = {
+            one.name: (
+                one.value,
+                one.source,
+                one.read_only,
+                one.is_sensitive,
+                one.config_type,
+                [tuple(synonym) for synonym in one.synonyms],
+            )
+            for one in describe_config(config, image, ConfigResource(kind, name))
+        }
+        assert ours == theirs, (kind, name)
 
 
 def test_odd_requests_are_answered_as_kafka_answers_them(
@@ -608,5 +644,6 @@ def test_odd_requests_are_answered_as_kafka_answers_them(
     assert not twin.differences, f"{len(twin.differences)} of {asked} differ:\n" + "\n".join(twin.differences)
     theirs = kafkas_image(broker.data, tmp_path / "copy")
     assert essence(twin.node.image) == essence(theirs)
+    assert_described_alike(broker, theirs)
     for reason, request, version in DIFFERENCES:
         assert not twin.ask(request, version), f"no difference any more: {reason}"

@@ -98,7 +98,7 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
         synonyms = _broker_synonyms(config, image, one)
         if (key.internal or key.only_dynamic) and not any(s.source != ConfigSource.DEFAULT_CONFIG for s in synonyms):
             continue
-        value = value_text(key, config.current(one, image))
+        value = value_text(key, _value_that_counts(config, image, key))
         found.append(_described(key, value, synonyms, read_only=key.dynamic is None))
     for one, text in config.static.items():
         if one not in keys:
@@ -106,6 +106,16 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
             # Nobody knows what it is, so it may be a secret.
             found.append(DescribedConfig(one, None, synonym.source, True, bool(text) or True, 0, (synonym,)))
     return found
+
+
+def _value_that_counts(config: BrokerConfig, image: MetadataImage, key: ConfigKey) -> Value:
+    """As things are now; a key that was set in another unit meanwhile counts no more, and is back at its default."""
+    others = next((group for group in _UNITS if key.name in group), ())
+    for source, settings in config.effective.broker_layers(image):
+        is_dynamic = source != ConfigSource.STATIC_BROKER_CONFIG
+        if is_dynamic and key.name not in settings and any(other in settings for other in others):
+            return key.parse(key.default) if key.default is not None else None
+    return config.current(key.name, image)
 
 
 def _describe_group(config: BrokerConfig, image: MetadataImage, resource: ConfigResource) -> list[DescribedConfig]:
@@ -138,7 +148,8 @@ def _describe_client_metrics(image: MetadataImage, resource: ConfigResource) -> 
     for name, key in definition("client_metrics").items():
         value = value_text(key, key.parse(overrides.get(name, key.default)))
         source = ConfigSource.CLIENT_METRICS_CONFIG if name in overrides else ConfigSource.DEFAULT_CONFIG
-        found.append(DescribedConfig(name, value, source, False, False, key.type_code, ()))
+        synonyms = (Synonym(name, value, source),) if name in overrides else ()
+        found.append(DescribedConfig(name, value, source, False, False, key.type_code, synonyms))
     return found
 
 

@@ -7,9 +7,11 @@ itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 _BLANKS = " \t\f"
+_HEX = re.compile("[0-9a-fA-F]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -66,10 +68,9 @@ def _unescaped(text: str, number: int) -> str:
         place += 1
         if letter == "u":
             digits = text[place : place + 4]
-            try:
-                out.append(chr(int(digits, 16)))
-            except ValueError:
-                raise MalformedProperties(f"line {number}: \\u{digits} is no character") from None
+            if not _HEX.fullmatch(digits):
+                raise MalformedProperties(f"line {number}: \\u{digits} is no character")
+            out.append(chr(int(digits, 16)))
             place += 4
         else:
             out.append(_ESCAPES.get(letter, letter))

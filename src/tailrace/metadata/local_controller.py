@@ -12,6 +12,7 @@ Whoever has to act on a change (create logs, reconfigure, delete) is `listener`:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tailrace.metadata import client_quotas, config_changes, feature_updates, leadership, reassignment
@@ -37,6 +38,7 @@ from tailrace.metadata.registrations import (
     ControllerRegistration,
     Endpoint,
     endpoints_by_name,
+    fresh_id,
 )
 from tailrace.metadata.replica_placement import NextInt
 from tailrace.metadata.storage_format import bootstrap_records
@@ -79,7 +81,7 @@ class LocalController:
         self.node_id = log.identity.node_id
         self.configs = EffectiveConfigs(static_config, self.node_id)
         self.listener: Callable[[Change], None] | None = None
-        self._new_id = new_id
+        self._new_id: Callable[[], bytes] = partial(fresh_id, new_id)
         self._next_int = next_int
         self._check_broker_config = check_broker_config
         self._registration: BrokerRegistration | None = None

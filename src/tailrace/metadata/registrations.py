@@ -6,7 +6,7 @@ incarnation id. A fenced broker leads nothing and is in no ISR. Ids of directori
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from tailrace.protocol import messages
 MIGRATING_DIRECTORY = bytes(16)
 UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
 LOST_DIRECTORY = bytes(15) + b"\x02"
+
+_DASH = 62  # the place of `-` in URL-safe base64
 
 
 class InconsistentMetadata(Exception):
@@ -203,6 +205,14 @@ def endpoints_by_name(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
 def is_reserved(directory: bytes) -> bool:
     """The first hundred ids are no one's directory (and, as Kafka counts, those whose second half is negative)."""
     return directory[:8] == bytes(8) and _signed(directory[8:]) < 100
+
+
+def fresh_id(new_id: Callable[[], bytes]) -> bytes:
+    """An id that may be given to something: not a reserved one, and none whose text would look like an option."""
+    while True:
+        found = new_id()
+        if not is_reserved(found) and found[0] >> 2 != _DASH:
+            return found
 
 
 def _sorted_ids(ids: Iterable[bytes]) -> tuple[bytes, ...]:

@@ -21,7 +21,7 @@ from tailrace.metadata.metadata_snapshot import (
     snapshot_batches,
     write_snapshot_file,
 )
-from tailrace.metadata.registrations import Endpoint
+from tailrace.metadata.registrations import Endpoint, fresh_id
 from tailrace.model.ids import TopicId
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
@@ -98,18 +98,18 @@ def prepare_directories(
     clusters = {identity.cluster_id for identity in known.values()} | ({cluster_id} if cluster_id else set())
     if len(clusters) > 1:
         raise WrongDirectory(f"log directories of different clusters: {', '.join(sorted(clusters))}")
-    cluster = clusters.pop() if clusters else _text(new_id())
+    cluster = clusters.pop() if clusters else _text(fresh_id(new_id))
     for path, identity in known.items():
         if identity.node_id != node_id:
             raise WrongDirectory(f"{path} belongs to node {identity.node_id}, not to {node_id}")
         if not identity.directory_id:
             # Formatted before directories had ids.
-            known[path] = replace(identity, directory_id=_text(new_id()))
+            known[path] = replace(identity, directory_id=_text(fresh_id(new_id)))
             known[path].write(files, join(path, file_names.META_PROPERTIES))
     found = []
     for path in paths:
         if path not in known:
-            known[path] = DirectoryIdentity(cluster, node_id, _text(new_id()))
+            known[path] = DirectoryIdentity(cluster, node_id, _text(fresh_id(new_id)))
             endpoints = controller_endpoints if path == (metadata_path or paths[0]) else None
             format_directory(files, path, known[path], controller_endpoints=endpoints, levels=levels, now_ms=now_ms)
         found.append(known[path])

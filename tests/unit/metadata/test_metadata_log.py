@@ -17,7 +17,7 @@ from tailrace.metadata.loader import QuorumFacts
 from tailrace.metadata.metadata_log import MetadataLog, MetadataLogSettings, NotTheOnlyVoter
 from tailrace.metadata.metadata_snapshot import SnapshotId, UnreadableSnapshot, snapshot_batches, write_snapshot_file
 from tailrace.metadata.quorum_state import QuorumState
-from tailrace.metadata.registrations import Endpoint, InconsistentMetadata
+from tailrace.metadata.registrations import Endpoint, InconsistentMetadata, fresh_id
 from tailrace.metadata.storage_format import (
     WrongDirectory,
     bootstrap_records,
@@ -407,3 +407,11 @@ def test_new_directories_join_the_others() -> None:
         prepare_directories(files, ["/a"], cluster_id="other", **settings)  # type: ignore[arg-type]
     with pytest.raises(WrongDirectory, match="belongs to node 1"):
         prepare_directories(files, ["/a"], cluster_id=None, **{**settings, "node_id": 2})  # type: ignore[arg-type]
+
+
+def test_ids_are_given_out_only_if_they_can_be_used() -> None:
+    candidates = iter([bytes(16), bytes(15) + b"c", b"\xf8" + bytes(15), b"\xfb" * 16, b"\xfc" + bytes(15)])
+    found = fresh_id(lambda: next(candidates))
+    assert found == b"\xfc" + bytes(15)
+    assert text_of(b"\xf8" + bytes(15)).startswith("-")
+    assert text_of(b"\xfb" * 16).startswith("-")

@@ -1,0 +1,295 @@
+"""BrokerConfig: server.properties with types, support and warnings; listeners; dynamic changes; what is described."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config_description import describe_config, java_double
+from tailrace.broker.config_support import _TABLE, Support, support_of
+from tailrace.broker.dynamic_config import check_dynamic_config
+from tailrace.broker.listener_config import Listener
+from tailrace.broker.properties_file import MalformedProperties, parse_properties
+from tailrace.metadata.config_definitions import definition
+from tailrace.metadata.effective_config import ConfigSource
+from tailrace.metadata.image import ConfigResource
+from tailrace.metadata.registrations import Endpoint
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.protocol import messages as m
+from tests.unit.metadata.cluster import Cluster
+
+# What Kafka's own quick start has in its server.properties.
+QUICK_START = """
+# comment
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def of(**settings: str) -> BrokerConfig:
+    return BrokerConfig.of(
+        log_dirs=["/data"], port=9092, settings={key.replace("_", "."): value for key, value in settings.items()}
+    )
+
+
+def test_kafkas_own_example_is_taken_as_it_is() -> None:
+    config = BrokerConfig.parse(QUICK_START)
+    assert config.node_id == 1
+    assert config.log_dirs == ("/tmp/kraft-combined-logs",)
+    assert config.listeners == [Listener("PLAINTEXT", "", 9092)]
+    assert config.endpoints() == (Endpoint("PLAINTEXT", "localhost", 9092, 0),)
+    assert config.controller_endpoints() == (Endpoint("CONTROLLER", "localhost", 9093, 0),)
+    assert config.integer("socket.request.max.bytes") == 104_857_600
+    assert sorted(warning.partition(" ")[0] for warning in config.warnings) == [
+        "num.recovery.threads.per.data.dir",
+        "share.coordinator.state.topic.min.isr",
+        "share.coordinator.state.topic.replication.factor",
+    ]
+
+
+def test_one_node_on_a_port_has_its_controller_on_the_next() -> None:
+    config = of()
+    assert config.node_id == 1
+    assert config.endpoints() == (Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),)
+    assert config.controller_endpoints() == (Endpoint("CONTROLLER", "127.0.0.1", 9093, 0),)
+    free = BrokerConfig.of(log_dirs=["/data"], port=0)
+    assert free.endpoints({"PLAINTEXT": 40000})[0].port == 40000
+    assert free.controller_endpoints({"PLAINTEXT": 40000})[0].port == 40001
+    assert BrokerConfig.of(log_dirs=["/data"], port=9092, host="::1").listeners[0].host == "::1"
+
+
+def test_every_key_of_kafka_has_been_thought_of() -> None:
+    names = definition("broker")
+    counts = {support: sum(support_of(name) is support for name in names) for support in Support}
+    assert sum(counts.values()) == len(names) == 363
+    assert all(counts.values())
+    stale = [entry for entry in _TABLE if entry not in names and not any(name.startswith(entry) for name in names)]
+    assert stale == []
+
+
+def test_all_topic_defaults_are_honoured() -> None:
+    from tailrace.metadata.config_definitions import topic_synonyms
+
+    for synonyms in topic_synonyms().values():
+        for name, _ in synonyms:
+            assert support_of(name) is Support.HONOURED, name
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"ssl.keystore.location": "/x"}, "not supported"),
+        ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "not supported"),
+        ({"remote.log.storage.system.enable": "true"}, "not supported"),
+        ({"listener.name.plaintext.max.connections": "5"}, "not supported"),
+        ({"listeners": "SSL://:9092"}, "not supported"),
+        ({"num.partitions": "0"}, "at least 1"),
+        ({"num.partitions": "many"}, "no number"),
+        ({"process.roles": "broker"}, "broker and controller in one"),
+        ({"process.roles": "broker,observer"}, "one of broker, controller"),
+        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "several nodes"),
+        ({"controller.quorum.bootstrap.servers": "a:1,b:2"}, "several nodes"),
+        ({"broker.id": "2", "node.id": "1"}, "differs"),
+        ({"log.dirs": "/a,"}, "between two commas"),
+        ({"listeners": "PLAINTEXT://:9092,PLAINTEXT://:9093"}, "a name of its own"),
+        (
+            {"listeners": "A://:9092,B://:9092", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"},
+            "more than once",
+        ),
+        ({"listeners": "OTHER://:9092"}, "no security protocol"),
+        ({"listeners": "9092"}, "NAME://host:port"),
+        ({"listeners": "PLAINTEXT://:70000"}, "no port"),
+        ({"listeners": "PLAINTEXT://:9092", "controller.listener.names": "PLAINTEXT"}, "none for clients"),
+        ({"listener.security.protocol.map": "A:ROT13"}, "no listener with"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect"),
+        ({"advertised.listeners": "SSL://a:9092"}, "not among the listeners"),
+        ({"inter.broker.listener.name": "SSL"}, "not among the advertised"),
+        ({"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"}, "only one of"),
+        ({"log.retention.ms": "0"}, "-1 or more"),
+        ({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "5"}, "compaction"),
+        ({"queued.max.request.bytes": "5"}, "socket.request.max.bytes"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidConfig, match=reason):
+        BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
+
+
+def test_what_has_no_effect_and_what_nobody_knows_is_warned_about() -> None:
+    config = of(num_io_threads="99", my_own_key="x", broker_heartbeat_interval_ms="2000")
+    assert config.warnings == ["num.io.threads has no effect", "my.own.key is no configuration that is known"]
+
+
+def test_values_by_their_type() -> None:
+    config = of(log_cleaner_io_buffer_load_factor="0.8", auto_create_topics_enable="false", broker_rack="r1")
+    assert config.number("log.cleaner.io.buffer.load.factor") == 0.8
+    assert config.flag("auto.create.topics.enable") is False
+    assert config.rack == "r1"
+    assert config.names("group.consumer.assignors") == ("uniform", "range")
+    assert config.text("replica.selector.class") is None
+    assert config.metadata_log.retention_bytes == 104_857_600
+    assert config.metadata_log_dir == "/data"
+
+
+def test_topics_get_their_defaults_from_the_broker() -> None:
+    cluster = Cluster()
+    cluster.add_topic("t", [1], cleanup_policy="compact", no_longer_known="x")
+    config = of(log_segment_bytes="2000000", log_retention_minutes="3", log_roll_jitter_hours="1")
+    topic = config.topic_config(cluster.image, "t")
+    assert (topic.segment_bytes, topic.retention_ms, topic.segment_jitter_ms) == (2_000_000, 180_000, 3_600_000)
+    assert topic.is_compacted
+    cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="77")])
+    assert config.topic_config(cluster.image, "t").retention_ms == 77
+    assert config.current("log.retention.ms", cluster.image) == 77
+    assert config.current("log.segment.bytes", cluster.image) == 2_000_000
+
+
+# Dynamic changes
+
+
+@pytest.mark.parametrize(
+    ("settings", "per_broker"),
+    [
+        ({"log.retention.ms": "5", "message.max.bytes": "7"}, False),
+        ({"log.retention.ms": "5"}, True),
+        ({"num.io.threads": "5"}, False),
+        ({"leader.replication.throttled.rate": "5"}, True),
+        ({"ssl.client.auth": "none"}, True),
+    ],
+)
+def test_what_may_change_while_a_broker_runs(settings: dict[str, str], per_broker: bool) -> None:
+    check_dynamic_config(settings, per_broker)
+
+
+@pytest.mark.parametrize(
+    ("settings", "per_broker"),
+    [
+        ({"num.partitions": "5"}, False),
+        ({"log.retention.ms": "soon"}, False),
+        ({"listeners": "PLAINTEXT://:1"}, False),
+        ({"ssl.keystore.location": "/x"}, True),
+        ({"ssl.client.auth": "required"}, True),
+        ({"no.such.key": "1"}, False),
+        ({"listener.name.a.max.connections": "1"}, True),
+        ({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "5"}, False),
+    ],
+)
+def test_what_may_not(settings: dict[str, str], per_broker: bool) -> None:
+    with pytest.raises(KafkaError) as refusal:
+        check_dynamic_config(settings, per_broker)
+    assert refusal.value.code == ErrorCode.INVALID_REQUEST
+
+
+# Descriptions
+
+
+def test_a_topic_is_described_with_all_the_places_that_were_looked_at() -> None:
+    cluster = Cluster()
+    cluster.add_topic("t", [1], segment_bytes=" 3000000 ", min_cleanable_dirty_ratio="1")
+    cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.segment.bytes", value="4000000")])
+    config = of(log_segment_bytes="2000000", log_retention_hours="5")
+    told = {one.name: one for one in describe_config(config, cluster.image, ConfigResource(2, "t"))}
+    segment = told["segment.bytes"]
+    assert (segment.value, segment.source) == ("3000000", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    assert [tuple(one) for one in segment.synonyms] == [
+        ("segment.bytes", "3000000", 1),
+        ("log.segment.bytes", "4000000", 3),
+        ("log.segment.bytes", "2000000", 4),
+        ("log.segment.bytes", "1073741824", 5),
+    ]
+    assert told["min.cleanable.dirty.ratio"].value == "1.0"
+    assert (told["retention.ms"].value, told["retention.ms"].source) == ("18000000", ConfigSource.DEFAULT_CONFIG)
+    assert told["retention.ms"].synonyms == ()
+    assert "internal.segment.bytes" not in told
+
+
+@pytest.mark.parametrize(
+    ("resource", "code"),
+    [
+        (ConfigResource(2, "nobody"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (ConfigResource(2, ""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (ConfigResource(4, "2"), ErrorCode.INVALID_REQUEST),
+        (ConfigResource(4, "x"), ErrorCode.INVALID_REQUEST),
+        (ConfigResource(32, ""), ErrorCode.INVALID_REQUEST),
+        (ConfigResource(16, ""), ErrorCode.INVALID_REQUEST),
+        (ConfigResource(7, "x"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_described(resource: ConfigResource, code: ErrorCode) -> None:
+    with pytest.raises(KafkaError) as refusal:
+        describe_config(of(), Cluster().image, resource)
+    assert refusal.value.code == code
+
+
+def test_secrets_and_unknown_settings_are_not_shown() -> None:
+    config = of(some_plugin_password="secret")
+    told = {one.name: one for one in describe_config(config, Cluster().image, ConfigResource(4, "1"))}
+    assert told["some.plugin.password"].value is None
+    assert told["some.plugin.password"].is_sensitive
+    assert told["ssl.keystore.password"].is_sensitive
+    assert told["node.id"].read_only
+    assert not told["log.retention.ms"].read_only
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"),
+        (1.0, "1.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (1e7, "1.0E7"),
+        (12345678.5, "1.23456785E7"),
+        (-2.5e-10, "-2.5E-10"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (0.0, "0.0"),
+        (float("inf"), "Infinity"),
+        (9999999.0, "9999999.0"),
+    ],
+)
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert java_double(value) == text
+
+
+# Properties files
+
+
+def test_properties_files() -> None:
+    text = "a=1\n  b : 2\nc 3\n! no\n# no\n\nd=x\\\n   y\\tz\ne\\=f=g\nh=\\u00e4\\\\\ni\nj==k\nlast=x\\"
+    assert parse_properties(text) == {
+        "a": "1",
+        "b": "2",
+        "c": "3",
+        "d": "xy\tz",
+        "e=f": "g",
+        "h": "\u00e4\\",
+        "i": "",
+        "j": "=k",
+        "last": "x",
+    }
+    assert parse_properties("a=1\r\nb=2\ra=3") == {"a": "3", "b": "2"}
+    with pytest.raises(MalformedProperties, match="line 2"):
+        parse_properties("a=1\nb=\\u12")
