@@ -13,6 +13,8 @@ from tailrace.metadata.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 
+# Kafka can move its listeners while it runs; ours are bound once.
+_BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 # They can be changed, but only for a listener.
 _ONLY_OF_LISTENERS = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
 
@@ -30,7 +32,7 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
             raise _refuse(f"{name} is not supported: listeners have no settings of their own yet")
         if key is None:
             raise _refuse(f"{name} is no configuration that is known")
-        if key.dynamic is None:
+        if key.dynamic is None or name in _BOUND_AT_START:
             raise _refuse(f"{name} cannot be changed while a broker runs")
         if name.startswith(_ONLY_OF_LISTENERS):
             raise _refuse(f"{name} can be changed for a listener only")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
-from tailrace.model.errors import ErrorCode
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeClientQuotasResponse
 
 
@@ -17,7 +17,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClientQuota
     if not broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
-    response = broker.controller.describe_client_quotas(request.body)
-    if response.error_code != ErrorCode.NONE:
-        response.entries = None
-    return response
+    try:
+        return broker.controller.describe_client_quotas(request.body)
+    except KafkaError as error:
+        return DescribeClientQuotasResponse(error_code=error.code, error_message=str(error), entries=None)

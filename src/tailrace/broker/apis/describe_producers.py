@@ -37,13 +37,15 @@ def _answer(broker: Broker, request: Request, topic: str, index: int) -> Answer:
     try:
         if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if name_problem(topic):
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        problem = name_problem(topic)
+        if problem is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         partition = broker.partitions.find(TopicPartition(topic, index))
         partition.fence(-1, leader_only=True)
     except KafkaError as error:
         answer.error_code = error.code
-        answer.error_message = None
+        # A partition that is not here is nothing to talk about.
+        answer.error_message = None if topic in broker.image.topics else str(error)
         return answer
     answer.active_producers = [
         State(

@@ -5,8 +5,7 @@ Behaviour
 Version notes
     3   a producer that lost its place may ask to go on with its id under a new epoch
 Not implemented
-    transactional ids: they are refused with TRANSACTIONAL_ID_NOT_FOUND's kin, COORDINATOR_NOT_AVAILABLE, until there
-    is a transaction coordinator
+    transactional ids: refused with COORDINATOR_NOT_AVAILABLE until there is a transaction coordinator
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _produce_topic(
             if request.version >= 3:
                 check_produce_request(records, request.version)
         except KafkaError as refusal:
-            produced.append(_refused(key, refusal.code))
+            produced.append(_refused(key, refusal.code, str(refusal)))
             continue
         produced.append(
             append_produced(broker.partitions, key, records, required_acks=request.body.acks, now_ms=now_ms)
@@ -93,9 +93,9 @@ def _produce_topic(
     return produced
 
 
-def _refused(key: TopicPartition, code: ErrorCode) -> ProducedPartition:
+def _refused(key: TopicPartition, code: ErrorCode, message: str | None = None) -> ProducedPartition:
     part = ProducedPartition(key)
-    part.refuse(code)
+    part.refuse(code, message)
     return part
 
 

@@ -1,0 +1,156 @@
+"""All APIs that we serve, in all versions that Kafka 4 still serves: the same requests, the answers field by field.
+
+What differs is listed below, with the reason. A listed difference that is no longer there fails the test too.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import NamedTuple
+
+import pytest
+
+from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.startup import open_broker
+from tailrace.protocol.messages import CreateTopicsRequest, InitProducerIdRequest
+from tests.support.api_cases import cluster, configs, records, topics
+from tests.support.api_cases.common import Case
+from tests.support.api_twins import ApiTwins, Difference, KafkaSide, OurSide
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_install import KafkaInstallation
+from tests.support.memory_files import MemoryFiles
+
+pytestmark = pytest.mark.kafka
+
+
+class Known(NamedTuple):
+    api: str
+    case: str  # regular expressions
+    path: str
+    reason: str
+
+    def explains(self, one: Difference) -> bool:
+        return (
+            one.api == self.api
+            and re.fullmatch(self.case, one.case) is not None
+            and re.fullmatch(self.path, one.path) is not None
+        )
+
+
+_ANY = ".*"
+
+KNOWN = (
+    Known("Produce", "no records|short|cut|two batches", r".*errorMessage", "we say what is wrong, Kafka does not"),
+    Known("Metadata", "by zero id|null name", r".*errorCode", "Kafka trips over such a topic; we say what is wrong"),
+    Known("AlterConfigs", r"4  (message.max.bytes|listeners)=.*", r".*errorCode", "INVALID_CONFIG in both alter APIs"),
+    Known("AlterConfigs", r"4 1 no.such.key=5", _ANY, "a key that nobody knows has no effect: it is refused"),
+    Known("IncrementalAlterConfigs", r"4 1? ?no.such.key=5", _ANY, "as above"),
+    Known("IncrementalAlterConfigs", "operation (4|-1) of .*", _ANY, "Kafka trips over such an operation"),
+    Known("IncrementalAlterConfigs", "8 1 kafka.nothing=INFO", r".*errorCode", "there are no loggers to set"),
+    Known("DescribeLogDirs", _ANY, r".*(total|usable)Bytes", "sizes of file systems are not told"),
+    Known("ElectLeaders", "timeout -1", _ANY, "what is done at once is not refused for its deadline"),
+)
+
+# Kafka never answers these, nor anything else on the connection.
+UNANSWERED = {
+    ("Produce", "null records"): "the handler fails, and so does telling the client",
+    ("AlterConfigs", "a resource twice"): "the same",
+}
+
+
+@pytest.fixture(scope="module")
+def twins(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiTwins]:
+    ids = count(1_000_000)
+    with KafkaBroker(kafka, tmp_path_factory.mktemp("twins")) as broker:
+        ours = open_broker(
+            MemoryFiles(),
+            BrokerConfig(broker.properties),
+            now_ms=int(time.time() * 1000),
+            new_id=lambda: next(ids).to_bytes(16, "big"),
+            next_int=lambda limit: next(ids) % limit,
+        )
+        made = ApiTwins(KafkaSide(broker.port), OurSide(ours))
+        create_topics(made)
+        yield made
+        made.kafka.close()
+
+
+def create_topics(twins: ApiTwins) -> None:
+    settings = {
+        "orders": {},
+        "compacted": {"cleanup.policy": "compact"},
+        "timed": {"message.timestamp.type": "LogAppendTime"},
+        "empty": {},
+        "sequenced": {},
+        "small": {"max.message.bytes": "1000"},
+        "with_dot": {},
+    }
+    wanted = [
+        CreateTopicsRequest.CreatableTopic(
+            name=name,
+            num_partitions=3 if name == "orders" else 1,
+            replication_factor=1,
+            configs=[CreateTopicsRequest.CreatableTopicConfig(name=key, value=value) for key, value in some.items()],
+        )
+        for name, some in settings.items()
+    ]
+    for side in (twins.kafka, twins.ours):
+        answer = side.ask(CreateTopicsRequest(topics=wanted, timeout_ms=30_000), 7)
+        assert not any(one.error_code for one in answer.topics)
+    twins.learn()
+    for _ in range(100):  # the first block of ids takes Kafka a while
+        if twins.kafka.ask(InitProducerIdRequest(transactional_id=None), 4).error_code == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError("Kafka gives out no producer ids")
+
+
+def run(twins: ApiTwins, cases: Iterable[Case], apis: set[str]) -> list[str]:
+    found: list[str] = []
+    used: set[Known] = set()
+
+    def is_known(difference: Difference) -> bool:
+        explained = [known for known in KNOWN if known.explains(difference)]
+        used.update(explained)
+        return bool(explained)
+
+    for name, make in cases:
+        api = make(twins.ours).SCHEMA.name.removesuffix("Request")
+        apis.add(api)
+        if (api, name) in UNANSWERED:
+            request = make(twins.ours)
+            assert twins.ours.ask(request, twins.versions(request.SCHEMA.api_key)[-1]), "we answer"
+            continue
+        found += [str(one) for one in twins.compare(name, make, is_known)]
+        if api in ("CreateTopics", "DeleteTopics"):
+            twins.learn()
+    stale = [known for known in KNOWN if known.api in apis and known not in used]
+    found += [f"no longer different: {known}" for known in stale]
+    return found
+
+
+def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
+    now_ms = int(time.time() * 1000)
+    cases = [
+        *topics.topic_cases(),
+        *topics.metadata_cases(),
+        *records.produce_cases(now_ms),
+        *records.fetch_cases(),
+        *records.offset_cases(now_ms),
+        *records.fetch_cases(),
+        *records.producer_id_cases(),
+        *configs.config_cases(),
+        *cluster.quota_cases(),
+        *cluster.cluster_cases(),
+        *topics.delete_topic_cases(),
+    ]
+    apis: set[str] = set()
+    found = run(twins, cases, apis)
+    assert not found, "\n".join([f"{len(found)} differences", *found])
+    served = {row.key.name.replace("_", "").lower() for row in API_TABLE.values()}
+    assert {one.lower() for one in apis} == served, "an API is not compared"
+    assert twins.compared > 2500
