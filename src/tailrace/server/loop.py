@@ -16,7 +16,6 @@ raised by `tick` or by applying a chore, ends the loop: what is known to be brok
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
@@ -27,6 +26,9 @@ from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.acceptor import Acceptor
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.chores import Chores
+from tailrace.server.clock import SteadyClock
+from tailrace.server.clock import monotonic_ms as monotonic_ms
+from tailrace.server.clock import wall_clock_ms as wall_clock_ms
 from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, WRITING, Connection
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
@@ -40,14 +42,6 @@ from tailrace.server.wakeup import WakeUp
 
 _GONE: Final = EPOLLHUP | EPOLLERR
 _LOGGER: Final = logging.getLogger("tailrace.server")
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 class Loop:
@@ -65,7 +59,7 @@ class Loop:
         self._settings = settings
         self._chores = chores
         self._wakeup = wakeup
-        self._clock_ms = clock_ms  # the broker's time
+        self._clock_ms = SteadyClock(clock_ms, timer_ms)  # the broker's time
         self._timer_ms = timer_ms  # the time of idle connections, pauses and drains, which no one can set back
         self._poll = epoll()
         self._poll.register(wakeup.descriptor, EPOLLIN)
@@ -75,7 +69,7 @@ class Loop:
         self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max, timer_ms())
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
-        self._now_ms = clock_ms()
+        self._now_ms = self._clock_ms()
         self._time_ms = timer_ms()
         self._read: set[Connection] = set()  # who may have bytes in the arena
         self._unsent: list[Connection] = []  # who has replies to be sent in this pass

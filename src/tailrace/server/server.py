@@ -18,9 +18,10 @@ from typing import Any, Final, Generic, Self, TypeVar
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.server.broker_seam import BrokerBuilder, BrokerCore, Chore
 from tailrace.server.chores import Chores
+from tailrace.server.clock import wall_clock_ms
 from tailrace.server.endpoints import Endpoint, advertise
 from tailrace.server.listener import Listener
-from tailrace.server.loop import Loop, wall_clock_ms
+from tailrace.server.loop import Loop
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.statistics import ServerStatistics
 from tailrace.server.wakeup import WakeUp
