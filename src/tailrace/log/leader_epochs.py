@@ -59,8 +59,13 @@ class LeaderEpochs:
         if latest is None or epoch != latest.epoch or start_offset < latest.start_offset:
             assert epoch >= 0, f"invalid leader epoch {epoch}"
             assert start_offset >= 0, f"invalid start offset {start_offset}"
+            before = list(self.entries)
             self._put(EpochStart(epoch, start_offset))
-            self.write()
+            try:
+                self.write()
+            except OSError:
+                self.entries = before  # or it would not be tried again
+                raise
 
     def _put(self, entry: EpochStart) -> None:
         # What contradicts the new entry is wrong: epochs and offsets never go back.

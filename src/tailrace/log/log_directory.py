@@ -71,6 +71,10 @@ class LogDirectory:
         self._deferred = Deferred()
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
+        self._is_loading = False
+        self._was_clean = True
+        self._has_offline_logs = False
+        self._offline: dict[str, dict[TopicPartition, Offset]] = {}  # what checkpoints say of logs that did not open
         files.make_directory(path)
         try:
             self._lock = files.lock(self._file(file_names.DIRECTORY_LOCK))
@@ -89,14 +93,21 @@ class LogDirectory:
         progress: Callable[[int, int, TopicPartition], None] | None = None,
     ) -> LoadReport:
         """Open every partition. One that cannot be opened is reported and left alone; the others are served."""
+        self._is_loading = True
         marker = self._file(file_names.CLEAN_SHUTDOWN)
         broker_epoch = read_clean_shutdown(self._files, marker)
         report = LoadReport(broker_epoch is not None, -1 if broker_epoch is None else broker_epoch)
         if self._files.remove(marker):
             self._files.sync_directory(self.path)
+        self._was_clean = report.was_clean
         recovery_points = self._read_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT)
         log_starts = self._read_checkpoint(file_names.LOG_START_CHECKPOINT) or {}
         self.high_watermarks = self._read_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT) or {}
+        checkpoints = {
+            file_names.RECOVERY_POINT_CHECKPOINT: recovery_points or {},
+            file_names.LOG_START_CHECKPOINT: log_starts,
+            file_names.HIGH_WATERMARK_CHECKPOINT: self.high_watermarks,
+        }
         folders = self._partition_folders(now_ms)
         for number, (name, partition) in enumerate(folders):
             if progress is not None:
@@ -123,6 +134,10 @@ class LogDirectory:
             except (OSError, CorruptBatch, CorruptCheckpoint, CorruptIndex) as error:
                 _log.error("%s stays offline: %s", partition, error)
                 report.failed[name] = str(error)
+                self._has_offline_logs = True
+                for checkpoint, offsets in checkpoints.items():
+                    if partition in offsets:
+                        self._offline.setdefault(checkpoint, {})[partition] = offsets[partition]
             if found.segments_scanned or found.problems:
                 report.recoveries[partition] = found
         if recovery_points is None or any(
@@ -130,6 +145,7 @@ class LogDirectory:
         ):
             # What is appended from here on is not flushed: the next recovery must not believe the old ones.
             self._write_recovery_points()
+        self._is_loading = False
         return report
 
     def _read_checkpoint(self, name: str) -> dict[TopicPartition, Offset] | None:
@@ -137,8 +153,9 @@ class LogDirectory:
         try:
             return read_offsets(self._files, path) if self._files.exists(path) else None
         except CorruptCheckpoint as error:
-            # Nothing is lost without it: logs are scanned from their start and served from their first segment.
+            # Logs are scanned from their start and served from their first segment; the next one overwrites nothing.
             _log.warning("checkpoint ignored: %s", error)
+            self._files.replace(path, path + ".broken")
             return None
 
     def _partition_folders(self, now_ms: int) -> list[tuple[str, TopicPartition]]:
@@ -218,32 +235,35 @@ class LogDirectory:
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
         self._write_recovery_points()
-        write_offsets(
-            self._files,
-            self._file(file_names.LOG_START_CHECKPOINT),
-            {
-                partition: log.log_start_offset
-                for partition, log in self.logs.items()
-                if log.log_start_offset > log.segments.first.base_offset
-            },
-        )
+        log_starts = {
+            partition: log.log_start_offset
+            for partition, log in self.logs.items()
+            if log.log_start_offset > log.segments.first.base_offset
+        }
+        self._write_checkpoint(file_names.LOG_START_CHECKPOINT, log_starts)
         if high_watermarks is not None:
-            write_offsets(self._files, self._file(file_names.HIGH_WATERMARK_CHECKPOINT), high_watermarks)
+            self._write_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT, high_watermarks)
 
     def _write_recovery_points(self) -> None:
-        write_offsets(
-            self._files,
-            self._file(file_names.RECOVERY_POINT_CHECKPOINT),
-            {partition: log.recovery_point for partition, log in self.logs.items()},
-        )
+        recovery_points = {partition: log.recovery_point for partition, log in self.logs.items()}
+        self._write_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT, recovery_points)
+
+    def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """What is known of a log that could not be opened stays as it was."""
+        write_offsets(self._files, self._file(name), {**self._offline.get(name, {}), **offsets})
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
-        """A clean stop: everything durable, checkpoints, and last the marker."""
+        """A clean stop: everything durable, checkpoints, and last the marker. None of it if loading was cut short."""
+        if self._is_loading:
+            self.abandon()
+            return
         for log in self.logs.values():
             log.flush(now_ms)
             log.close()
         self.checkpoint({partition: log.high_watermark for partition, log in self.logs.items()})
-        write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
+        if self._was_clean or not self._has_offline_logs:
+            # A log that could not be opened after a crash has yet to be recovered.
+            write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
         self._lock.close()
 
     def abandon(self) -> None:

@@ -214,14 +214,16 @@ class PartitionLog:
 
     def _apply_producers(self, changes: ProducerPlan, segment: Segment) -> None:
         self.producers.apply_all(changes.appends)
+        aborted = []
         for ended in changes.ended:
             if ended.is_aborted:
                 stable = self.producers.last_stable_offset_after(ended)
-                segment.transaction_index.append(
-                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
-                )
+                aborted.append(AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable))
             self.producers.complete(ended)
         self._update_first_unstable()
+        # Last, since it may fail: what could not be written is kept and written with the next.
+        for transaction in aborted:
+            segment.transaction_index.append(transaction)
 
     def _set_log_end(self, offset: Offset) -> None:
         active = self.segments.active

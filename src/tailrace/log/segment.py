@@ -359,6 +359,7 @@ class Segment:
     def _complete_indexes(self, *, sync: bool = False) -> None:
         if self._largest is not None:
             self.time_index.append(*self._largest)
+        self.transaction_index.write_out()
         self.offset_index.file.write_out(sync=sync)
         self.time_index.file.write_out(sync=sync)
 

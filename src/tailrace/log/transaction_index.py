@@ -73,11 +73,12 @@ class TransactionIndex:
         assert not entries or entries[-1].last_offset < transaction.last_offset, f"{self.path}: {transaction} is late"
         entries.append(transaction)
         if not self._is_rebuilt:
-            self._write_out()
+            self.write_out()
 
-    def _write_out(self) -> None:
-        entries = self.entries
-        if self._written == len(entries):
+    def write_out(self) -> None:
+        """Write the entries that the file lacks; none, unless a write has failed."""
+        entries = self._entries
+        if entries is None or self._written == len(entries):
             return
         file = self._files.open(self.path, create=True)
         try:
@@ -124,7 +125,8 @@ class TransactionIndex:
         return found, False
 
     def sync(self) -> None:
-        if self._entries and self._files.exists(self.path):
+        if self._entries:
+            self.write_out()
             file = self._files.open(self.path)
             try:
                 file.sync()
