@@ -154,3 +154,43 @@ def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
     served = {row.key.name.replace("_", "").lower() for row in API_TABLE.values()}
     assert {one.lower() for one in apis} == served, "an API is not compared"
     assert twins.compared > 2500
+
+
+@pytest.mark.parametrize("version", [7, 11, 12, 13, 18])
+def test_fetch_sessions_go_the_same_way(twins: ApiTwins, version: int) -> None:
+    """Opened, left alone, changed, asked with wrong epochs, closed: each side under the id it gave out."""
+    steps: list[tuple[int, list[tuple[str, dict[str, int]]], list[tuple[str, list[int]]]]] = [
+        (0, [("empty", {"partition": 0}), ("small", {"partition": 0}), ("nowhere", {"partition": 0})], []),
+        (1, [], []),
+        (2, [("orders", {"partition": 1, "fetch_offset": 10**6})], []),
+        (3, [("orders", {"partition": 99})], [("empty", [0])]),
+        (3, [], []),  # an epoch that is over
+        (9, [], []),  # one that is not there yet
+        (4, [], [("orders", [1, 99]), ("nowhere", [0])]),
+        (5, [], [("small", [0, 7])]),
+        (6, [], []),
+        (-1, [], []),  # closed
+        (7, [], []),  # closed already
+    ]
+    told = []
+    for side in (twins.kafka, twins.ours):
+        session, answers = 0, []
+        for epoch, parts, forgotten in steps:
+            more = {"session_id": session, "session_epoch": epoch}
+            answer = side.ask(records.FetchByVersion(side, parts, forgotten, more), version)
+            answers.append(
+                (
+                    epoch,
+                    answer.error_code,
+                    bool(answer.session_id),
+                    sorted(
+                        (one.partition_index, one.error_code, one.high_watermark, one.log_start_offset)
+                        for topic in answer.responses
+                        for one in topic.partitions
+                    ),
+                )
+            )
+            session = session or answer.session_id
+        told.append(answers)
+    assert told[1] == told[0]
+    assert told[0][0][2], "a session was opened"

@@ -90,7 +90,7 @@ class _ProduceByVersion:
         return m.ProduceRequest(topic_data=list(topics.values()), **self._more).encode(version)
 
 
-class _FetchByVersion:
+class FetchByVersion:
     """A Fetch request that names topics, and the replica, as its version does."""
 
     SCHEMA = m.FetchRequest.SCHEMA
@@ -121,7 +121,7 @@ class _FetchByVersion:
 
 def fetch_cases() -> Iterator[Case]:
     def ask(*parts: tuple[str, dict[str, Any]], forgotten: Any = (), **more: Any) -> Make:
-        return lambda side: _FetchByVersion(side, parts, forgotten, more)
+        return lambda side: FetchByVersion(side, parts, forgotten, more)
 
     def at(topic: str, partition: int = 0, offset: int = 0, **more: Any) -> tuple[str, dict[str, Any]]:
         return topic, {"partition": partition, "fetch_offset": offset, **more}
