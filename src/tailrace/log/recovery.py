@@ -279,13 +279,11 @@ class _Loader:
                 valid = end
         except CorruptBatch as error:
             self._note_problem(error)
-            if later is None:
-                valid = segment.size
-            else:
+            if later is not None:
                 self._keep_if_whole_batches_follow(segment, valid)
                 # First what follows, then the cut itself: after a crash in between, this is done again.
                 self._set_aside(later, segment)
-        self.report.bytes_cut += segment.finish_rebuild(valid)
+        self.report.bytes_cut += segment.finish_rebuild(segment.size if later is None else valid)
         states.take_snapshot()
         segment.release()
 
@@ -299,7 +297,7 @@ class _Loader:
         for header, view in segment.batches():
             try:
                 _check(header, view)
-                self._check_offsets(header, expected)
+                self._check_offsets(header, expected, may_jump=is_flushed or self.may_have_gaps)
             except CorruptBatch as error:
                 located = error.at(segment.log.path, header.position)
                 if not is_flushed:
@@ -317,9 +315,9 @@ class _Loader:
                 states.end_offset = header.next_offset
             yield header.position + header.size
 
-    def _check_offsets(self, header: BatchHeader, expected: Offset) -> None:
+    def _check_offsets(self, header: BatchHeader, expected: Offset, *, may_jump: bool) -> None:
         """The checksum does not cover the offset, but it grows and, where nothing is compacted, leaves no gap."""
-        jumps = header.base_offset > expected and header.magic == 2 and not self.may_have_gaps
+        jumps = header.base_offset > expected and header.magic == 2 and not may_jump
         if header.base_offset < expected or header.last_offset < header.base_offset or jumps:
             raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
 
