@@ -10,6 +10,7 @@ A level that is zero is the same as a feature that was never heard of.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
@@ -103,6 +104,7 @@ class RecordVersions(NamedTuple):
     bumps_epoch_when_isr_shrinks: bool
 
 
+@cache
 def record_versions(metadata_version: int) -> RecordVersions:
     level = metadata_version
     if level >= 30:

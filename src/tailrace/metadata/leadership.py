@@ -25,6 +25,7 @@ def partition_change(
     *,
     removed: BrokerId | None = None,
     added: BrokerId | None = None,
+    min_isr: int | None = None,
 ) -> PartitionChange:
     """A change of a partition, with the cluster's facts filled in; `removed` counts as gone, `added` as here."""
     image = state.image
@@ -43,7 +44,7 @@ def partition_change(
         is_acceptable=is_acceptable,
         default_directory=image.default_directory,
         versions=image.record_versions,
-        min_isr=state.configs.min_insync_replicas(image, topic.name),
+        min_isr=state.configs.min_insync_replicas(image, topic.name) if min_isr is None else min_isr,
         elr_enabled=image.elr_enabled,
     )
 
@@ -72,12 +73,19 @@ def leader_and_isr_changes(
     """What becomes of partitions when a broker leaves, comes, or comes back after an unclean stop."""
     gone = removed if stopped_uncleanly is None else stopped_uncleanly
     records: list[Message] = []
+    settings: dict[str, tuple[int, bool]] = {}  # of each topic, looked up once
     for topic, number in partitions:
-        change = partition_change(state, topic, number, removed=gone, added=added)
+        if topic.name not in settings:
+            settings[topic.name] = (
+                state.configs.min_insync_replicas(state.image, topic.name),
+                state.configs.allows_unclean_election(state.image, topic.name),
+            )
+        min_isr, unclean = settings[topic.name]
+        change = partition_change(state, topic, number, removed=gone, added=added, min_isr=min_isr)
         change.isr = [one for one in topic.partitions[number].isr if one != gone]
         if stopped_uncleanly is not None:
             change.stopped_uncleanly = (stopped_uncleanly,)
-        if state.configs.allows_unclean_election(state.image, topic.name):
+        if unclean:
             change.election = Election.UNCLEAN
         record = change.build()
         if record is not None:

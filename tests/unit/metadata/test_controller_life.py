@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailrace.broker.broker_config import BrokerConfig
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.storage_format import read_identity
+from tailrace.metadata.storage_format import prepare_directories, read_identity
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages as m
-from tests.support.controller_twin import LocalNode, counted_ids
+from tailrace.protocol.metadata_frames import decode_frame
+from tailrace.records.batch import split_batches
+from tailrace.records.record import iter_records
+from tests.support.controller_twin import NOW_MS, LocalNode, counted_ids
 from tests.support.crash_states import crash_points, describe
 from tests.support.memory_files import MemoryFiles, memory_files
 from tests.support.recording_files import RecordingFiles
@@ -309,3 +313,39 @@ def test_log_directories_fail_and_replicas_move_between_them() -> None:
     create_topic(node, "u")
     node.controller.directories_online([], node.now_ms)
     assert node.image.topics["u"].partitions[0].leader == -1
+
+
+@pytest.mark.parametrize("level", [7, 8, 13, 15, 17, 22, 23, 29, 30])
+def test_an_older_cluster_is_written_to_in_its_own_versions(level: int) -> None:
+    """A directory that an older Kafka formatted, or that was never upgraded."""
+    files = MemoryFiles()
+    config = BrokerConfig.of(log_dirs=["/data"], port=9092)
+    prepare_directories(
+        files,
+        ["/data"],
+        node_id=1,
+        cluster_id=None,
+        controller_endpoints=config.controller_endpoints(),
+        new_id=counted_ids(9000),
+        levels={"metadata.version": level},
+        now_ms=NOW_MS,
+    )
+    node = LocalNode(files)
+    assert node.image.metadata_version == level
+    create_topic(node, "t", 2, "5")
+    epoch = node.stop()
+    node = LocalNode(files, previous_epoch=epoch)
+    assert [one.leader for one in node.image.topics["t"].partitions.values()] == [1, 1]
+    node.log.write_snapshot(node.now_ms)
+    node.log.abandon()
+    assert reloaded(files, node) == node.image
+    seen = {
+        (frame.name, frame.version)
+        for batch in split_batches(files.read("/data/__cluster_metadata-0/00000000000000000000.log"))
+        if not batch.is_control
+        for frame in (decode_frame(record.value or b"") for record in iter_records(batch))
+    }
+    assert ("PartitionRecord", 2 if level >= 23 else 1 if level >= 17 else 0) in seen
+    assert ("RegisterBrokerRecord", 4 if level >= 30 else 3 if level >= 17 else 2 if level >= 8 else 1) in seen
+    assert (("RegisterControllerRecord", 0) in seen) == (level >= 15)
+    assert (("BeginTransactionRecord", 0) in seen) == (level >= 13)
