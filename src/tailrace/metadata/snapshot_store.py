@@ -89,18 +89,24 @@ class SnapshotStore:
 
     def step(self, log: PartitionLog, image: MetadataImage, quorum: QuorumFacts, now_ms: int) -> bool:
         """Begin a snapshot that is due, or write the next piece of it; True while there is more to do."""
-        if self._writer is None:
-            if self._is_due(now_ms) and log.recovery_point > image.offset:
-                self.begin(image, quorum, now_ms)
-            return self.is_writing
-        if self._writer.step():
+        try:
+            if self._writer is None:
+                if self._is_due(now_ms) and log.recovery_point > image.offset:
+                    self.begin(image, quorum, now_ms)
+                return self.is_writing
+            if not self._writer.step():
+                return True
             self.ids.append(self._writer.id)
             _log.info("snapshot %s of the metadata log written", self._writer.id)
             self._writer = None
             if log.segments.active.size > 0:
                 log.roll(now_ms)  # so that what the snapshot has can be removed as whole segments
             self.clean(log, now_ms)
-        return self.is_writing
+        except OSError as error:
+            # The log has everything, so nothing is lost but time at the next start; the next snapshot may go better.
+            _log.error("no snapshot of the metadata log, or nothing removed after it: %s", error)
+            self.abandon()
+        return False
 
     def _is_due(self, now_ms: int) -> bool:
         if self._bytes_since >= self._settings.snapshot_after_bytes:

@@ -301,6 +301,23 @@ def test_a_snapshot_that_was_not_finished_is_forgotten() -> None:
     assert not [name for name in names(files) if name.endswith(".part")]
 
 
+def test_a_snapshot_that_cannot_be_written_is_tried_again_later() -> None:
+    files: Any = FaultyFiles(formatted())
+    log = begun(files, snapshot_after_ms=1000)
+    log.commit(topic(1), 20)
+    files.fail("write", errno.ENOSPC, path=".part")
+    assert log.tick(2000)
+    assert not log.tick(2000)
+    assert log.snapshots.latest == SnapshotId(0, 0)
+    assert not [entry.name for entry in files.entries(FOLDER) if entry.name.endswith(".part")]
+    files.heal()
+    log.commit(topic(2), 2500)
+    assert not log.tick(2999)
+    while log.tick(3000):
+        pass
+    assert log.snapshots.latest == SnapshotId(log.next_offset, 1)
+
+
 def test_a_snapshot_that_is_ahead_of_the_log_replaces_it() -> None:
     """As somebody else left it who had only a snapshot to give: an export, or a node that was far behind."""
     files = formatted()
