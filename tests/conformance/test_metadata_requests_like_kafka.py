@@ -473,6 +473,20 @@ DELETIONS = [
     create(topic("many", 2)),
 ]
 
+
+def quorum(name: str, *partitions: int) -> Message:
+    request = m.DescribeQuorumRequest
+    numbers = [request.PartitionData(partition_index=number) for number in partitions]
+    return request(topics=[request.TopicData(topic_name=name, partitions=numbers)])
+
+
+QUORUM = [
+    quorum("plain", 0),
+    quorum("__cluster_metadata", 0, 1),
+    quorum("__cluster_metadata"),
+    m.DescribeQuorumRequest(),
+]
+
 CASES: list[tuple[str, int, list[Message]]] = [
     ("CreateTopics", 7, BAD_TOPICS),
     ("CreateTopics", 7, VALUE_CASES),
@@ -485,6 +499,8 @@ CASES: list[tuple[str, int, list[Message]]] = [
     ("UpdateFeatures", 1, [feature(("group.version", 2, 1)), feature(("group.version", 1, 1))]),
     ("ElectLeaders", 2, REPLICAS),
     ("DeleteTopics", 6, DELETIONS),
+    ("DescribeQuorum", 2, QUORUM),
+    ("DescribeQuorum", 0, QUORUM),
 ]
 
 # Version by request where it is not the case's own.

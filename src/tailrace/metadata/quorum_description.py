@@ -13,7 +13,7 @@ def describe_quorum(
     log: MetadataLog, request: messages.DescribeQuorumRequest, version: int, now_ms: int
 ) -> messages.DescribeQuorumResponse:
     """Only partition 0 of the metadata topic has a quorum, and a request may ask for nothing else."""
-    response = messages.DescribeQuorumResponse(error_message=None)
+    response = messages.DescribeQuorumResponse()
     asked = [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
     if asked != [(CLUSTER_METADATA, [0])]:
         response.topics = [
@@ -52,7 +52,6 @@ def describe_quorum(
         ]
     partition = messages.DescribeQuorumResponse.PartitionData(
         partition_index=0,
-        error_message=None,
         leader_id=node_id,
         leader_epoch=log.epoch,
         high_watermark=log.log.high_watermark,
