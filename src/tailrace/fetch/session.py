@@ -3,7 +3,7 @@
 A client that has a session sends only what changed and is answered only what changed. The session keeps for each
 partition what is asked of it (offset, limit, epochs) and what was last told (high watermark, log start); a partition is
 in an answer if it has records, an error, a diverging epoch, a preferred replica, or if one of those two has moved.
-After an error the last high watermark is forgotten, so that the partition is told again when the error is gone.
+An error comes with high watermark −1, so the partition is told again when the error is gone.
 
 Partitions are read in order, and one that returned records goes to the end: with a limited budget each has its turn.
 
@@ -119,7 +119,7 @@ class PartitionFetch:
     def told(self, answer: FetchResponse.PartitionData) -> None:
         """The client is told this."""
         self.told_log_start = answer.log_start_offset
-        self.told_high_watermark = -1 if answer.error_code else answer.high_watermark
+        self.told_high_watermark = answer.high_watermark  # −1 with an error
         self.is_settled = not (
             answer.error_code
             or answer.records

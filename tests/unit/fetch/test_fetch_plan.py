@@ -153,6 +153,16 @@ def test_a_topic_that_is_deleted_is_told_with_every_answer() -> None:
     assert errors(consumer.poll()) == {("topic", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
+def test_a_topic_that_is_deleted_is_told_though_its_replica_is_still_here() -> None:
+    node = Node()
+    partition = node.lead("topic")
+    consumer = Consumer(node, [want(partition, 0)])
+    consumer.poll()
+    assert errors(consumer.poll()) == {}
+    node.unpublish("topic")
+    assert errors(consumer.poll()) == {("topic", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 @pytest.mark.parametrize(
     ("replica", "version", "rack", "leader_only"),
     [(-1, 10, None, True), (-1, 11, "", False), (-1, 11, "r", False), (2, 18, "", True), (-3, 18, "", False)],

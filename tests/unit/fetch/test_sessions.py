@@ -9,6 +9,7 @@ from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
 from tailrace.purgatory import Purgatory
 from tests.simulation.node import Asked, Consumer, Node, broker, registration, request_for, want
+from tests.support.batches import batch
 
 
 def told(asked: Asked) -> list[int]:
@@ -455,3 +456,43 @@ def test_a_topic_and_its_successor_of_the_same_name_in_one_session() -> None:
     node.append(new, b"a")
     assert not asked.is_waiting
     assert asked.only.records
+
+
+def test_forgetting_the_old_topic_of_a_name_leaves_its_successor_linked() -> None:
+    node = Node()
+    old = node.lead("topic")
+    consumer = Consumer(node, [want(old, 0)])
+    consumer.poll()
+    consumer.poll()
+    node.partitions.remove(old.key)
+    node.unpublish("topic")
+    node.files.remove_directory("/data-1/topic-0")
+    new_id = b"n" * 16
+    new = node.lead("topic", topic_id=new_id)
+    both = node.fetch([want(new, 0, topic_id=new_id)], session=1, epoch=2)
+    assert sorted(one.error_code for topic in both.response.responses for one in topic.partitions) == [
+        ErrorCode.NONE,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    ]
+    asked = node.fetch([], session=1, epoch=3, forget=[old.key], max_wait_ms=500)
+    assert asked.is_waiting
+    node.append(new, b"a")
+    assert asked.only.records
+
+
+def test_a_log_written_anew_up_to_the_same_high_watermark_is_told_to_one_who_gave_its_epoch() -> None:
+    node = Node()
+    partition = node.host(state=registration(2, (1, 2), leader_epoch=0))
+
+    def take(*offsets: int, epoch: int) -> None:
+        data = b"".join(bytes(batch(b"a", base_offset=offset, leader_epoch=epoch)) for offset in offsets)
+        partition.role.append(data, high_watermark=2, leader_log_start_offset=0, now_ms=node.now_ms)
+
+    take(0, 1, epoch=0)
+    node.apply(partition, registration(3, (1, 2, 3), leader_epoch=4, partition_epoch=1))
+    consumer = Consumer(node, [want(partition, 2, last_epoch=0)])
+    consumer.poll()
+    assert told(consumer.poll()) == []
+    partition.log.truncate_to(1, node.now_ms)
+    take(1, epoch=4)
+    assert consumer.poll().only.diverging_epoch.end_offset == 1

@@ -89,6 +89,7 @@ def test_an_empty_log_may_begin_within_the_leaders_first_batch() -> None:
         ([(0, 4), (2, 9)], EpochEnd(0, 6), 4),
         # An epoch that the follower does not know: the end of its own largest one below, and it asks again.
         ([(0, 4), (2, 9)], EpochEnd(1, 7), 4),
+        ([(0, 4), (2, 9)], EpochEnd(1, 2), 4),
         # Newer than all it has: nothing of its own to go by.
         ([(0, 4)], EpochEnd(3, 2), 2),
         ([(0, 4)], EpochEnd(3, 8), 4),

@@ -260,10 +260,10 @@ def test_a_fetch_offset_below_the_log_start_is_out_of_range_even_when_epochs_div
     """KAFKA-12996: the reader must start anew, not truncate to an offset that is gone."""
     node, partition = with_epochs()
     partition.delete_records(3, node.now_ms)
-    with pytest.raises(OffsetOutOfRange):
-        read(partition, 1, 1)
-    with pytest.raises(OffsetOutOfRange):
-        read(partition, 2, 0)
+    assert read(partition, 4, 4).diverging == EpochEnd(2, 5)
+    for offset, epoch in ((1, 4), (2, 3), (1, 1), (2, 0)):
+        with pytest.raises(OffsetOutOfRange):
+            read(partition, offset, epoch)
 
 
 def test_a_read_in_the_middle_of_a_batch_begins_with_that_batch() -> None:
