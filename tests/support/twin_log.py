@@ -10,8 +10,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tailrace.records.validation import Origin
-
 from tailrace.log.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import open_log
@@ -22,6 +20,7 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.validation import Origin
 from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleError
 
