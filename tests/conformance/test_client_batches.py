@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import tailrace
 from tailrace.client.admin import NewTopic, create_topic, delete_records
 from tailrace.client.batches import FetchOptions, fetch, fetch_range
 from tailrace.client.cluster import ClusterClient
-from tailrace.client.errors import OffsetOutOfRange, Refused
+from tailrace.client.errors import ConnectionLost, OffsetOutOfRange, Refused
 from tailrace.client.isolation import Batch, IsolationLevel
 from tailrace.client.offsets import latest_offsets
 from tailrace.client.partitioner import partition_of_key
@@ -224,3 +225,27 @@ def test_a_broker_that_restarts_is_found_again(tmp_path: Path) -> None:
             broker.start()
             assert producer.send({here: batch(b"%d" % number)})[here].base_offset == number
         assert [value for *_, value, _ in records_of(fetch_range(cluster, here, 0, 3))] == [b"0", b"1", b"2"]
+
+
+def test_answers_that_are_lost_cost_nothing_twice() -> None:
+    """Whether the request or only its answer is lost: an idempotent producer's batch is written once."""
+    with tailrace.Broker() as broker, ClusterClient(broker.bootstrap) as cluster:
+        broker.create_topic("t", config=KEPT)
+        here = TopicPartition("t", 0)
+        producer = BatchProducer(cluster)
+        for number, carried_out in enumerate([False, True] * 3):
+            broker.drop("Produce", times=1 + number % 2, carried_out=carried_out)
+            assert producer.send({here: batch(b"%d" % number)})[here].base_offset == number
+        broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
+        assert producer.send({here: batch(b"6")})[here].base_offset == 6
+        broker.drop("Fetch", times=2)
+        found = records_of(fetch_range(cluster, here, 0, 7))
+        assert [value for *_, value, _ in found] == [b"%d" % number for number in range(7)]
+
+
+def test_a_change_whose_answer_is_lost_is_told_and_not_repeated() -> None:
+    with tailrace.Broker() as broker, ClusterClient(broker.bootstrap) as cluster:
+        broker.drop("CreateTopics", times=1, carried_out=True)
+        with pytest.raises(ConnectionLost, match="during CreateTopics"):
+            create_topic(cluster, NewTopic(name="t"))
+        assert cluster.topic("t").partitions

@@ -13,8 +13,7 @@ from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch, end_marker
-
-from .fakes import FakeCluster
+from tests.unit.client.fakes import FakeCluster
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 COMMITTED = FetchOptions(isolation=IsolationLevel.READ_COMMITTED)

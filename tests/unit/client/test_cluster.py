@@ -26,8 +26,7 @@ from tailrace.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-
-from .fakes import HANG_UP, SILENCE, FakeCluster
+from tests.unit.client.fakes import HANG_UP, SILENCE, FakeCluster
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 

@@ -20,8 +20,7 @@ from tailrace.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-from .fakes import FakeCluster
+from tests.unit.client.fakes import FakeCluster
 
 
 @pytest.fixture

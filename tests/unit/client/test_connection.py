@@ -21,8 +21,7 @@ from tailrace.protocol.messages import (
     ProduceRequest,
 )
 from tailrace.protocol.schema import Versions
-
-from .fakes import HANG_UP, SILENCE, FakeCluster
+from tests.unit.client.fakes import HANG_UP, SILENCE, FakeCluster
 
 
 def connect(cluster: FakeCluster) -> Connection:

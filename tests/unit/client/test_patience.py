@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from tailrace.client.patience import Patience
 from tailrace.client.settings import ClientSettings
-
-from .fakes import FakeClock
+from tests.unit.client.fakes import FakeClock
 
 
 def test_pauses_double_up_to_a_limit_and_end_with_the_budget() -> None:

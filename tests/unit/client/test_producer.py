@@ -14,8 +14,7 @@ from tailrace.protocol.schema import Versions
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.record import iter_records
 from tests.support.batches import batch
-
-from .fakes import HANG_UP, SILENCE, FakeCluster
+from tests.unit.client.fakes import HANG_UP, SILENCE, FakeCluster
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
