@@ -26,8 +26,7 @@ def run_broker(
     """Serve until a signal asks to stop; `on_ready` is called once clients can connect."""
     server = Server(build, settings)
     server.open()
-    # What is there now stays until the end: collections need not look at it again.
-    gc.collect()
+    # What is there now stays until the end: collections need not look at it again, nor now for the first time.
     gc.freeze()
     with stopped_by_signals(server):
         server.listen()
