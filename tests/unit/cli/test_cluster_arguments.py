@@ -86,7 +86,7 @@ def test_help_imports_nothing_of_the_client() -> None:
 
 def test_every_command_in_the_guide_is_one() -> None:
     text = Path(__file__).parents[3].joinpath("docs", "operations", "use-the-command-line.md").read_text()
-    quoted = [*re.findall(r"^\$ (.*)$", text, re.M), *re.findall(r"`([^`]*tailrace [^`]+)`", text)]
+    quoted = [*re.findall(r"^\$ (.*)$", text, re.M), *re.findall(r"`([^`\n]*tailrace [^`\n]+)`", text)]
     parts = [part for line in quoted for part in re.split(r"\s*\\?\|\s*", line) if part.startswith("tailrace ")]
     commands = [words for words in (shlex.split(part)[1:] for part in parts) if len(words) > 1 and words[0] != "log"]
     assert len(commands) > 15
