@@ -185,7 +185,7 @@ class KafkaBroker:
 
     def _format(self, settings: Path) -> None:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        arguments = ("format", "-t", cluster_id, "-c", str(settings), "--standalone", "--ignore-formatted")
+        arguments = ("format", f"--cluster-id={cluster_id}", "-c", str(settings), "--standalone", "--ignore-formatted")
         self.installation.tool("kafka.tools.StorageTool", *arguments)
 
     def _wait_until_it_answers(self) -> None:
