@@ -22,7 +22,7 @@ from tests.simulation.cluster import KEYS, Cluster, SimulatedBroker
 from tests.simulation.node import Asked, bytes_of, want
 from tests.support.batches import batch, stored_batches
 
-SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else list(range(16))
+SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else list(range(12))
 
 
 def values_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -47,6 +47,7 @@ class Watched:
     def __init__(self, seed: int) -> None:
         self.cluster = Cluster(seed)
         self.random = self.cluster.random
+        self.is_stormy = seed % 2 == 0  # elections in quick succession, with few records between
         self.committed: dict[TopicPartition, dict[int, tuple[int, bytes]]] = {key: {} for key in KEYS}
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {key: {} for key in KEYS}
         self.seen: dict[object, int] = {}  # (replica's life) → the largest high watermark that a consumer saw there
@@ -123,7 +124,6 @@ class Watched:
 
     def check(self) -> None:
         for key in KEYS:
-            state = self.cluster.controller.states[key]
             committed = self.committed[key]
             replicas = {one.broker_id: p for one in self.cluster.alive() if (p := one.partition(key)) is not None}
             for one in self.cluster.alive():
@@ -132,8 +132,9 @@ class Watched:
                     continue
                 self.check_epochs(one, partition)
                 leader = partition.leader
-                if leader is None or partition.leader_epoch != state.leader_epoch:
+                if leader is None:
                     continue
+                # Also one that has been deposed and does not know it yet: what it commits is committed.
                 high_watermark = partition.log.high_watermark
                 for member in leader.isr.maximal & set(replicas):
                     end = replicas[member].log.log_end_offset
@@ -177,6 +178,8 @@ class Watched:
             self.consume()
             if disturbed and self.random.random() < 0.12:
                 self.disturb()
+            if disturbed and self.is_stormy and self.random.random() < 0.5:
+                self.cluster.controller.move_leader(self.random.choice(KEYS))
             self.cluster.run(50, self.check)
 
     def calm_down(self) -> None:
@@ -213,7 +216,7 @@ def simulate(seed: int, ms: int) -> Watched:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_committed_stays_and_everyone_converges(seed: int) -> None:
-    watched = simulate(seed, 8_000)
+    watched = simulate(seed, 6_000)
     assert watched.consumed > 100
     assert watched.answered.get(ErrorCode.NONE, 0) > 20
 
