@@ -1,0 +1,169 @@
+"""Explain a fetch: the walk of one live Fetch request, step by step, as data.
+
+`explain_fetch` is called when a fetch is ready and before its response is taken. It tells what was decided on the way
+(session, refusals, limits, how long it waited and what woke it) and walks each read once more with `log/explain.py`,
+which notes index probes, batch headers and the slice. An ordinary fetch keeps nothing for it and pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from tailrace.fetch.byte_budget import ByteBudget
+from tailrace.fetch.delayed_fetch import Reason
+from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.isolation import describe_replica
+from tailrace.fetch.session import PartitionFetch
+from tailrace.log.explain import ReadExplanation, explain_offset
+from tailrace.log.log_read import LogRead
+from tailrace.log.watermarks import Isolation
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.protocol.messages import FetchResponse
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWalk:
+    """Which partitions the request is about."""
+
+    kind: str  # sessionless, full, incremental, session error
+    id: int  # 0: none, or none yet
+    epoch: int  # that the client has to send next
+    partitions: int
+    idle: int  # of these, passed over because nothing has changed since the client was last told
+    error: ErrorCode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWalk:
+    """How much a partition may return when its turn comes."""
+
+    left: int  # of the response's max_bytes
+    partition_max_bytes: int
+    share: int
+    at_least_one: bool  # one batch is returned even if it is larger
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    topic: str | None
+    partition: int
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWalk:
+    topic: str | None
+    partition: int
+    fetch_offset: Offset
+    current_leader_epoch: LeaderEpoch
+    role: str | None  # leader or follower
+    leader_epoch: LeaderEpoch | None
+    budget: BudgetWalk
+    error: ErrorCode
+    diverging_epoch: tuple[LeaderEpoch, Offset] | None
+    preferred_read_replica: int | None
+    aborted: list[tuple[int, Offset]] | None  # producer id and first offset
+    is_told: bool  # in the response; an incremental one leaves out what is no news
+    read: ReadExplanation | None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchWalk:
+    version: int
+    who: str
+    isolation: Isolation
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+    session: SessionWalk
+    refused: list[Refusal]
+    waited_ms: int | None  # None: it never waited
+    woken_by: str | None
+    reason: Reason
+    size: int
+    partitions: list[PartitionWalk] = field(default_factory=list)
+
+
+def explain_fetch(fetch: Fetch) -> FetchWalk:
+    """How a fetch that is ready came about."""
+    assert fetch.reason is not None, "it is still waiting"
+    assert fetch.ready_ms is not None
+    params = fetch.params
+    told = {id(answer) for _, answer in fetch.context.worth_telling(fetch.answers)}
+    budget = ByteBudget(params.max_bytes, is_hard=params.has_hard_limit)
+    return FetchWalk(
+        version=fetch.version,
+        who=describe_replica(params.replica_id),
+        isolation=params.isolation,
+        min_bytes=params.min_bytes,
+        max_bytes=params.max_bytes,
+        max_wait_ms=params.max_wait_ms,
+        session=_session(fetch),
+        refused=[Refusal(one.topic, one.index, code) for one, code in fetch.plan.refused],
+        waited_ms=None if fetch.parked_ms is None else fetch.ready_ms - fetch.parked_ms,
+        woken_by=None if fetch.woken_by is None else str(fetch.woken_by),
+        reason=fetch.reason,
+        size=fetch.size,
+        partitions=[_partition(fetch, one, answer, budget, id(answer) in told) for one, answer in fetch.answers],
+    )
+
+
+def _session(fetch: Fetch) -> SessionWalk:
+    context = fetch.context
+    session = context.session
+    total = len(context.partitions)
+    idle = total - len(fetch.answers) - len(fetch.plan.refused) if fetch.skips_settled else 0
+    error = context.tell([], fetch.received_ms).error if context.kind == "session error" else None
+    return SessionWalk(
+        context.kind, session.id if session else 0, session.epoch if session else 0, total, max(idle, 0), error
+    )
+
+
+def _partition(
+    fetch: Fetch, one: PartitionFetch, answer: FetchResponse.PartitionData, budget: ByteBudget, is_told: bool
+) -> PartitionWalk:
+    partition = fetch.reader.partitions.get(one.key)
+    taken = len(answer.records) if answer.records else 0
+    share = BudgetWalk(budget.left, one.max_bytes, budget.share(one.max_bytes), budget.at_least_one, taken)
+    budget.take(taken)
+    diverging, aborted = answer.diverging_epoch, answer.aborted_transactions
+    is_read = partition is not None and not answer.error_code and diverging.epoch < 0
+    return PartitionWalk(
+        topic=one.topic,
+        partition=one.index,
+        fetch_offset=one.fetch_offset,
+        current_leader_epoch=one.current_leader_epoch,
+        role=None if partition is None else "leader" if partition.is_leader else "follower",
+        leader_epoch=None if partition is None else partition.leader_epoch,
+        budget=share,
+        error=ErrorCode(answer.error_code),
+        diverging_epoch=(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
+        preferred_read_replica=None if answer.preferred_read_replica < 0 else answer.preferred_read_replica,
+        aborted=None if aborted is None else [(each.producer_id, each.first_offset) for each in aborted],
+        is_told=is_told,
+        read=explain_offset(partition.log, one.fetch_offset, max(share.share, 0), fetch.params.isolation)
+        if is_read and partition is not None and answer.preferred_read_replica < 0
+        else None,
+    )
+
+
+def as_plain(value: Any) -> Any:
+    """A walk as dicts, lists, strings and numbers, for JSON."""
+    if is_dataclass(value) and not isinstance(value, type):
+        # The result of a read holds the open file; its slice is told beside it.
+        parts = {one.name: getattr(value, one.name) for one in fields(value)}
+        return {name: as_plain(part) for name, part in parts.items() if not isinstance(part, LogRead)}
+    if isinstance(value, Enum):
+        return value.name if isinstance(value, ErrorCode) else value.value
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return as_plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {name: as_plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(part) for part in value]
+    return value
