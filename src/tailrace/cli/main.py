@@ -16,6 +16,7 @@ from importlib import import_module
 
 from tailrace.cli.arguments import build_parser
 from tailrace.cli.errors import CommandError
+from tailrace.records.batch import CorruptBatch
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -40,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return INTERRUPTED
+    except CorruptBatch as error:
+        print(f"tailrace: {error}", file=sys.stderr)
+        return 1
     except Exception as error:
         return _complain(error)
 
