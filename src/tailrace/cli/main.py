@@ -16,7 +16,6 @@ from importlib import import_module
 
 from tailrace.cli.arguments import build_parser
 from tailrace.cli.errors import CommandError
-from tailrace.records.batch import CorruptBatch
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -41,16 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return INTERRUPTED
-    except CorruptBatch as error:
-        print(f"tailrace: {error}", file=sys.stderr)
-        return 1
     except Exception as error:
         return _complain(error)
 
 
 def _complain(error: Exception) -> int:
     from tailrace.log.findings import CannotLook
+    from tailrace.records.batch import CorruptBatch
 
+    if isinstance(error, CorruptBatch):  # damage in what was looked at, not a mistake of the question
+        print(f"tailrace: {error}", file=sys.stderr)
+        return 1
     if isinstance(error, OSError):
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
     elif isinstance(error, CommandError | CannotLook):
