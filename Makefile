@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+TARGET  ?= requests
+MINUTES ?= 5
 # Python that is compiled where it can be; each has its C types beside it.
 KERNELS := src/tailrace/records/kernels src/tailrace/log/cleaner_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-all check format bench clean
+.PHONY: help venv run test test-all fuzz check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +32,10 @@ test: $(READY) ## the test suite
 
 test-all: $(READY) ## the test suite with the slow parts
 	$(BIN)/python -m pytest -n auto
+
+fuzz: $(READY) ## hostile input, guided by coverage: TARGET=requests MINUTES=5
+	$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --group fuzz
+	$(BIN)/python -m tests.fuzz.run $(TARGET) --minutes $(MINUTES)
 
 check: $(READY) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check .

@@ -116,6 +116,8 @@ class _HeldLock(MemoryFile):
 
 
 class MemoryFiles:
+    file_class: type[MemoryFile] = MemoryFile
+
     def __init__(self, root: FolderNode | None = None) -> None:
         self.root = root or FolderNode()
         self.now_ms = 0
@@ -162,7 +164,7 @@ class MemoryFiles:
     # What the log calls
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> MemoryFile:
-        file = MemoryFile(self, path, read_only=read_only)
+        file = self.file_class(self, path, read_only=read_only)
         if create:
             self._file_node_or_new(path)
             _ = file.node

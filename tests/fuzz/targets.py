@@ -1,0 +1,36 @@
+"""Targets: what is fuzzed, each with inputs to begin with, a mutation that knows their form, and what must hold."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Target(Protocol):
+    history: list[bytes]  # the inputs since everything was new
+
+    def seeds(self) -> Sequence[bytes]: ...
+    def mutate(self, data: bytes, dice: random.Random) -> bytes: ...
+    def run(self, data: bytes) -> None:
+        """Try one input; raises whatever must not happen."""
+
+    def replay(self, inputs: Sequence[bytes]) -> None:
+        """Begin anew, try these, and end."""
+
+    def renew(self) -> None:
+        """Begin anew."""
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        """An input in parts, of which some may be left out."""
+
+
+NAMES = ("requests",)
+
+
+def make_target(name: str) -> Target:
+    if name == "requests":
+        from tests.fuzz.request_target import RequestTarget
+
+        return RequestTarget()
+    raise ValueError(f"there is no target {name}; there are {', '.join(NAMES)}")
