@@ -8,41 +8,35 @@ The version is the one in `kafka/pom.xml`. Its jars come through Maven into a ca
     cds-HASH.jsa     a class-data archive that more than halves a broker's start; HASH covers jars and Java
     lock             held while any of these is made
 
-Each of them appears by one rename, so a reader either sees the whole of it or nothing, and processes that
-want it at the same time make it once.
-
 Where something is missing, `KafkaUnavailable` says what, in one sentence.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import functools
-import hashlib
 import importlib
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.cache import Unavailable, digest, digest_of_files, make_once, run_to_fetch
 
 SUPPORT = Path(__file__).resolve().parent
 POM = SUPPORT / "kafka" / "pom.xml"
 LOG4J = SUPPORT / "kafka" / "log4j2.yaml"
 JAVA_SOURCES = SUPPORT / "java"
 MINIMUM_JAVA = 17
-MAVEN_TIMEOUT_S = 600
 
 # Short-lived JVMs: no optimising compiler, no parallel collector, no words of the JVM's own on stdout.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
-class KafkaUnavailable(Exception):
+class KafkaUnavailable(Unavailable):
     """Java or Kafka's jars cannot be had here."""
 
 
@@ -90,8 +84,8 @@ class KafkaInstallation:
     def compiled_classes(self) -> Path:
         """The directory with the classes of `tests/support/java`, compiled on first use."""
         sources = sorted(JAVA_SOURCES.glob("*.java"))
-        digest = _digest([source.read_bytes() for source in sources] + [self.version.encode()])
-        target = self.cache / f"classes-{digest}"
+        contents = [source.read_bytes() for source in sources]
+        target = self.cache / f"classes-{digest(*contents, self.version.encode())}"
 
         def compile_into(directory: Path) -> None:
             if self.java.compiler is None:
@@ -103,19 +97,15 @@ class KafkaInstallation:
             if done.returncode:
                 raise AssertionError(f"javac failed:\n{_last(done)}")
 
-        return _make_once(target, self.cache, compile_into)
+        return make_once(target, compile_into)
 
     def _archive(self) -> Path:
-        return (
-            self.cache / f"cds-{_digest([self.java.version.encode(), *(jar.name.encode() for jar in self.jars)])}.jsa"
-        )
+        return self.cache / f"cds-{digest(self.java.version.encode(), *(jar.name.encode() for jar in self.jars))}.jsa"
 
     def make_archive(self, run: Callable[[str], None]) -> None:
         """Make the class-data archive, unless it is there, from the classes that `run(flag)` loads."""
         if not self._archive().exists():
-            _make_once(
-                self._archive(), self.cache, lambda made: run(f"-XX:ArchiveClassesAtExit={made}"), directory=False
-            )
+            make_once(self._archive(), lambda made: run(f"-XX:ArchiveClassesAtExit={made}"), directory=False)
 
 
 def kafka_installation() -> KafkaInstallation:
@@ -131,8 +121,8 @@ def _try_once() -> KafkaInstallation | KafkaUnavailable:
     # A failure is remembered too: Maven takes its time to find that there is no network, and every test asks.
     try:
         return _install()
-    except KafkaUnavailable as why:
-        return why
+    except Unavailable as why:
+        return KafkaUnavailable(str(why))
 
 
 def _install() -> KafkaInstallation:
@@ -140,7 +130,7 @@ def _install() -> KafkaInstallation:
     java = _find_java()
     home = os.environ.get("TAILRACE_KAFKA_CACHE") or f"~/.cache/tailrace/kafka-{version}"
     cache = Path(home).expanduser().resolve()
-    jars = _make_once(cache / f"jars-{_digest([POM.read_bytes()])}", cache, _fetch_jars)
+    jars = make_once(cache / f"jars-{digest_of_files([POM])}", _fetch_jars)
     return KafkaInstallation(version=version, java=java, cache=cache, jars=tuple(sorted(jars.glob("*.jar"))))
 
 
@@ -172,54 +162,11 @@ def _java_candidates() -> Iterator[Path]:
 
 
 def _fetch_jars(directory: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise KafkaUnavailable("Maven (mvn) is needed to fetch Apache Kafka's jars")
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
-    command = [maven, "-q", "-B", "-f", str(POM), *goal]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise KafkaUnavailable(f"Maven did not fetch Apache Kafka within {MAVEN_TIMEOUT_S} s") from None
-    if done.returncode or not any(directory.glob("kafka-clients-*.jar")):
-        raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {kafka_version()}: {_last(done, lines=1)}")
-
-
-def _make_once(target: Path, cache: Path, make: Callable[[Path], None], *, directory: bool = True) -> Path:
-    """Let `make` build target beside its place and move it there, in one process at a time."""
-    if target.exists():
-        return target
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise KafkaUnavailable(f"the cache directory {cache} cannot be made: {error}") from error
-    with _locked(cache / "lock"):
-        if not target.exists():
-            with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as scratch:
-                made = Path(scratch) / target.name
-                if directory:
-                    made.mkdir()
-                make(made)
-                made.rename(target)
-    return target
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _digest(parts: Sequence[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()[:12]
+    run_to_fetch(f"Apache Kafka {kafka_version()}", "mvn", "-q", "-B", "-f", str(POM), *goal)
+    if not any(directory.glob("kafka-clients-*.jar")):
+        raise KafkaUnavailable("Maven fetched no jar of Apache Kafka's clients")
 
 
 def _last(done: subprocess.CompletedProcess[str], lines: int = 30) -> str:
-    text = (done.stdout + done.stderr).strip().splitlines()
-    if lines == 1:  # Maven's first complaint names the cause, its last ones only where to read about it
-        return next((line for line in text if "ERROR" in line), text[-1] if text else "it said nothing")
-    return "\n".join(text[-lines:])
+    return "\n".join((done.stdout + done.stderr).strip().splitlines()[-lines:])

@@ -1,0 +1,74 @@
+"""Clients in other languages, each telling the same story at a real Kafka and at our broker.
+
+A story: make a topic, write to it in every codec the client has, read it back, look up offsets, see and change
+configs, cut the log's beginning, add a partition, delete the topic. `tests/support/clients` has the programs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.foreign_clients import Program, go_program, node_program
+
+PARTITIONS = 3
+PER_CODEC = 60
+FIRST_TIME_MS = 1_700_000_000_000
+
+
+def record(number: int) -> dict[str, Any]:
+    return {
+        "partition": number % PARTITIONS,
+        "offset": number // PARTITIONS,
+        "timestamp": FIRST_TIME_MS + number,
+        "key": f"key-{number}",
+        "value": f"value {number} " * (number % 50 + 1),
+        "header": str(number),
+    }
+
+
+def told(codecs: int, *, without: set[str] = frozenset()) -> dict[str, Any]:
+    """What a client that wrote in so many codecs has to tell."""
+    count = codecs * PER_CODEC
+    records = sorted(map(record, range(count)), key=lambda one: (one["partition"], one["offset"]))
+    everything = {
+        "created again": "TOPIC_ALREADY_EXISTS",
+        "records": records,
+        "unknown topic": "UNKNOWN_TOPIC_OR_PARTITION",
+        "too large": "MESSAGE_TOO_LARGE",
+        "earliest": {"0": 0, "1": 0, "2": 0},
+        "latest": {str(partition): count // PARTITIONS for partition in range(PARTITIONS)},
+        "at time": {"0": 10, "1": 10, "2": 10},
+        "config": {"max.message.bytes": "1000000", "retention.ms": "-1"},
+        "config changed": "2000000",
+        "cut": 5,
+        "out of range": "OFFSET_OUT_OF_RANGE",
+        "partitions": PARTITIONS + 1,
+        "deleted": "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+    return {name: fact for name, fact in everything.items() if name not in without}
+
+
+def tell(program: Program, bootstrap: str, topic: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(program(bootstrap, topic))
+    return answer
+
+
+def test_franz_go(bootstrap: str, topic: str) -> None:
+    assert tell(go_program("franz"), bootstrap, topic) == told(codecs=5)
+
+
+def test_sarama(bootstrap: str, topic: str) -> None:
+    """It waits for an unknown topic to appear, so it is not asked for one."""
+    assert tell(go_program("sarama"), bootstrap, topic) == told(codecs=5, without={"unknown topic"})
+
+
+def test_segmentio_kafka_go(bootstrap: str, topic: str) -> None:
+    """No DeleteRecords in it, and its writer refuses on its own what it takes for too large."""
+    without = {"unknown topic", "too large", "cut", "out of range"}
+    assert tell(go_program("segmentio"), bootstrap, topic) == told(codecs=5, without=without)
+
+
+def test_kafkajs(bootstrap: str, topic: str) -> None:
+    """Codecs other than gzip are packages beside it; reading without a group is not part of its public face."""
+    assert tell(node_program("kafkajs.js"), bootstrap, topic) == told(codecs=2, without={"out of range"})

@@ -1,0 +1,223 @@
+"""Clients that others wrote, fetched or built once (cache: `TAILRACE_CLIENTS_CACHE`, `~/.cache/tailrace/clients`).
+
+    kcat()                          the tool, from the machine or from its Debian package
+    librdkafka("1.0.0")             an old librdkafka, from the wheel of its Python binding
+    go_program("franz")             a program of `clients/go`, compiled
+    node_modules()                  what `clients/node/package.json` names
+    python_packages("kafka-python==1.4.7")
+    kafka_jars("kafka_2.11", "0.10.2.2")
+    maven_jars(pom)
+
+Where one cannot be had, `Unavailable` says why in one sentence. A failure is remembered for the process: tests ask
+often, and finding that there is no network takes its time.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from tests.support.cache import Unavailable, digest, digest_of_files, make_once, run_to_fetch
+
+SOURCES = Path(__file__).resolve().parent / "clients"
+GO = SOURCES / "go"
+NODE = SOURCES / "node"
+KCAT_PACKAGES = ("kcat", "librdkafka1", "libyajl2")
+RUN_TIMEOUT_S = 120
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def remembered(get: Callable[P, T]) -> Callable[P, T]:
+    """As functools.cache, for a failure too."""
+
+    @functools.cache
+    def once(*args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
+        try:
+            return get(*args, **kwargs)
+        except Unavailable as why:
+            return why
+
+    @functools.wraps(get)
+    def again(*args: P.args, **kwargs: P.kwargs) -> T:
+        found = once(*args, **kwargs)
+        if isinstance(found, Unavailable):
+            raise found
+        return found
+
+    return again
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command that can be run, and what it needs in its environment."""
+
+    command: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def __call__(self, *arguments: str, stdin: str = "", timeout_s: float = RUN_TIMEOUT_S) -> str:
+        """Run it; what it wrote to standard output."""
+        done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s)
+        assert done.returncode == 0, f"{self.command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def run(
+        self, *arguments: str, stdin: str = "", timeout_s: float = RUN_TIMEOUT_S
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.command, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env={**os.environ, **dict(self.environment)},
+        )
+
+    def with_environment(self, **more: str) -> Program:
+        return Program(self.command, (*self.environment, *more.items()))
+
+
+@remembered
+def kcat() -> Program:
+    for name in ("kcat", "kafkacat"):
+        if found := shutil.which(name):
+            return Program((found,))
+    root = make_once(_cache() / "kcat", _fetch_kcat)
+    libraries = {str(library.parent) for library in root.glob("usr/lib/**/lib*.so*")}
+    return Program((str(root / "usr/bin/kcat"),), (("LD_LIBRARY_PATH", os.pathsep.join(sorted(libraries))),))
+
+
+def _fetch_kcat(directory: Path) -> None:
+    run_to_fetch("kcat", "apt-get", "download", *KCAT_PACKAGES, cwd=directory)
+    for package in directory.glob("*.deb"):
+        run_to_fetch("kcat", "dpkg", "-x", str(package), str(directory))
+        package.unlink()
+
+
+def kcat_with(library: Path) -> Program:
+    """kcat, on another librdkafka than the one it was built for."""
+    tool = kcat()
+    paths = [str(library.parent), dict(tool.environment).get("LD_LIBRARY_PATH", "")]
+    return tool.with_environment(LD_LIBRARY_PATH=os.pathsep.join(paths))
+
+
+@remembered
+def librdkafka(version: str) -> Path:
+    """The shared library of a release, by its usual name, beside the libraries it needs."""
+
+    def fetch(directory: Path) -> None:
+        platforms = ("manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64")
+        arguments = [f"--platform={platform}" for platform in platforms]
+        _pip("download", "--no-deps", "--only-binary=:all:", "--python-version=3.7", *arguments)(
+            f"confluent-kafka=={version}", directory
+        )
+        (wheel,) = directory.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if "libs/" in name and ".so" in name:
+                    (directory / Path(name).name).write_bytes(archive.read(name))
+        wheel.unlink()
+        (library,) = directory.glob("librdkafka*.so*")
+        library.rename(directory / "librdkafka.so.1")
+
+    return make_once(_cache() / f"librdkafka-{version}", fetch) / "librdkafka.so.1"
+
+
+@remembered
+def python_packages(*requirements: str) -> Path:
+    """A directory for PYTHONPATH, with these packages and what they need."""
+    name = "-".join(requirement.replace("==", "-") for requirement in requirements)
+    install = _pip("install", "--no-compile", "--disable-pip-version-check")
+    return make_once(_cache() / name, lambda directory: install(*requirements, directory))
+
+
+def python_with(*requirements: str) -> Program:
+    """This Python, with other releases of packages than our own environment has."""
+    packages = python_packages(*requirements)
+    return Program((sys.executable,), (("PYTHONPATH", str(packages)), ("PYTHONDONTWRITEBYTECODE", "1")))
+
+
+def _pip(*arguments: str) -> Callable[..., None]:
+    def run(*requirements_and_directory: object) -> None:
+        *requirements, directory = map(str, requirements_and_directory)
+        target = "--dest" if arguments[0] == "download" else "--target"
+        what = " ".join(requirements)
+        run_to_fetch(what, sys.executable, "-m", "pip", *arguments, "--quiet", target, directory, *requirements)
+
+    return run
+
+
+@remembered
+def go_program(name: str) -> Program:
+    sources = sorted(path for path in GO.rglob("*") if path.is_file())
+    programs = sorted(path.parent.name for path in GO.glob("*/main.go"))
+
+    def build(directory: Path) -> None:
+        packages = [f"./{program}" for program in programs]
+        command = ("go", "-C", str(GO), "build", "-mod=readonly", "-o", f"{directory}/", *packages)
+        run_to_fetch("the clients written in Go", *command)
+
+    return Program((str(make_once(_cache() / f"go-{digest_of_files(sources)}", build) / name),))
+
+
+@remembered
+def node_modules() -> Path:
+    """The directory for NODE_PATH."""
+    manifest = NODE / "package.json"
+
+    def install(directory: Path) -> None:
+        shutil.copy(manifest, directory)
+        options = ("--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock")
+        run_to_fetch("the clients for Node", "npm", "install", *options, cwd=directory)
+
+    return make_once(_cache() / f"node-{digest_of_files([manifest])}", install) / "node_modules"
+
+
+def node_program(name: str) -> Program:
+    modules = node_modules()
+    node = shutil.which("node")
+    if node is None:
+        raise Unavailable("node is needed for the clients for Node")
+    return Program((node, str(NODE / name)), (("NODE_PATH", str(modules)), ("KAFKAJS_NO_PARTITIONER_WARNING", "1")))
+
+
+@remembered
+def maven_jars(*coordinates: str) -> tuple[Path, ...]:
+    """The jars of `group:artifact:version`s, with all they need."""
+    dependency = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    wanted = "".join(dependency.format(*coordinate.split(":")) for coordinate in coordinates)
+    pom = (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>tailrace.tests</groupId><artifactId>clients</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies>{wanted}</dependencies></project>"
+    )
+
+    def fetch(directory: Path) -> None:
+        (directory / "pom.xml").write_text(pom)
+        goal = ("dependency:copy-dependencies", f"-DoutputDirectory={directory}")
+        run_to_fetch(", ".join(coordinates), "mvn", "-q", "-B", "-f", str(directory / "pom.xml"), *goal)
+
+    made = make_once(_cache() / f"jars-{digest(pom.encode())}", fetch)
+    return tuple(sorted(made.glob("*.jar")))
+
+
+def java_program(jars: Sequence[Path], main_class: str) -> Program:
+    java = shutil.which("java")
+    if java is None:
+        raise Unavailable("Java is needed for the clients of the JVM")
+    flags = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+    return Program((java, *flags, "-cp", os.pathsep.join(map(str, jars)), main_class))
+
+
+def _cache() -> Path:
+    home = os.environ.get("TAILRACE_CLIENTS_CACHE") or "~/.cache/tailrace/clients"
+    return Path(home).expanduser().resolve()
