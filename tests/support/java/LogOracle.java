@@ -35,6 +35,7 @@ public final class LogOracle {
         new RecordCommands(time).register(commands);
         new FileCommands().register(commands);
         new ClientCommands().register(commands);
+        new QuotaCommands(time).register(commands);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
         String line;
         while ((line = requests.readLine()) != null) {

@@ -1,0 +1,59 @@
+"""ConnectionQuota: how many connections an address may open per second (connection_creation_rate).
+
+One connection too many is not served: it is held for the pause that the rate asks for, no longer than a step of the
+window, and then closed. It does not count, so a client that comes again too soon does not make it worse for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tailrace.quota.limits import IP, Quotas
+from tailrace.quota.rate import Rate, Windows
+from tailrace.quota.rate_quota import throttle_ms
+
+_QUOTA = "connection_creation_rate"
+
+
+class ConnectionQuota:
+    def __init__(self, windows: Windows) -> None:
+        self.is_enabled = False
+        self._windows = windows
+        self._limits: Mapping[str | None, float] = {}
+        self._rates: dict[str, Rate] = {}
+        self._sweep_ms = 0
+
+    def __len__(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._rates)
+
+    def update(self, quotas: Quotas) -> None:
+        limits = {}
+        for entity, values in quotas.items():
+            names = dict(entity)
+            if IP in names and _QUOTA in values:
+                limits[names[IP]] = values[_QUOTA]
+        self._limits = limits
+        self.is_enabled = bool(limits)
+
+    def record(self, host: str, now_ms: int) -> int:
+        """An address has connected; how long to hold it off, 0 if it is welcome."""
+        limit = self._limits.get(host, self._limits.get(None))
+        if limit is None:
+            return 0
+        if now_ms >= self._sweep_ms:
+            self._sweep(now_ms)
+        rate = self._rates.get(host)
+        if rate is None:
+            rate = self._rates[host] = Rate(self._windows, now_ms)
+        rate.record(1, now_ms)
+        pause_ms = throttle_ms(rate.observe(now_ms), limit, self._windows.size_ms)
+        if pause_ms:
+            rate.record(-1, now_ms)
+        return pause_ms
+
+    def _sweep(self, now_ms: int) -> None:
+        self._sweep_ms = now_ms + self._windows.span_ms
+        silent_ms = now_ms - self._windows.span_ms
+        for host in [host for host, rate in self._rates.items() if rate.last_ms <= silent_ms]:
+            del self._rates[host]

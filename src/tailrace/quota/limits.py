@@ -1,0 +1,87 @@
+"""QuotaLimits: which limit counts for a client, and with whom it shares it.
+
+The most specific wins, as in Kafka:
+
+    1  user and client id            4  default user and client id            7  client id
+    2  user and default client id    5  default user and default client id    8  default client id
+    3  user                          6  default user
+
+A limit for a user and a client id is each pair's own; one for a user is shared by all client ids of that user, one for
+a client id by all users with it. A default is not shared by those it stands for: each has it for itself.
+
+Kafka looks for the owner first and for its limit then, and where quotas of one kind only are set, that kind is the
+owner, limited or not. Who has an empty client id has no limit for client ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+# ((kind, name), …) sorted by kind; None is the default. As `metadata/image.py` has them.
+Entity: TypeAlias = tuple[tuple[str, str | None], ...]
+Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
+# Who shares a limit: a user, a client id, both. "" where it does not matter.
+Owner: TypeAlias = tuple[str, str]
+
+
+class QuotaLimits:
+    def __init__(self, quota: str) -> None:
+        """`quota` is its name, producer_byte_rate, say."""
+        self.quota = quota
+        self.is_enabled = False
+        self._users: dict[str | None, float] = {}
+        self._clients: dict[str | None, float] = {}
+        self._pairs: dict[tuple[str | None, str | None], float] = {}
+
+    def update(self, quotas: Quotas) -> None:
+        """Take over everything that is set; what is not there any more is no limit any more."""
+        self._users, self._clients, self._pairs = {}, {}, {}
+        for entity, limits in quotas.items():
+            limit = limits.get(self.quota)
+            names = dict(entity)
+            if limit is None:
+                continue
+            if USER in names and CLIENT_ID in names:
+                self._pairs[names[USER], names[CLIENT_ID]] = limit
+            elif USER in names:
+                self._users[names[USER]] = limit
+            elif CLIENT_ID in names:
+                self._clients[names[CLIENT_ID]] = limit
+        self.is_enabled = bool(self._users or self._clients or self._pairs)
+
+    def owner(self, user: str, client_id: str) -> Owner:
+        users, pairs = self._users, self._pairs
+        if not pairs:
+            if not users:
+                return "", client_id
+            if not self._clients:
+                return user, ""
+        elif not users and not self._clients:
+            return user, client_id
+        if (user, client_id) in pairs or (user, None) in pairs:
+            return user, client_id
+        if user in users:
+            return user, ""
+        if (None, client_id) in pairs or (None, None) in pairs:
+            return user, client_id
+        if None in users:
+            return user, ""
+        return "", client_id
+
+    def limit(self, owner: Owner) -> float | None:
+        user, client_id = owner
+        if user and client_id:
+            for pair in ((user, client_id), (user, None), (None, client_id), (None, None)):
+                if pair in self._pairs:
+                    return self._pairs[pair]
+            return None
+        if user:
+            return self._users.get(user, self._users.get(None))
+        if client_id:
+            return self._clients.get(client_id, self._clients.get(None))
+        return None

@@ -1,0 +1,80 @@
+"""RateQuota: bytes per second, or percent of a thread's time, per owner of a limit.
+
+`record` counts what a client has used and says how long it has to pause to come back to its limit:
+
+    (observed - limit) / limit × the window over which it was observed
+
+What an owner has used is kept while it matters, which is one window long: an owner that has been silent for that long
+is forgotten, so memory is bounded by the clients of the last seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from tailrace.quota.limits import Owner, QuotaLimits, Quotas
+from tailrace.quota.rate import Observed, Rate, Windows
+
+INT_MAX: Final = 2**31 - 1
+
+
+def throttle_ms(observed: Observed, limit: float, longest_ms: int = INT_MAX) -> int:
+    """How long to pause until the rate is within the limit, if nothing more comes; 0 if it is."""
+    if observed.per_second <= limit:
+        return 0
+    pause_ms = (observed.per_second - limit) / limit * observed.window_ms
+    return min(math.floor(pause_ms + 0.5) if pause_ms < longest_ms else longest_ms, longest_ms)
+
+
+class RateQuota:
+    def __init__(self, quota: str, windows: Windows, *, longest_ms: int = INT_MAX) -> None:
+        self.limits = QuotaLimits(quota)
+        self.is_enabled = False
+        self._windows = windows
+        self._longest_ms = longest_ms
+        self._rates: dict[Owner, Rate] = {}
+        self._sweep_ms = 0
+
+    def __len__(self) -> int:
+        """How many owners are remembered."""
+        return len(self._rates)
+
+    def update(self, quotas: Quotas) -> None:
+        """Other limits from now on. What was used until now counts against them."""
+        self.limits.update(quotas)
+        self.is_enabled = self.limits.is_enabled
+
+    def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
+        """A client has used so much; how long it has to pause."""
+        owner = self.limits.owner(user, client_id)
+        rate = self._rate(owner, now_ms)
+        rate.record(value, now_ms)
+        limit = self.limits.limit(owner)
+        return 0 if limit is None else throttle_ms(rate.observe(now_ms), limit, self._longest_ms)
+
+    def take_back(self, user: str, client_id: str, value: float, now_ms: int) -> None:
+        """What was recorded was not used after all."""
+        self._rate(self.limits.owner(user, client_id), now_ms).record(-value, now_ms)
+
+    def most_at_once(self, user: str, client_id: str) -> int:
+        """More than this is throttled even if nothing was used before."""
+        limit = self.limits.limit(self.limits.owner(user, client_id))
+        if limit is None:
+            return INT_MAX
+        return int(min(limit * (self._windows.samples - 1) * (self._windows.size_ms / 1_000), INT_MAX))
+
+    def _rate(self, owner: Owner, now_ms: int) -> Rate:
+        if now_ms >= self._sweep_ms:
+            self._sweep(now_ms)
+        rate = self._rates.get(owner)
+        if rate is None:
+            rate = self._rates[owner] = Rate(self._windows, now_ms)
+        return rate
+
+    def _sweep(self, now_ms: int) -> None:
+        """A rate in which nothing happened for a whole window is like a new one."""
+        self._sweep_ms = now_ms + self._windows.span_ms
+        silent_ms = now_ms - self._windows.span_ms
+        for owner in [owner for owner, rate in self._rates.items() if rate.last_ms <= silent_ms]:
+            del self._rates[owner]
