@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, apis
 from tailrace.protocol.headers import read_request_header, write_response
@@ -116,6 +117,9 @@ class FaultyBroker:
         deadlines = [delayed[0] for delayed in self._delayed]
         of_broker = self.broker.next_deadline_ms()
         return min([*deadlines, of_broker] if of_broker is not None else deadlines, default=None)
+
+    def measures(self, now_ms: int) -> Iterable[Family]:
+        return self.broker.measures(now_ms)
 
     def connection_closed(self, connection_id: int) -> None:
         self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]

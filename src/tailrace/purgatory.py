@@ -14,6 +14,7 @@ that key is tried again; `expire(now_ms)` ends those whose deadline has come.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -196,6 +197,10 @@ class Purgatory:
             return False
         self._leave(operation)
         return True
+
+    def waiting_by_kind(self) -> Counter[str]:
+        """How many operations of each class wait; looks at every one of them."""
+        return Counter(type(operation).__name__ for bucket in self._buckets.values() for operation in bucket)
 
     def statistics(self) -> PurgatoryStatistics:
         return PurgatoryStatistics(self._waiting, len(self._watched), len(self._links), self._completed, self._expired)

@@ -10,6 +10,8 @@ A client's bad input costs that client its connection at most: `handle` never ra
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tailrace.broker.api_table import API_TABLE, Handler
@@ -21,11 +23,14 @@ from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.fetch.fetches import Fetches
 from tailrace.log.log_directories import LogDirectories
+from tailrace.log.log_directory import LoadReport
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.local_controller import LocalController
+from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_response
 from tailrace.protocol.messages import CreateTopicsRequest
@@ -66,6 +71,8 @@ class Broker:
         self._producer_ids = iter(range(0))
         self._handlers: dict[int, Handler] = {}
         self._replies: list[Reply] = []
+        self.load_reports: Sequence[LoadReport] = ()  # what opening the directories found
+        self.errors: dict[int, defaultdict[int, int]] = {}  # by API: how often a code was told, NONE as well
 
     @property
     def image(self) -> MetadataImage:
@@ -136,8 +143,16 @@ class Broker:
 
     def reply(self, request: Request, response: Any, throttle_ms: int = 0) -> None:
         """Answer a request, now or later."""
+        error_counter(response.__class__)(response, self.errors_of(request.api_key))
         parts = write_response(request.api_key, request.version, request.correlation_id, response)
         self._replies.append(Reply(request.context.connection_id, parts, throttle_ms))
+
+    def errors_of(self, api_key: int) -> defaultdict[int, int]:
+        """How often each error code was told in answers of an API."""
+        codes = self.errors.get(api_key)
+        if codes is None:
+            codes = self.errors[api_key] = defaultdict(int)
+        return codes
 
     def reply_nothing(self, request: Request, *, close: bool = False) -> None:
         """The request wants no answer; the connection may go on, or has to be closed to tell the client something."""
@@ -167,6 +182,12 @@ class Broker:
         result = self.controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms).topics[0]
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
+
+    def measures(self, now_ms: int) -> Iterator[Family]:
+        """What there is to tell Prometheus; families may be taken one at a time, with other work in between."""
+        from tailrace.broker.measures import broker_families
+
+        return broker_families(self, now_ms)
 
     # Time
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tailrace.log.cleaner import CleanerSettings, Cleaning, CleaningAborted
+from tailrace.log.cleaner import Cleaned, CleanerSettings, Cleaning, CleaningAborted
 from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
 from tailrace.log.cleaner_range import DirtyRange, find_dirty_range
 from tailrace.log.files import Files
@@ -63,6 +63,11 @@ class LogCleaning:
         self._failed_until: dict[TopicPartition, int] = {}
         self._is_busy = False
         self._due_ms = now_ms + backoff_ms
+        self.rounds = 0  # that ended well
+        self.failures = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.last_round_ms: int | None = None
 
     def next_deadline_ms(self) -> int | None:
         return None if self._is_busy else self._due_ms
@@ -92,16 +97,29 @@ class LogCleaning:
                     best = directory, log, dirty
         return best
 
+    @property
+    def is_busy(self) -> bool:
+        return self._is_busy
+
+    def left_alone(self, now_ms: int) -> int:
+        """How many logs are not cleaned for a while because it has failed."""
+        return sum(until_ms > now_ms for until_ms in self._failed_until.values())
+
     def started(self) -> None:
         self._is_busy = True
 
     def submit(self, step: Step) -> None:
         self._submit(step)
 
-    def ended(self, directory: LogDirectory, log: PartitionLog, end_offset: int, now_ms: int) -> None:
+    def ended(self, directory: LogDirectory, log: PartitionLog, cleaned: Cleaned, now_ms: int) -> None:
         """A round is done; the next log may be due at once."""
         if directory.logs.get(log.partition) is log:
-            CleanerCheckpoint(self._files, directory.path).update(log.partition, end_offset, directory.logs.keys())
+            checkpoint = CleanerCheckpoint(self._files, directory.path)
+            checkpoint.update(log.partition, cleaned.end_offset, directory.logs.keys())
+        self.rounds += 1
+        self.bytes_read += cleaned.stats.bytes_read
+        self.bytes_written += cleaned.stats.bytes_written
+        self.last_round_ms = now_ms
         self._is_busy = False
         self._due_ms = now_ms
 
@@ -111,6 +129,7 @@ class LogCleaning:
             _log.info("compaction ended early: %s", error)
             return
         _log.error("%s could not be compacted, and is left alone for a while: %s", log.partition, error)
+        self.failures += 1
         self._failed_until[log.partition] = now_ms + _WAIT_AFTER_FAILURE_MS
 
     def new_round(self, log: PartitionLog, dirty: DirtyRange, now_ms: int) -> Cleaning:
@@ -137,7 +156,7 @@ class _Round:
 
     def _next(self, now_ms: int) -> None:
         if not self._groups:
-            self._owner.ended(self._directory, self._log, self._cleaning.finish().end_offset, now_ms)
+            self._owner.ended(self._directory, self._log, self._cleaning.finish(), now_ms)
             return
         group = self._groups.pop(0)
         cleaning = self._cleaning

@@ -118,7 +118,7 @@ def open_broker(
             backoff_ms=config.integer("log.cleaner.backoff.ms"),
             now_ms=now_ms,
         )
-    return Broker(
+    broker = Broker(
         config,
         controller,
         logs,
@@ -136,3 +136,5 @@ def open_broker(
         ),
         cleaning,
     )
+    broker.load_reports = reports
+    return broker

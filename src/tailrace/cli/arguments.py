@@ -87,6 +87,12 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "-o", dest="override", metavar="KEY=VALUE", action="append", default=[], help="a setting (may be repeated)"
     )
     serve.add_argument(
+        "--metrics-port",
+        metavar="PORT",
+        type=port,
+        help="serve http://127.0.0.1:PORT/metrics for Prometheus and `tailrace top`; 0 picks one (default: not at all)",
+    )
+    serve.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="warning",

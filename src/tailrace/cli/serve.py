@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
 
     def tell(server: Server) -> None:
         places = ", ".join(map(str, server.endpoints))
+        if server.metrics is not None:
+            places += f", metrics on http://{server.metrics.address}/metrics,"
         took_ms = (time.perf_counter() - began) * 1000
         print(f"tailrace serves {places} from {properties['log.dirs']} ({took_ms:.0f} ms)", flush=True)
 
@@ -62,6 +64,10 @@ def gather_properties(options: argparse.Namespace) -> dict[str, str]:
         if "listeners" in chosen:
             raise CommandError("--host and --port are a listener of their own: give either them or -o listeners")
         properties["listeners"] = _listener(options.host, options.port)
+    if options.metrics_port is not None:
+        if "tailrace.metrics.port" in chosen:
+            raise CommandError("--metrics-port and -o tailrace.metrics.port say the same: give one of them")
+        properties["tailrace.metrics.port"] = str(options.metrics_port)
     properties.update(chosen)
     if "log.dirs" not in properties:
         if "log.dir" not in properties:

@@ -91,6 +91,7 @@ class PartitionReader:
                     partition = self.partitions.find(fetch.key)
                 if fetch.topic_id != partition.topic_id and fetch.topic_id != NO_TOPIC_ID:
                     raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{fetch} is not {partition}")
+                partition.traffic.fetch_requests += 1
                 if selects:
                     answer = self._send_elsewhere(fetch, partition, params, image, listener, now_ms)
                 if answer is None:
@@ -99,11 +100,14 @@ class PartitionReader:
                     result.has_preferred = True
             except KafkaError as error:
                 answer = self._refused(fetch, error.code)
-                if error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+                if error.code == ErrorCode.UNKNOWN_SERVER_ERROR and partition is not None:
+                    partition.traffic.failed_fetch_requests += 1
                     _log.info("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
             except CorruptBatch as error:
                 _log.error("%s by a %s failed: %s", fetch, describe_replica(params.replica_id), error)
                 answer = self._refused(fetch, ErrorCode.CORRUPT_MESSAGE)
+                assert partition is not None
+                partition.traffic.failed_fetch_requests += 1
             except OSError as error:
                 assert partition is not None
                 self.partitions.failed(partition, error)

@@ -13,6 +13,7 @@ from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.replication.partition import Partition
+from tailrace.replication.topic_traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ class HostedPartitions:
         self._online: dict[TopicPartition, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[TopicPartition] = set()
+        self.traffic: dict[str, TopicTraffic] = {}  # of the topics that have partitions here
+        self.past_traffic = TopicTraffic()  # of those that had some
         self.generation = 0  # counts every change of what is hosted, so that others may keep what they looked up
 
     def __len__(self) -> int:
@@ -69,6 +72,9 @@ class HostedPartitions:
 
     def add(self, partition: Partition) -> None:
         assert partition.key not in self._online, f"{partition.key} is hosted already"
+        if partition.key not in self._offline:
+            self._count(partition.key)
+        partition.traffic = self.traffic[partition.key.topic]
         self._online[partition.key] = partition
         self._by_id[partition.topic_id, partition.key.partition] = partition
         self._offline.discard(partition.key)
@@ -76,11 +82,17 @@ class HostedPartitions:
 
     def remove(self, key: TopicPartition) -> Partition | None:
         """Host it no more; the partition, if it was online."""
+        was_hosted = key in self._online or key in self._offline
         self._offline.discard(key)
-        return self._take(key)
+        taken = self._take(key)
+        if was_hosted:
+            self._discount(key)
+        return taken
 
     def mark_offline(self, key: TopicPartition) -> Partition | None:
         """It stays a replica of this broker's, but cannot be used; the partition, if it was online."""
+        if key not in self._online and key not in self._offline:
+            self._count(key)
         self._offline.add(key)
         return self._take(key)
 
@@ -90,6 +102,15 @@ class HostedPartitions:
         if partition is not None:
             del self._by_id[partition.topic_id, key.partition]
         return partition
+
+    def _count(self, key: TopicPartition) -> None:
+        self.traffic.setdefault(key.topic, TopicTraffic()).partitions += 1
+
+    def _discount(self, key: TopicPartition) -> None:
+        traffic = self.traffic[key.topic]
+        traffic.partitions -= 1
+        if not traffic.partitions:
+            self.past_traffic.add(self.traffic.pop(key.topic))
 
     def failed(self, partition: Partition, error: OSError) -> None:
         """The disk failed under a partition: it is offline from now on."""

@@ -25,6 +25,7 @@ from tailrace.records.validation import Origin
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole, ReplicaSettings
 from tailrace.replication.progress import FollowerProgress
+from tailrace.replication.topic_traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Partition:
         "replicas",
         "role",
         "topic_id",
+        "traffic",
     )
 
     def __init__(self, log: PartitionLog, settings: ReplicaSettings, topic_id: bytes) -> None:
@@ -74,6 +76,7 @@ class Partition:
         self.replicas: tuple[BrokerId, ...] = ()
         self.adding: tuple[BrokerId, ...] = ()
         self.removing: tuple[BrokerId, ...] = ()
+        self.traffic = TopicTraffic()  # its topic's, once it is hosted
         self.role: LeaderRole | FollowerRole | None = None
         self.leader: LeaderRole | None = None  # the role, while it is that of the leader
 

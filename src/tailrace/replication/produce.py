@@ -16,6 +16,7 @@ from tailrace.records.batch import Buffer
 from tailrace.records.record_rules import RecordsRefused
 from tailrace.records.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.topic_traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ def append_produced(
     partition = None
     try:
         partition = partitions.find(key)
+        partition.traffic.produce_requests += 1
         result, part.high_watermark_moved = partition.append_as_leader(
             records,
             required_acks=required_acks,
@@ -91,7 +93,21 @@ def append_produced(
         response.log_append_time_ms = result.log_append_time_ms
         response.log_start_offset = result.log_start_offset
         part.required_offset = result.last_offset + 1
+        traffic = partition.traffic
+        traffic.bytes_in += len(records)
+        if result.first_offset >= 0:
+            traffic.messages_in += result.last_offset - result.first_offset + 1
         return part
+    if partition is not None:
+        _count_failure(partition.traffic, part.response.error_code, len(records))
     if part.response.error_code not in _SAYS_NOTHING_OF_THE_LOG and partition is not None and partition.is_leader:
         part.response.log_start_offset = partition.log.log_start_offset
     return part
+
+
+def _count_failure(traffic: TopicTraffic, code: int, size: int) -> None:
+    """As in Kafka, failures that say nothing of the log are no failures of the broker."""
+    if code not in _SAYS_NOTHING_OF_THE_LOG:
+        traffic.failed_produce_requests += 1
+    elif code == ErrorCode.MESSAGE_TOO_LARGE:
+        traffic.bytes_rejected += size

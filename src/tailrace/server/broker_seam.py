@@ -9,10 +9,11 @@ was, at the price of that memory: an operation that is parked should let go of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.metrics.families import Family
 from tailrace.server.endpoints import Endpoint
 
 
@@ -30,6 +31,9 @@ class BrokerCore(Protocol):
 
     def next_deadline_ms(self) -> int | None:
         """When to tick next."""
+
+    def measures(self, now_ms: int) -> Iterable[Family]:
+        """What there is to tell Prometheus. Families are taken one at a time, and other requests come in between."""
 
     def connection_closed(self, connection_id: int) -> None:
         """What waits for this connection may go."""

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 from select import EPOLLIN
 from socket import socket
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.server.frame_input import FrameInput
 from tailrace.server.response_writer import ResponseWriter
+
+if TYPE_CHECKING:
+    from tailrace.server.request_meter import ApiMeter
 
 WAITING: Final = 1
 WRITING: Final = 2
@@ -39,15 +42,21 @@ class Connection:
         "context",
         "descriptor",
         "end_reason",
+        "handled_ns",
         "hold",
         "id",
         "input",
         "interest",
         "is_unsent",
+        "meter",
         "output",
+        "read_ns",
         "recv_into",
+        "request",
         "socket",
+        "taken_ns",
         "throttle_ms",
+        "unsent",
     )
 
     def __init__(self, client: socket, context: ConnectionContext, frames: FrameInput, now_ms: int) -> None:
@@ -64,3 +73,8 @@ class Connection:
         self.is_unsent = False  # it is among those that the pass has to send to
         self.throttle_ms = 0  # how long it has to pause once its reply is sent
         self.active_ms = now_ms  # when bytes last moved
+        # The meter's: whose request is at the broker, and since when; replies that are not sent, and since when.
+        self.meter: ApiMeter | None = None
+        self.read_ns = self.taken_ns = self.handled_ns = 0
+        self.unsent: list[tuple[ApiMeter, int, int]] = []
+        self.request: dict[str, object] = {}  # what the request log says of it

@@ -26,9 +26,13 @@ class Endpoint(NamedTuple):
     host: str
     port: int
 
-    def __str__(self) -> str:
+    @property
+    def address(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
 
 
 def parse_endpoints(key: str, text: str) -> tuple[Endpoint, ...]:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
 from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.metrics.families import Family
 from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.acceptor import Acceptor
 from tailrace.server.broker_seam import BrokerCore
@@ -34,7 +35,10 @@ from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
 from tailrace.server.limited_log import LimitedLog
 from tailrace.server.listener import Accepted, Listener
+from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
+from tailrace.server.request_meter import RequestMeter
+from tailrace.server.server_measures import ServerMeasures
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.slice_sender import SliceSender
 from tailrace.server.statistics import ServerStatistics, take_statistics
@@ -54,6 +58,7 @@ class Loop:
         wakeup: WakeUp,
         clock_ms: Callable[[], int] = wall_clock_ms,
         timer_ms: Callable[[], int] = monotonic_ms,
+        metrics: Listener | None = None,
     ) -> None:
         self._broker = broker
         self._settings = settings
@@ -79,7 +84,9 @@ class Loop:
         self._timers_due_ms: int | None = None  # our own
         self._drain_until_ms: int | None = None
         self._is_stopped = False
-        self._bytes_in = self._bytes_out = self._requests = self._replies = self._passes = 0
+        self._meter = RequestMeter()
+        self._server_measures = ServerMeasures(self._meter)
+        self._metrics = MetricsEndpoint(metrics, self._poll, self._measures)
 
     # From any thread
 
@@ -93,6 +100,7 @@ class Loop:
     def listen(self) -> None:
         """From now on clients can connect."""
         self._acceptor.start()
+        self._metrics.start()
 
     def run(self) -> None:
         """Serve until drained or stopped."""
@@ -111,18 +119,12 @@ class Loop:
         self._acceptor.limits_changed()
 
     def statistics(self) -> ServerStatistics:
-        return take_statistics(
-            self._connections,
-            self._acceptor,
-            self._slices,
-            self._arena,
-            self._chores,
-            bytes_in=self._bytes_in,
-            bytes_out=self._bytes_out,
-            requests=self._requests,
-            replies=self._replies,
-            passes=self._passes,
-        )
+        return take_statistics(self._connections, self._acceptor, self._slices, self._arena, self._chores, self._meter)
+
+    def _measures(self) -> Iterator[Family]:
+        """What there is to tell Prometheus, of the network, the process and the broker."""
+        yield from self._server_measures.families(self.statistics(), self._connections, self._now_ms)
+        yield from self._broker.measures(self._now_ms)
 
     def drain(self) -> None:
         """Accept nothing more, take no further requests, send the replies that are due, then stop."""
@@ -147,11 +149,14 @@ class Loop:
         self._acceptor.close()
         for connection in self._connections:
             self._close(connection, "stopped")
+        self._metrics.close()
         self._poll.close()
 
     def run_pass(self) -> None:
-        events = self._poll.poll(self._wait_s())
-        self._passes += 1
+        wait_s = self._wait_s()
+        self._meter.waits()
+        events = self._poll.poll(wait_s)
+        self._meter.wakes()
         self._now_ms = self._clock_ms()
         self._time_ms = time_ms = self._timer_ms()
         connections = self._connections.by_descriptor
@@ -186,6 +191,8 @@ class Loop:
             if self._acceptor.owns(descriptor):
                 self._acceptor.accept(descriptor, time_ms)
                 self._set_timers()
+            else:
+                self._metrics.serve(descriptor)
 
     # A pass, step by step
 
@@ -233,7 +240,7 @@ class Loop:
         if not size:
             self._close(connection, "end of stream")
             return False
-        self._bytes_in += size
+        self._meter.bytes_in += size
         connection.active_ms = self._time_ms
         return True
 
@@ -261,7 +268,9 @@ class Loop:
         """Hand over one frame of each ready connection and take the replies, until no connection has a turn."""
         handle = self._broker.handle
         take_replies = self._broker.take_replies
+        meter = self._meter
         while True:
+            meter.round_begins()
             for connection in ready:
                 try:
                     frame = connection.input.next_frame()
@@ -272,7 +281,7 @@ class Loop:
                 if frame is None:
                     continue
                 connection.hold = WAITING
-                self._requests += 1
+                meter.taken(connection, frame)
                 try:
                     handle(frame, connection.context, self._now_ms)
                 except AssertionError:
@@ -280,6 +289,7 @@ class Loop:
                 except Exception:
                     _LOGGER.exception("a request of connection %s failed", connection.context)
                     self._close_after_sending(connection, "broker error")
+                meter.handled(connection)
             replies = take_replies()
             if not replies:
                 return
@@ -289,13 +299,14 @@ class Loop:
         """Queue replies to be sent; returns whose turn it is to hand over another frame."""
         ready = []
         connections = self._connections.by_id
-        self._replies += len(replies)
+        self._meter.round_ends(len(replies))
         for connection_id, parts, throttle_ms, close in replies:
             connection = connections.get(connection_id)
             if connection is None or connection.hold & (WAITING | CLOSING) == CLOSING:
                 continue  # it went before its reply came, or its request has failed
             assert connection.hold & WAITING, f"a second reply on {connection.context}"
             connection.hold ^= WAITING
+            self._meter.replied(connection, throttle_ms, is_sent=parts is None)
             if throttle_ms > 0:
                 connection.throttle_ms = throttle_ms
                 connection.hold |= THROTTLED
@@ -329,12 +340,13 @@ class Loop:
             self._close(connection, "send failed")
             return
         if sent:
-            self._bytes_out += sent
+            self._meter.bytes_out += sent
             connection.active_ms = self._time_ms
         if output.size:
             connection.hold |= WRITING
             self._connections.want(connection, EPOLLOUT)
         else:
+            self._meter.sent(connection)
             connection.hold &= ~WRITING
             self._go_on(connection)
 

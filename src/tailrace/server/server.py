@@ -88,27 +88,34 @@ class Server:
         self._error: BaseException | None = None
         self.endpoints: tuple[Endpoint, ...] = ()
         self.advertised: tuple[Endpoint, ...] = ()
+        self.metrics: Endpoint | None = None  # where metrics are served
 
     # Starting
 
     def open(self) -> None:
         """Bind the listeners and build the broker; nobody can connect yet."""
         listeners: list[Listener] = []
+        metrics: Listener | None = None
         self._wakeup = WakeUp()
         self._chores = Chores(self._settings.chore_threads, self._wakeup.set)
         try:
             for endpoint in self._settings.listeners:
                 listeners.append(Listener(endpoint, self._settings))
+            if self._settings.metrics is not None:
+                metrics = Listener(self._settings.metrics, self._settings)
+                self.metrics = metrics.endpoint
             self.endpoints = tuple(listener.endpoint for listener in listeners)
             self.advertised = advertise(self.endpoints, self._settings.advertised, socket.gethostname())
             self._broker = self._build(self)
         except BaseException:
-            for listener in listeners:
+            for listener in listeners if metrics is None else [*listeners, metrics]:
                 listener.close()
             self._chores.close()
             self._wakeup.close()
             raise
-        self._loop = Loop(self._broker, listeners, self._settings, self._chores, self._wakeup, self._clock_ms)
+        self._loop = Loop(
+            self._broker, listeners, self._settings, self._chores, self._wakeup, self._clock_ms, metrics=metrics
+        )
 
     def submit(self, chore: Chore) -> None:
         """From the broker: run a chore."""

@@ -2,8 +2,9 @@
 `socket.receive.buffer.bytes` is left to the system, since Kafka's 100 KB double the cost of receiving large requests.
 
 `ServerSettings.parse` takes the strings of a `server.properties` and says in one sentence what is wrong with them; keys
-that are not the network's are left to others. Three settings are our own: `tailrace.slices` (how ranges of files are
-sent), `tailrace.drain.ms` (how long a stop waits for pending replies), `tailrace.chore.threads`.
+that are not the network's are left to others. Some are our own: `tailrace.slices` (how ranges of files are sent),
+`tailrace.drain.ms` (how long a stop waits for pending replies), `tailrace.chore.threads`, and `tailrace.metrics.port`
+with `tailrace.metrics.host` (where /metrics is served, by default nowhere, and on the loopback interface).
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from enum import Enum
 from typing import Final
 
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
-from tailrace.server.endpoints import Endpoint, check_ports, check_protocols, parse_endpoints, parse_protocol_map
+from tailrace.server.endpoints import (
+    PORT_MAX,
+    Endpoint,
+    check_ports,
+    check_protocols,
+    parse_endpoints,
+    parse_protocol_map,
+)
 
 SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
 _PREFIX: Final = "listener.name."
@@ -55,6 +63,7 @@ class ServerSettings:
     slices: SliceStrategy = SliceStrategy.SENDFILE
     drain_ms: int = 2_000
     chore_threads: int = 2
+    metrics: Endpoint | None = None
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:
@@ -83,6 +92,7 @@ class ServerSettings:
             slices=SliceStrategy(slices),
             drain_ms=_integer(properties, "tailrace.drain.ms", 2_000, 0, INT_MAX),
             chore_threads=_integer(properties, "tailrace.chore.threads", 2, 1, 64),
+            metrics=_parse_metrics(properties),
         )
 
 
@@ -102,6 +112,15 @@ def _parse_limits(properties: Mapping[str, str]) -> LimitSettings:
         listener_connections_max=by_listener[_MAX_CONNECTIONS],
         listener_creation_rate_max=by_listener[_CREATION_RATE],
     )
+
+
+def _parse_metrics(properties: Mapping[str, str]) -> Endpoint | None:
+    if "tailrace.metrics.port" not in properties:
+        if "tailrace.metrics.host" in properties:
+            raise InvalidConfig("tailrace.metrics.host: metrics are not served without tailrace.metrics.port")
+        return None
+    port = _integer(properties, "tailrace.metrics.port", 0, 0, PORT_MAX)
+    return Endpoint("METRICS", properties.get("tailrace.metrics.host", "127.0.0.1"), port)
 
 
 def _parse_overrides(text: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from tailrace.server.chores import Chores
 from tailrace.server.connection import THROTTLED, WAITING, WRITING
 from tailrace.server.connections import Connections
 from tailrace.server.receive_buffers import ReceiveArena
+from tailrace.server.request_meter import RequestMeter
 from tailrace.server.slice_sender import SliceSender
 
 
@@ -43,12 +44,7 @@ def take_statistics(
     slices: SliceSender,
     arena: ReceiveArena,
     chores: Chores,
-    *,
-    bytes_in: int,
-    bytes_out: int,
-    requests: int,
-    replies: int,
-    passes: int,
+    meter: RequestMeter,
 ) -> ServerStatistics:
     every = list(connections)
     return ServerStatistics(
@@ -61,14 +57,14 @@ def take_statistics(
         refused=acceptor.refused,
         closed=dict(connections.closed),
         paused_listeners=acceptor.paused,
-        bytes_in=bytes_in,
-        bytes_out=bytes_out,
+        bytes_in=meter.bytes_in,
+        bytes_out=meter.bytes_out,
         pending_bytes=sum(connection.output.size for connection in every),
         held_bytes=sum(len(connection.input) for connection in every),
         pinned_files=slices.pins,
-        requests=requests,
-        replies=replies,
-        passes=passes,
+        requests=meter.requests,
+        replies=meter.replies,
+        passes=meter.passes,
         kept_arenas=arena.replaced,
         chores_unfinished=chores.unfinished,
         chores_completed=chores.completed,

@@ -23,6 +23,7 @@ from struct import Struct
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.log.files import File
 from tailrace.log.position import FileSlice
+from tailrace.metrics.families import Family, gauge
 
 INT = Struct(">i")
 RANGE = Struct(">qi")
@@ -95,6 +96,9 @@ class FakeBroker:
 
     def next_deadline_ms(self) -> int | None:
         return min((due_ms for due_ms, _, _ in self.delayed), default=None)
+
+    def measures(self, now_ms: int) -> list[Family]:
+        return [gauge("fake_requests", "How many requests came.", self.handled)]
 
     def connection_closed(self, connection_id: int) -> None:
         self.gone.append(connection_id)

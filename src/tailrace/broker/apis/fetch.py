@@ -24,13 +24,16 @@ from tailrace.broker.request_context import Request
 from tailrace.fetch.fetches import Fetch
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.replication.topic_traffic import TopicTraffic
 
 _TOPIC_IDS_FROM = 13
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
     def answer(fetch: Fetch, now_ms: int) -> None:
-        broker.reply(request, fetch.response(now_ms))
+        response = fetch.response(now_ms)
+        _count_bytes(response, broker.partitions.traffic, is_follower=fetch.params.is_follower)
+        broker.reply(request, response)
 
     try:
         broker.fetches.start(
@@ -38,6 +41,16 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         )
     except KafkaError as error:
         broker.reply(request, _refused(request.body, request.version, error.code))
+
+
+def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> None:
+    for topic in response.responses:
+        size = sum([len(one.records) for one in topic.partitions if one.records])
+        if size and (counts := traffic.get(topic.topic)) is not None:
+            if is_follower:
+                counts.replication_bytes_out += size
+            else:
+                counts.bytes_out += size
 
 
 def _refused(body: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:

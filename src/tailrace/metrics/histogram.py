@@ -1,0 +1,74 @@
+"""Histogram: how often a value fell into which bucket.
+
+Adding costs a binary search and two additions. Counts only grow; whoever wants to know what happened lately keeps a
+copy of the counts and subtracts it (`Lately`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+SECOND_NS: Final = 1_000_000_000
+
+# From 50 µs, what a tiny request takes, to 60 s; about three to a power of ten.
+TIME_BOUNDS_NS: Final = (
+    50_000, 100_000, 200_000, 500_000,
+    1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000,
+    100_000_000, 200_000_000, 500_000_000,
+    1_000_000_000, 2_000_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000, 60_000_000_000,
+)  # fmt: skip
+
+SIZE_BOUNDS: Final = tuple(4**power for power in range(3, 14))  # 64 bytes to 64 MB
+
+
+class Histogram:
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[int] = TIME_BOUNDS_NS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)  # values up to each bound and above the one before; the last: the rest
+        self.total = 0  # the sum of the values
+
+    def add(self, value: int) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+def quantile(bounds: Sequence[int], counts: Sequence[int], share: float) -> float | None:
+    """The value that `share` of the values do not exceed, guessed evenly within its bucket; None without values."""
+    wanted = share * sum(counts)
+    if not wanted:
+        return None
+    below = 0
+    for index, count in enumerate(counts[:-1]):
+        if below + count >= wanted:
+            low = bounds[index - 1] if index else 0
+            return low + (bounds[index] - low) * (wanted - below) / count
+        below += count
+    return float(bounds[-1])  # nothing is known beyond it
+
+
+class Lately:
+    """The counts of one to two windows back, so that a quantile speaks of now and not of always."""
+
+    __slots__ = ("_before", "_histogram", "_since_ms", "_then", "_window_ms")
+
+    def __init__(self, histogram: Histogram, window_ms: int = 60_000) -> None:
+        self._histogram = histogram
+        self._window_ms = window_ms
+        self._since_ms: int | None = None
+        self._before = [0] * len(histogram.counts)
+        self._then = self._before
+
+    def counts(self, now_ms: int) -> list[int]:
+        """What was added since the last window but one began."""
+        if self._since_ms is None or now_ms - self._since_ms >= self._window_ms:
+            self._before, self._then = self._then, list(self._histogram.counts)
+            self._since_ms = now_ms
+        return [now - before for now, before in zip(self._histogram.counts, self._before, strict=True)]

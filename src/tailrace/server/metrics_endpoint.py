@@ -1,0 +1,175 @@
+"""MetricsEndpoint: a small HTTP server on the loop, for those who scrape: GET /metrics.
+
+It takes its turn at the end of a pass, and makes and sends no more at a time than a few milliseconds' worth: a scrape
+of ten thousand partitions is spread over many passes, and requests of clients come in between.
+
+What others can make it hold is bounded: a few connections, of which the one that was silent longest goes when there are
+too many, and a request of a few kilobytes. Only the head of a request is looked at; one with a body is refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from select import EPOLLIN, EPOLLOUT, epoll
+from socket import socket
+from typing import Final
+
+from tailrace.metrics.exposition import content_type, pieces
+from tailrace.metrics.families import Family
+from tailrace.server.listener import Listener
+
+CONNECTIONS_MAX: Final = 8
+HEAD_BYTES_MAX: Final = 8_192
+TURN_BYTES_MAX: Final = 65_536
+TURN_NS_MAX: Final = 2_000_000
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_PAGE: Final = "Metrics are at /metrics.\n"
+
+
+class MetricsEndpoint:
+    def __init__(self, listener: Listener | None, poll: epoll, measures: Callable[[], Iterable[Family]]) -> None:
+        """Without a listener there is nothing to do."""
+        self._listener = listener
+        self._poll = poll
+        self._measures = measures
+        self._visitors: dict[int, _Visitor] = {}  # the one that was silent longest first
+        self.scrapes = 0
+
+    def start(self) -> None:
+        if self._listener is not None:
+            self._listener.listen()
+            self._poll.register(self._listener.descriptor, EPOLLIN)
+
+    def close(self) -> None:
+        for visitor in list(self._visitors.values()):
+            self._leave(visitor)
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def serve(self, descriptor: int) -> None:
+        """Something happened at a descriptor that is ours, or else was closed in this pass."""
+        if self._listener is not None and descriptor == self._listener.descriptor:
+            self._accept(self._listener)
+        elif descriptor in self._visitors:
+            visitor = self._visitors.pop(descriptor)
+            self._visitors[descriptor] = visitor
+            try:
+                is_done = visitor.send() if visitor.is_answered else self._receive(visitor)
+            except BlockingIOError:
+                return
+            except OSError:
+                is_done = True
+            if is_done:
+                self._leave(visitor)
+            else:
+                self._poll.modify(descriptor, EPOLLOUT if visitor.is_answered else EPOLLIN)
+
+    def _accept(self, listener: Listener) -> None:
+        with suppress(OSError):  # it went again, or there are no descriptors left
+            accepted = listener.accept()
+            if len(self._visitors) >= CONNECTIONS_MAX:
+                self._leave(next(iter(self._visitors.values())))
+            visitor = _Visitor(accepted.socket)
+            self._visitors[visitor.descriptor] = visitor
+            self._poll.register(visitor.descriptor, EPOLLIN)
+
+    def _leave(self, visitor: _Visitor) -> None:
+        del self._visitors[visitor.descriptor]
+        visitor.socket.close()  # which takes it out of the poll, too
+
+    def _receive(self, visitor: _Visitor) -> bool:
+        """Read; says whether it has gone."""
+        data = visitor.socket.recv(HEAD_BYTES_MAX)
+        if not data:
+            return True
+        visitor.head += data
+        end = visitor.head.find(_END_OF_HEAD)
+        if end < 0 and len(visitor.head) <= HEAD_BYTES_MAX:
+            return False
+        head = bytes(visitor.head[: max(end, 0)]).decode("latin-1")
+        del visitor.head[: end + len(_END_OF_HEAD)]
+        self._answer(visitor, head, is_whole=end >= 0)
+        return False
+
+    def _answer(self, visitor: _Visitor, head: str, *, is_whole: bool) -> None:
+        request, *lines = head.split("\r\n")
+        headers = {name.strip().lower(): text.strip() for name, _, text in (line.partition(":") for line in lines)}
+        method, _, rest = request.partition(" ")
+        target, _, protocol = rest.partition(" ")
+        path = target.partition("?")[0]
+        if not is_whole:
+            visitor.refuse("431 Request Header Fields Too Large")
+        elif protocol not in ("HTTP/1.0", "HTTP/1.1"):
+            visitor.refuse("400 Bad Request")
+        elif (
+            method not in ("GET", "HEAD") or "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        ):
+            visitor.refuse("405 Method Not Allowed", "Allow: GET, HEAD\r\n")
+        else:
+            is_modern = protocol == "HTTP/1.1"
+            keeps = is_modern and headers.get("connection", "").lower() != "close"
+            kind, body, status = "text/plain; charset=utf-8", iter((_PAGE,)), "200 OK"
+            if path == "/metrics":
+                kind = content_type(headers.get("accept", ""))
+                body = pieces(self._measures(), kind)
+                self.scrapes += method == "GET"
+            elif path != "/":
+                status = "404 Not Found"
+            visitor.answer(status, kind, body, is_head=method == "HEAD", is_chunked=is_modern, keeps=keeps)
+
+
+class _Visitor:
+    """A connection: it asks, then it is answered, then it may ask again."""
+
+    __slots__ = ("_body", "_is_chunked", "_keeps", "_unsent", "descriptor", "head", "socket")
+
+    def __init__(self, client: socket) -> None:
+        self.socket = client
+        self.descriptor = client.fileno()
+        self.head = bytearray()
+        self._body: Iterator[str] | None = None
+        self._unsent = bytearray()
+        self._is_chunked = self._keeps = False
+
+    @property
+    def is_answered(self) -> bool:
+        return self._body is not None or bool(self._unsent)
+
+    def refuse(self, status: str, more: str = "") -> None:
+        self._unsent += f"HTTP/1.1 {status}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n".encode()
+        self._keeps = False
+
+    def answer(
+        self, status: str, kind: str, body: Iterator[str], *, is_head: bool, is_chunked: bool, keeps: bool
+    ) -> None:
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
+        if is_chunked:
+            head += "Transfer-Encoding: chunked\r\n"
+        if not keeps:
+            head += "Connection: close\r\n"
+        self._unsent += f"{head}\r\n".encode()
+        self._body = None if is_head else body
+        self._is_chunked, self._keeps = is_chunked, keeps
+
+    def send(self) -> bool:
+        """Make and send as much as a turn allows; says whether the connection is to be closed."""
+        if self._body is not None:
+            self._make_more(self._body)
+        sent = self.socket.send(self._unsent)
+        del self._unsent[:sent]
+        return not self._unsent and self._body is None and not self._keeps
+
+    def _make_more(self, body: Iterator[str]) -> None:
+        until_ns = time.monotonic_ns() + TURN_NS_MAX
+        while len(self._unsent) < TURN_BYTES_MAX and time.monotonic_ns() < until_ns:
+            piece = next(body, None)
+            if piece is None:
+                self._body = None
+                if self._is_chunked:
+                    self._unsent += b"0\r\n\r\n"
+                return
+            data = piece.encode()
+            self._unsent += b"%x\r\n%b\r\n" % (len(data), data) if self._is_chunked else data
