@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 TARGET  ?= requests
 MINUTES ?= 5
 # Python that is compiled where it can be; each has its C types beside it.
-KERNELS := src/tailrace/records/kernels src/tailrace/log/cleaner_kernels
+KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/log/cleaner_kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run test test-all fuzz check format bench clean
@@ -19,7 +19,7 @@ $(READY): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	rm -f $(KERNELS:=*.so)
 	$(BIN)/python -m pip install --quiet --editable . --group dev
-	@$(BIN)/python -c "from tailrace.log import cleaner_kernels; from tailrace.records import kernels; print('kernels:', 'compiled' if kernels.COMPILED and cleaner_kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
+	@$(BIN)/python -c "from tailrace.log import cleaner_kernels; from tailrace.records import columns, kernels; print('kernels:', 'compiled' if kernels.COMPILED and columns.COMPILED and cleaner_kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
 	@touch $@
 
 venv: $(READY) ## make .venv with Tailrace in it (.venv/bin/tailrace)
