@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -59,6 +60,7 @@ def broker_builder(
             next_int=random.randrange,
             bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
             default_host=socket.gethostname(),
+            work_ns=time.perf_counter_ns,
         )
 
     return build

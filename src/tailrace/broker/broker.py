@@ -21,6 +21,7 @@ from tailrace.broker.cleaning import LogCleaning
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetches import Fetches
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LoadReport
@@ -55,6 +56,8 @@ class Broker:
         housekeeping: Housekeeping,
         cleaning: LogCleaning | None = None,
         authorizer: Authorizer | None = None,
+        *,
+        throttling: Throttling,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -67,6 +70,7 @@ class Broker:
         self.housekeeping = housekeeping
         self.cleaning = cleaning
         self.authorizer = authorizer or AllowAll()
+        self.throttling = throttling
         self.node_id = controller.node_id
         self._producer_ids = iter(range(0))
         self._handlers: dict[int, Handler] = {}
@@ -99,19 +103,31 @@ class Broker:
             self._replies.append(Reply(context.connection_id, None, close=True))
             return
         request = Request(
-            context, header.api_key, header.api_version, header.correlation_id, header.client_id, body, now_ms
+            context,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            body,
+            now_ms,
+            len(frame),
         )
         handler = self._handlers.get(header.api_key)
         if handler is None:
             handler = self._handlers[header.api_key] = row.load()
         self.publisher.now_ms = now_ms
+        throttling = self.throttling
+        if throttling.is_on:
+            throttling.begin(context.connection_id)
         try:
             response = handler(self, request, now_ms)
         except KafkaError as error:
-            self._reply_error(request, error)
+            self._reply_error(request, error, now_ms)
             return
         if response is not None:
-            self.reply(request, response)
+            self.answer(request, response, now_ms)
+        elif throttling.is_on:
+            throttling.end()
 
     def _refuse_version(self, header: RequestHeader, context: ConnectionContext) -> None:
         """Only ApiVersions is answered in a version that we do not have, so that the client can find one we do."""
@@ -129,7 +145,7 @@ class Broker:
         parts = write_response(header.api_key, 0, header.correlation_id, unsupported_version())
         self._replies.append(Reply(context.connection_id, parts))
 
-    def _reply_error(self, request: Request, error: KafkaError) -> None:
+    def _reply_error(self, request: Request, error: KafkaError, now_ms: int) -> None:
         """A refusal of the whole request, where the API has a place for one."""
         response = response_class(request.api_key)()
         if not hasattr(response, "error_code"):
@@ -137,12 +153,20 @@ class Broker:
         response.error_code = error.code
         if hasattr(response, "error_message"):
             response.error_message = str(error)
-        self.reply(request, response)
+        self.answer(request, response, now_ms)
 
     # Replies
 
+    def answer(self, request: Request, response: Any, now_ms: int, throttle_ms: int = 0) -> None:
+        """Answer a request, now or later. Its connection pauses for its time, or for as long as is said."""
+        if self.throttling.is_on:
+            throttle_ms = max(throttle_ms, self.throttling.of_request(request, now_ms))
+        self.reply(request, response, throttle_ms)
+
     def reply(self, request: Request, response: Any, throttle_ms: int = 0) -> None:
-        """Answer a request, now or later."""
+        """Answer a request of which it is known what quotas ask."""
+        if throttle_ms and hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = throttle_ms
         error_counter(response.__class__)(response, self.errors_of(request.api_key))
         parts = write_response(request.api_key, request.version, request.correlation_id, response)
         self._replies.append(Reply(request.context.connection_id, parts, throttle_ms))
@@ -154,9 +178,9 @@ class Broker:
             codes = self.errors[api_key] = defaultdict(int)
         return codes
 
-    def reply_nothing(self, request: Request, *, close: bool = False) -> None:
+    def reply_nothing(self, request: Request, throttle_ms: int = 0, *, close: bool = False) -> None:
         """The request wants no answer; the connection may go on, or has to be closed to tell the client something."""
-        self._replies.append(Reply(request.context.connection_id, None, close=close))
+        self._replies.append(Reply(request.context.connection_id, None, throttle_ms, close))
 
     def take_replies(self) -> list[Reply]:
         replies, self._replies = self._replies, []
@@ -179,7 +203,10 @@ class Broker:
         if not self.allows(request, Operation.CREATE, AclResource.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-        result = self.controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms).topics[0]
+        charge = self.throttling.mutations(request, now_ms, strict=True).charge
+        result = self.controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms, charge=charge).topics[0]
+        if result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as before it is made: clients ask again
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
 
@@ -211,6 +238,7 @@ class Broker:
 
     def connection_closed(self, connection_id: int) -> None:
         """The client is gone. What it waited for is answered when its time comes, to nobody."""
+        self.throttling.forget(connection_id)
 
     def close(self, now_ms: int) -> None:
         """A clean stop: everything durable, and noted as such."""

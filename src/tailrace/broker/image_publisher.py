@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.throttling import Throttling
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.partition_log import PartitionLog
 from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType, broker_resource
@@ -30,6 +31,7 @@ class ImagePublisher:
         partitions: HostedPartitions,
         purgatory: Purgatory,
         replicas: ReplicaSettings,
+        throttling: Throttling,
     ) -> None:
         self._config = config
         self._broker_id = config.node_id
@@ -37,12 +39,14 @@ class ImagePublisher:
         self._partitions = partitions
         self._purgatory = purgatory
         self._replicas = replicas
+        self._throttling = throttling
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
 
     def start(self, image: MetadataImage) -> None:
         """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
+        self._throttling.update(image.client_quotas)
         for topic, number, state in image.partitions():
             if self._broker_id in state.replicas:
                 self._host(image, TopicPartition(topic.name, number), topic.id, state)
@@ -60,6 +64,8 @@ class ImagePublisher:
         for replica in [*local.leaders, *local.followers]:
             self._host(image, replica.partition, replica.topic_id, replica.now)
         self._reconfigure(change)
+        if delta.client_quotas:
+            self._throttling.update(image.client_quotas)
 
     def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
         partition = self._partitions.get(key)

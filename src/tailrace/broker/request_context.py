@@ -33,6 +33,7 @@ class Request(NamedTuple):
     client_id: str | None
     body: Any
     received_ms: int
+    size: int = 0  # in bytes, with its header
 
 
 class Reply(NamedTuple):

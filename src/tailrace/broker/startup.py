@@ -16,6 +16,7 @@ from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
+from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
@@ -43,8 +44,12 @@ def open_broker(
     default_host: str = "localhost",
     submit: Callable[[Work], None] | None = None,
     cluster_id: str | None = None,
+    work_ns: Callable[[], int] = lambda: 0,
 ) -> Broker:
-    """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0."""
+    """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0.
+
+    `work_ns` is the clock by which request_percentage is measured; one that stands still lets requests take no time.
+    """
     node_id = config.node_id
     paths = config.log_dirs
     controller_endpoints = config.controller_endpoints(bound, default_host)
@@ -81,7 +86,8 @@ def open_broker(
         broker_epoch=lambda: controller.image.brokers[node_id].epoch,
         replica_lag_time_max_ms=config.integer("replica.lag.time.max.ms"),
     )
-    publisher = ImagePublisher(config, logs, partitions, purgatory, replicas)
+    throttling = Throttling(config, work_ns)
+    publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling)
     publisher.now_ms = now_ms
 
     image = controller.image
@@ -135,6 +141,7 @@ def open_broker(
             now_ms=now_ms,
         ),
         cleaning,
+        throttling=throttling,
     )
     broker.load_reports = reports
     return broker

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from tailrace.metadata.config_definitions import definition
 from tailrace.metadata.effective_config import EffectiveConfigs
@@ -19,6 +19,8 @@ from tailrace.model.ids import BrokerId
 from tailrace.protocol.message import Message
 
 T = TypeVar("T")
+# Told how many partitions are about to be created or deleted; a KafkaError refuses.
+Charge: TypeAlias = Callable[[int], None]
 
 MAX_RECORDS: Final = 10_000  # that one request may come to; also the partitions it may create
 
@@ -66,6 +68,10 @@ class ControlState:
 
     def active_among(self, brokers: list[BrokerId]) -> list[BrokerId]:
         return [one for one in brokers if self.image.is_active(one)]
+
+
+def free_of_charge(partitions: int) -> None:
+    """No quota on creating and deleting partitions."""
 
 
 def check_size(records: list[Message]) -> None:

@@ -26,7 +26,7 @@ from tailrace.metadata.broker_registration import (
 )
 from tailrace.metadata.config_changes import MayAlter
 from tailrace.metadata.config_validation import BrokerCheck
-from tailrace.metadata.control import NO_ERROR, ApiError, ControlState, Plan
+from tailrace.metadata.control import NO_ERROR, ApiError, Charge, ControlState, Plan, free_of_charge
 from tailrace.metadata.effective_config import EffectiveConfigs
 from tailrace.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SUPPORTED
 from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
@@ -194,8 +194,9 @@ class LocalController:
         *,
         may_create: Allowed = _anything,
         may_describe: Allowed = _anything,
+        charge: Charge = free_of_charge,
     ) -> messages.CreateTopicsResponse:
-        plan = plan_create_topics(self.state, request, may_create=may_create, may_describe=may_describe)
+        plan = plan_create_topics(self.state, request, may_create=may_create, may_describe=may_describe, charge=charge)
         return self._carry_out(plan, now_ms)
 
     def delete_topics(
@@ -205,14 +206,21 @@ class LocalController:
         *,
         may_describe: Allowed = _anything,
         may_delete: Allowed = _anything,
+        charge: Charge = free_of_charge,
     ) -> messages.DeleteTopicsResponse:
-        plan = plan_delete_topics(self.state, request, may_describe=may_describe, may_delete=may_delete)
+        plan = plan_delete_topics(self.state, request, may_describe=may_describe, may_delete=may_delete, charge=charge)
         return self._carry_out(plan, now_ms)
 
     def create_partitions(
-        self, request: messages.CreatePartitionsRequest, now_ms: int, *, may_alter: Allowed = _anything
+        self,
+        request: messages.CreatePartitionsRequest,
+        now_ms: int,
+        *,
+        may_alter: Allowed = _anything,
+        charge: Charge = free_of_charge,
     ) -> messages.CreatePartitionsResponse:
-        return self._carry_out(plan_create_partitions(self.state, request, may_alter=may_alter), now_ms)
+        plan = plan_create_partitions(self.state, request, may_alter=may_alter, charge=charge)
+        return self._carry_out(plan, now_ms)
 
     # Configs, quotas, features
 

@@ -11,7 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from tailrace.metadata.config_changes import plan_new_topic_configs
-from tailrace.metadata.control import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.control import (
+    MAX_RECORDS,
+    NO_ERROR,
+    ApiError,
+    Charge,
+    ControlState,
+    Plan,
+    check_size,
+    free_of_charge,
+)
 from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.metadata.replica_placement import place_replicas, usable_brokers
 from tailrace.metadata.topic_names import CLUSTER_METADATA, may_collide, name_problem, unified
@@ -31,6 +40,7 @@ def plan_create_topics(
     *,
     may_create: Callable[[str], bool] = _anything,
     may_describe: Callable[[str], bool] = _anything,
+    charge: Charge = free_of_charge,
 ) -> Plan[messages.CreateTopicsResponse]:
     counts = Counter(topic.name for topic in request.topics)
     left_out: dict[str, ApiError] = {}
@@ -48,7 +58,8 @@ def plan_create_topics(
         collisions = _collisions(state)
         for topic in request.topics:
             if topic.name not in left_out:
-                response.topics.append(_create_topic(state, topic, collisions, may_describe(topic.name), records))
+                describes = may_describe(topic.name)
+                response.topics.append(_create_topic(state, topic, collisions, describes, charge, records))
         check_size(records)
     except KafkaError as error:
         response.topics = [_refused(topic.name, ApiError.of(error)) for topic in request.topics]
@@ -84,6 +95,7 @@ def _create_topic(
     topic: messages.CreateTopicsRequest.CreatableTopic,
     collisions: dict[str, str],
     describes: bool,
+    charge: Charge,
     records: list[Message],
 ) -> messages.CreateTopicsResponse.CreatableTopicResult:
     try:
@@ -91,6 +103,7 @@ def _create_topic(
         settings, config_records = plan_new_topic_configs(state, topic.name, [(c.name, c.value) for c in topic.configs])
         assignments = _assignments(state, topic)
         partitions = [_new_partition(state, replicas, isr) for replicas, isr in assignments]
+        charge(len(partitions))
     except KafkaError as error:
         return _refused(topic.name, ApiError.of(error))
     topic_id = state.new_id()
@@ -220,7 +233,11 @@ def partition_records(
 
 
 def plan_create_partitions(
-    state: ControlState, request: messages.CreatePartitionsRequest, *, may_alter: Callable[[str], bool] = _anything
+    state: ControlState,
+    request: messages.CreatePartitionsRequest,
+    *,
+    may_alter: Callable[[str], bool] = _anything,
+    charge: Charge = free_of_charge,
 ) -> Plan[messages.CreatePartitionsResponse]:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, ApiError] = {}
@@ -232,7 +249,7 @@ def plan_create_partitions(
             results[topic.name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
             try:
-                records += _create_partitions(state, topic)
+                records += _create_partitions(state, topic, charge)
                 results[topic.name] = NO_ERROR
             except KafkaError as error:
                 results[topic.name] = ApiError.of(error)
@@ -251,7 +268,7 @@ def plan_create_partitions(
 
 
 def _create_partitions(
-    state: ControlState, wanted: messages.CreatePartitionsRequest.CreatePartitionsTopic
+    state: ControlState, wanted: messages.CreatePartitionsRequest.CreatePartitionsTopic, charge: Charge
 ) -> list[Message]:
     topic = state.image.topics.get(wanted.name)
     if topic is None:
@@ -268,6 +285,7 @@ def _create_partitions(
         raise _misassigned(f"{len(wanted.assignments)} assignment(s) for {more} more partition(s)")
     if more > MAX_RECORDS:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{more} partitions are too many for one request")
+    charge(more)
     factor = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
         assignments = _placed(state, more, factor)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from tailrace.metadata.control import NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.control import NO_ERROR, ApiError, Charge, ControlState, Plan, check_size, free_of_charge
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
@@ -27,6 +27,7 @@ def plan_delete_topics(
     *,
     may_describe: Callable[[str], bool] = _anything,
     may_delete: Callable[[str], bool] = _anything,
+    charge: Charge = free_of_charge,
 ) -> Plan[messages.DeleteTopicsResponse]:
     response = messages.DeleteTopicsResponse()
 
@@ -79,7 +80,15 @@ def plan_delete_topics(
             answer(name, topic.id, ApiError(ErrorCode.INVALID_REQUEST, "the topic is given by its name and by its id"))
         else:
             going[topic.id] = name
-    records: list[Message] = [messages.RemoveTopicRecord(topic_id=topic_id) for topic_id in going]
+    records: list[Message] = []
+    for topic_id, name in list(going.items()):
+        try:
+            charge(len(state.image.topics_by_id[topic_id].partitions))
+        except KafkaError as refusal:
+            del going[topic_id]
+            answer(name, topic_id, ApiError.of(refusal))
+        else:
+            records.append(messages.RemoveTopicRecord(topic_id=topic_id))
     error = NO_ERROR
     try:
         check_size(records)

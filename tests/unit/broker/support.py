@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -18,7 +19,13 @@ from tests.support.memory_files import MemoryFiles
 NOW_MS = 1_700_000_000_000
 
 
-def start(files: Files | None = None, static: dict[str, str] | None = None, *, now_ms: int = NOW_MS) -> Broker:
+def start(
+    files: Files | None = None,
+    static: dict[str, str] | None = None,
+    *,
+    now_ms: int = NOW_MS,
+    work_ns: Callable[[], int] = lambda: 0,
+) -> Broker:
     ids = count(1_000_000)  # low ones are reserved
     return open_broker(
         files or MemoryFiles(),
@@ -26,21 +33,23 @@ def start(files: Files | None = None, static: dict[str, str] | None = None, *, n
         now_ms=now_ms,
         new_id=lambda: next(ids).to_bytes(16, "big"),
         next_int=lambda limit: 0,
+        work_ns=work_ns,
     )
 
 
 class Client:
     """Sends requests and decodes replies; time stands still unless it is moved."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, *, connection_id: int = 1, client_id: str | None = "test") -> None:
         self.broker = broker
+        self.client_id = client_id
         self.now_ms = NOW_MS
-        self.context = ConnectionContext(1)
+        self.context = ConnectionContext(connection_id)
         self._correlation_ids = count(1)
 
     def send(self, request: Any, version: int) -> list[Reply]:
         key = request.SCHEMA.api_key
-        header = write_request_header(RequestHeader(key, version, next(self._correlation_ids), "test"))
+        header = write_request_header(RequestHeader(key, version, next(self._correlation_ids), self.client_id))
         self.broker.handle(memoryview(bytearray(header + request.encode(version))), self.context, self.now_ms)
         return self.broker.take_replies()
 

@@ -1,7 +1,9 @@
 """CreatePartitions (key 37), versions 0–3.
 
 Behaviour
-    Gives topics more partitions; never fewer.
+    Gives topics more partitions; never fewer. Counts towards controller_mutation_rate.
+Version notes
+    3   THROTTLING_QUOTA_EXCEEDED; before, all is done and the connection pauses
 """
 
 from __future__ import annotations
@@ -9,12 +11,16 @@ from __future__ import annotations
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
-from tailrace.protocol.messages import CreatePartitionsResponse
+
+_STRICT_FROM = 3
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> CreatePartitionsResponse:
-    return broker.controller.create_partitions(
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
+    response = broker.controller.create_partitions(
         request.body,
         now_ms,
         may_alter=lambda name: broker.allows(request, Operation.ALTER, AclResource.TOPIC, name),
+        charge=quota.charge,
     )
+    broker.answer(request, response, now_ms, quota.throttle_ms)

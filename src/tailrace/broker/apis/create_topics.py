@@ -2,11 +2,12 @@
 
 Behaviour
     Makes topics, each by itself: one that is refused does not spoil the others. Answered when the metadata is durable
-    and the partitions can be used.
+    and the partitions can be used. Counts towards controller_mutation_rate.
 Version notes
     1   validate_only
     4   -1 partitions or replicas: the broker's default
     5   what was made: partitions, replicas, configs
+    6   THROTTLING_QUOTA_EXCEEDED; before, all is done and the connection pauses
     7   topic ids
 """
 
@@ -15,13 +16,17 @@ from __future__ import annotations
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
-from tailrace.protocol.messages import CreateTopicsResponse
+
+_STRICT_FROM = 6
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> CreateTopicsResponse:
-    return broker.controller.create_topics(
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
+    response = broker.controller.create_topics(
         request.body,
         now_ms,
         may_create=lambda name: broker.allows(request, Operation.CREATE, AclResource.TOPIC, name),
         may_describe=lambda name: broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.TOPIC, name),
+        charge=quota.charge,
     )
+    broker.answer(request, response, now_ms, quota.throttle_ms)

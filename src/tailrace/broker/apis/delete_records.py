@@ -24,7 +24,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteRecordsRespon
         return _response(topics)
 
     def answer(_: DelayedDeleteRecords, now_ms: int) -> None:
-        broker.reply(request, _response(topics))
+        broker.answer(request, _response(topics), now_ms)
 
     operation = DelayedDeleteRecords(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
     broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms)

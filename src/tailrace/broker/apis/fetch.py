@@ -3,6 +3,7 @@
 Behaviour
     Waits until min_bytes are readable, max_wait_ms passes, or a partition fails. The first non-empty partition always
     returns one batch, however large (from version 3 on). Records are sent as ranges of files, never unpacked.
+    A consumer that is over its quota gets no records and its session stays as it was; a follower has no client quota.
 Version notes
     2   messages of format 1; versions 0 to 3 get batches converted to the format they know
     4   isolation levels and aborted transactions
@@ -30,17 +31,30 @@ _TOPIC_IDS_FROM = 13
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    throttling = broker.throttling
+
     def answer(fetch: Fetch, now_ms: int) -> None:
+        if throttling.is_on and not fetch.params.is_follower:
+            throttle_ms = throttling.of_fetch(request, fetch.response_size(), now_ms)
+            if throttle_ms:
+                broker.reply(request, fetch.throttled_response(throttle_ms), throttle_ms)
+                return
         response = fetch.response(now_ms)
         _count_bytes(response, broker.partitions.traffic, is_follower=fetch.params.is_follower)
         broker.reply(request, response)
 
     try:
         broker.fetches.start(
-            request.body, request.version, now_ms, answer, client=request.context, listener=request.context.listener
+            request.body,
+            request.version,
+            now_ms,
+            answer,
+            client=request.context,
+            listener=request.context.listener,
+            quota_bytes=throttling.fetch_bytes_max(request),
         )
     except KafkaError as error:
-        broker.reply(request, _refused(request.body, request.version, error.code))
+        broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
 
 
 def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> None:

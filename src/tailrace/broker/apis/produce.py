@@ -4,6 +4,7 @@ Behaviour
     Appends each partition's records and answers with the offset of the first. acks=0 is not answered at all, and a
     connection whose records were refused is closed instead; acks=1 is answered at once; acks=all waits until every
     in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest.
+    The size of a request counts towards producer_byte_rate, with acks=0 as well.
 Version notes
     1   throttle time
     2   append time; messages of format 1
@@ -35,12 +36,14 @@ _LEADERS_FROM = 10
 
 def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | None:
     body: ProduceRequest = request.body
+    throttling = broker.throttling
     if body.transactional_id is not None and not broker.allows(
         request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
     ):
         return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if body.acks not in (-1, 0, 1):
-        return _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+        _answer(broker, request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms)
+        return None
     topics = [(topic, _produce_topic(broker, request, topic, now_ms)) for topic in body.topic_data]
     parts = [part for _, produced in topics for part in produced]
     for part in parts:
@@ -48,17 +51,25 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | N
             broker.appended(part.key, now_ms)
     if body.acks == 0:
         refused = [part for part in parts if not part.is_appended]
-        broker.reply_nothing(request, close=bool(refused))
+        throttle_ms = throttling.of_produce(request, now_ms, is_answered=False) if throttling.is_on else 0
+        broker.reply_nothing(request, throttle_ms, close=bool(refused))
         return None
     if has_to_wait(parts, body.acks):
 
         def answer(_: DelayedProduce, now_ms: int) -> None:
-            broker.reply(request, _response(broker, request, topics))
+            _answer(broker, request, _response(broker, request, topics), now_ms)
 
         operation = DelayedProduce(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
         broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms)
         return None
-    return _response(broker, request, topics)
+    _answer(broker, request, _response(broker, request, topics), now_ms)
+    return None
+
+
+def _answer(broker: Broker, request: Request, response: ProduceResponse, now_ms: int) -> None:
+    throttling = broker.throttling
+    throttle_ms = throttling.of_produce(request, now_ms, is_answered=True) if throttling.is_on else 0
+    broker.reply(request, response, throttle_ms)
 
 
 def _produce_topic(
