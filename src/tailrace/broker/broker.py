@@ -23,6 +23,7 @@ from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetches import Fetches
+from tailrace.limited_log import LimitedLog
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LoadReport
 from tailrace.metadata.image import MetadataImage
@@ -75,6 +76,7 @@ class Broker:
         self._producer_ids = iter(range(0))
         self._handlers: dict[int, Handler] = {}
         self._replies: list[Reply] = []
+        self._limited_log = LimitedLog(_log)
         self.load_reports: Sequence[LoadReport] = ()  # what opening the directories found
         self.errors: dict[int, defaultdict[int, int]] = {}  # by API: how often a code was told, NONE as well
 
@@ -95,11 +97,18 @@ class Broker:
             header, position = read_request_header(frame)
             row = API_TABLE.get(header.api_key)
             if row is None or not row.min_version <= header.api_version <= row.max_version:
-                self._refuse_version(header, context)
+                self._refuse_version(header, context, now_ms)
                 return
             body, _ = request_class(header.api_key).read(frame, header.api_version, position)
         except ProtocolError as error:
-            _log.info("connection of %s closed: %s", context.client_host, error)
+            self._limited_log.write(
+                logging.WARNING,
+                "not a request",
+                now_ms,
+                "connection closed: not a request",
+                client=f"{context.client_host}:{context.client_port}",
+                error=error,
+            )
             self._replies.append(Reply(context.connection_id, None, close=True))
             return
         request = Request(
@@ -129,14 +138,18 @@ class Broker:
         elif throttling.is_on:
             throttling.end()
 
-    def _refuse_version(self, header: RequestHeader, context: ConnectionContext) -> None:
+    def _refuse_version(self, header: RequestHeader, context: ConnectionContext, now_ms: int) -> None:
         """Only ApiVersions is answered in a version that we do not have, so that the client can find one we do."""
         if header.api_key != ApiKey.API_VERSIONS:
-            _log.info(
-                "connection of %s closed: API %d version %d is not served",
-                context.client_host,
-                header.api_key,
-                header.api_version,
+            self._limited_log.write(
+                logging.WARNING,
+                "version",
+                now_ms,
+                "connection closed: no such API or version is served",
+                client=f"{context.client_host}:{context.client_port}",
+                client_id=header.client_id,
+                api_key=header.api_key,
+                version=header.api_version,
             )
             self._replies.append(Reply(context.connection_id, None, close=True))
             return

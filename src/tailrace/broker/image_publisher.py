@@ -15,6 +15,7 @@ from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, 
 from tailrace.metadata.loader import Change
 from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.model.ids import TopicPartition
+from tailrace.model.log_fields import fields
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
@@ -58,6 +59,7 @@ class ImagePublisher:
 
     def publish(self, change: Change) -> None:
         delta, image = change
+        _tell(change)
         local = delta.local_changes(self._broker_id)
         for key, _ in local.deleted:
             self._delete(key)
@@ -107,3 +109,15 @@ class ImagePublisher:
         for partition in self._partitions:
             if everything or partition.key.topic in topics:
                 partition.log.update_config(self._config.topic_config(image, partition.key.topic))
+
+
+def _tell(change: Change) -> None:
+    delta, image = change
+    for topic in delta.topics.deleted.values():
+        _log.info("topic deleted", extra=fields(topic=topic.name, topic_id=topic.topic_id))
+    for name in delta.topics.created:
+        created = image.topics[name]
+        _log.info(
+            "topic created",
+            extra=fields(topic=name, topic_id=created.topic_id, partitions=len(created.partitions)),
+        )

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from tailrace.broker.broker import Broker
@@ -16,6 +17,7 @@ from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
+from tailrace.broker.load_log import progress_of, tell_loaded
 from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
@@ -28,9 +30,12 @@ from tailrace.metadata.local_controller import LocalController
 from tailrace.metadata.metadata_log import MetadataLog
 from tailrace.metadata.storage_format import prepare_directories
 from tailrace.model.ids import TopicId
+from tailrace.model.log_fields import fields
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
+
+_log = logging.getLogger(__name__)
 
 
 def open_broker(
@@ -91,7 +96,11 @@ def open_broker(
     publisher.now_ms = now_ms
 
     image = controller.image
-    reports = [directory.load(lambda topic: config.topic_config(image, topic), now_ms) for directory in directories]
+    reports = []
+    for directory in directories:
+        report = directory.load(lambda topic: config.topic_config(image, topic), now_ms, progress_of(directory))
+        tell_loaded(directory, report)
+        reports.append(report)
     logs.check_unique()
     publisher.start(image)
     controller.listener = publisher.publish
@@ -144,4 +153,14 @@ def open_broker(
         throttling=throttling,
     )
     broker.load_reports = reports
+    _log.info(
+        "broker opened",
+        extra=fields(
+            cluster_id=image.cluster_id,
+            node_id=node_id,
+            log_dirs=paths,
+            topics=len(controller.image.topics),
+            partitions=len(partitions),
+        ),
+    )
     return broker

@@ -75,6 +75,7 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
           tailrace serve --data ./data --port 9092
           tailrace serve --data ./data --port 9092 -o auto.create.topics.enable=false -o num.partitions=3
           tailrace serve --config server.properties
+          tailrace serve --data ./data --metrics-port 9404 --log-level info --log-format json
           tailrace serve --data ./data -o listeners=INSIDE://127.0.0.1:9092,OUTSIDE://:9093 \\
               -o listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
         """,
@@ -96,7 +97,14 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="warning",
-        help="what is written to standard error (default: warning)",
+        help="what is written to standard error: info tells of starts, stops and topics, debug of every request too "
+        "(default: warning)",
+    )
+    serve.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="lines for people, or one JSON object each (default: text)",
     )
     serve.set_defaults(run="tailrace.cli.serve:run")
 

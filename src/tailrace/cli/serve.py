@@ -17,9 +17,11 @@ from typing import Final
 
 from tailrace.broker.properties_file import MalformedProperties, parse_properties
 from tailrace.cli.errors import CommandError
+from tailrace.cli.log_format import set_up_logging
 from tailrace.log.checkpoints import CorruptCheckpoint
 from tailrace.log.log_directory import DirectoryInUse
 from tailrace.metadata.storage_format import WrongDirectory
+from tailrace.model.log_fields import fields
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.server.main import run_broker
 from tailrace.server.server import Server
@@ -32,14 +34,25 @@ _log = logging.getLogger("tailrace.serve")
 
 def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
-    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up_logging(options.log_level, options.log_format)
     properties = gather_properties(options)
 
     def tell(server: Server) -> None:
         places = ", ".join(map(str, server.endpoints))
-        if server.metrics is not None:
-            places += f", metrics on http://{server.metrics.address}/metrics,"
+        metrics = None if server.metrics is None else f"http://{server.metrics.address}/metrics"
         took_ms = (time.perf_counter() - began) * 1000
+        _log.info(
+            "clients can connect",
+            extra=fields(
+                listeners=places,
+                advertised=", ".join(map(str, server.advertised)),
+                metrics=metrics,
+                log_dirs=properties["log.dirs"],
+                took_ms=took_ms,
+            ),
+        )
+        if metrics is not None:
+            places += f", metrics on {metrics},"
         print(f"tailrace serves {places} from {properties['log.dirs']} ({took_ms:.0f} ms)", flush=True)
 
     try:

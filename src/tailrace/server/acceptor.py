@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from select import EPOLLIN, epoll
 from typing import Final
 
+from tailrace.limited_log import LimitedLog
 from tailrace.server.connection_limits import ConnectionLimits
-from tailrace.server.limited_log import LimitedLog
 from tailrace.server.listener import Accepted, Listener
 
 ACCEPTS_MAX: Final = 64  # in one pass, so that a rush of connections does not hold up those that are there
@@ -65,7 +65,7 @@ class Acceptor:
                 return
             except OSError as error:
                 if error.errno in _OUT_OF_RESOURCES:
-                    self._log.write(logging.ERROR, "accept", now_ms, "cannot accept connections: %s", error.strerror)
+                    self._log.write(logging.ERROR, "accept", now_ms, "cannot accept connections", error=error.strerror)
                     self._pause(descriptor, now_ms + OUT_OF_DESCRIPTORS_MS)
                     return
                 continue  # that client has already gone
@@ -76,7 +76,11 @@ class Acceptor:
             self.refused += 1
             accepted.socket.close()
             self._log.write(
-                logging.WARNING, "refused", now_ms, "refused a connection from %s: it has its maximum", accepted.host
+                logging.WARNING,
+                "refused",
+                now_ms,
+                "connection refused: its address has the maximum",
+                client=accepted.host,
             )
 
     def left(self, listener: str, host: str) -> None:

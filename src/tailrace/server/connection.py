@@ -78,3 +78,7 @@ class Connection:
         self.read_ns = self.taken_ns = self.handled_ns = 0
         self.unsent: list[tuple[ApiMeter, int, int]] = []
         self.request: dict[str, object] = {}  # what the request log says of it
+
+    @property
+    def peer(self) -> str:
+        return f"{self.context.client_host}:{self.context.client_port}"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import heapq
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from select import EPOLLIN, epoll
+from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext
+from tailrace.model.log_fields import fields
 from tailrace.server.connection import CLOSING, THROTTLED, WAITING, Connection
 from tailrace.server.frame_input import FrameInput
 from tailrace.server.listener import Accepted
 from tailrace.server.receive_buffers import FrameBuffers
 from tailrace.server.slice_sender import SliceSender
+
+_LOGGER: Final = logging.getLogger("tailrace.connection")
 
 
 class Connections:
@@ -43,6 +48,8 @@ class Connections:
         self._poll.register(connection.descriptor, EPOLLIN)
         self.by_id[connection.id] = connection
         self.by_descriptor[connection.descriptor] = connection
+        if _LOGGER.isEnabledFor(logging.DEBUG):
+            _LOGGER.debug("connection accepted", extra=fields(client=connection.peer, listener=listener))
         return connection
 
     def remove(self, connection: Connection, reason: str, slices: SliceSender) -> None:
@@ -55,6 +62,8 @@ class Connections:
         # Closing the only descriptor of a socket takes it out of the poll.
         connection.socket.close()
         self.closed[reason] += 1
+        if _LOGGER.isEnabledFor(logging.DEBUG):
+            _LOGGER.debug("connection closed", extra=fields(client=connection.peer, reason=reason))
 
     def want(self, connection: Connection, interest: int) -> None:
         """Register it for something else: reading, writing, or nothing."""

@@ -22,7 +22,9 @@ from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
 from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.limited_log import LimitedLog
 from tailrace.metrics.families import Family
+from tailrace.model.log_fields import fields
 from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.acceptor import Acceptor
 from tailrace.server.broker_seam import BrokerCore
@@ -33,7 +35,6 @@ from tailrace.server.clock import wall_clock_ms as wall_clock_ms
 from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, WRITING, Connection
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
-from tailrace.server.limited_log import LimitedLog
 from tailrace.server.listener import Accepted, Listener
 from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
@@ -130,6 +131,7 @@ class Loop:
         """Accept nothing more, take no further requests, send the replies that are due, then stop."""
         if self._drain_until_ms is not None:
             return
+        _LOGGER.info("stopping: nothing new is accepted", extra=fields(connections=len(self._connections)))
         self._drain_until_ms = self._time_ms + self._settings.drain_ms
         self._acceptor.close()
         for connection in self._connections:
@@ -287,7 +289,7 @@ class Loop:
                 except AssertionError:
                     raise
                 except Exception:
-                    _LOGGER.exception("a request of connection %s failed", connection.context)
+                    _LOGGER.exception("connection closed: its request failed", extra=fields(client=connection.peer))
                     self._close_after_sending(connection, "broker error")
                 meter.handled(connection)
             replies = take_replies()
@@ -393,6 +395,6 @@ class Loop:
             self._close(connection, reason)
 
     def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
-        context = connection.context
-        place = f"{context.client_host}:{context.client_port}"
-        self._log.write(logging.WARNING, kind, self._time_ms, "%s: %s: %s", place, kind, error)
+        self._log.write(
+            logging.WARNING, kind, self._time_ms, f"connection closed: {kind}", client=connection.peer, error=error
+        )

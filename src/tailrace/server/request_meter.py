@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tailrace.metrics.histogram import SIZE_BOUNDS, Histogram
+from tailrace.model.log_fields import fields
 from tailrace.protocol.api_keys import apis
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header
@@ -151,19 +152,17 @@ class RequestMeter:
         connection.unsent.clear()
 
     def _log(self, connection: Connection, remote_ns: int, throttle_ms: int) -> None:
-        context = connection.context
-        local_ns = connection.handled_ns - connection.taken_ns
-        fields = {
+        about = fields(
             **connection.request,
-            "client": f"{context.client_host}:{context.client_port}",
-            "listener": context.listener,
-            "principal": context.principal,
-            "queue_ms": (connection.taken_ns - connection.read_ns) / 1e6,
-            "local_ms": local_ns / 1e6,
-            "remote_ms": remote_ns / 1e6,
-            "throttle_ms": throttle_ms,
-        }
-        REQUEST_LOGGER.debug("request answered", extra={"fields": fields})
+            client=connection.peer,
+            listener=connection.context.listener,
+            principal=connection.context.principal,
+            queue_ms=(connection.taken_ns - connection.read_ns) / 1e6,
+            local_ms=(connection.handled_ns - connection.taken_ns) / 1e6,
+            remote_ms=remote_ns / 1e6,
+            throttle_ms=throttle_ms,
+        )
+        REQUEST_LOGGER.debug("request answered", extra=about)
 
 
 def _describe(frame: memoryview, name: str) -> dict[str, object]:

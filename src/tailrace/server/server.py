@@ -162,6 +162,7 @@ class Server:
             self._chores.apply_finished(self._clock_ms())
             if self._closes_broker:
                 self._broker.close(self._clock_ms())
+                _LOGGER.info("broker stopped: everything is on disk")
         except BaseException as error:
             _LOGGER.critical("the server has failed", exc_info=True)
             self._error = error

@@ -6,14 +6,17 @@ import logging
 
 import pytest
 
-from tailrace.server.limited_log import INTERVAL_MS, LimitedLog
+from tailrace.limited_log import INTERVAL_MS, LimitedLog
 
 
 def test_the_first_line_is_written_and_the_next_ones_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     log = LimitedLog(logging.getLogger("test.limited"))
-    written = [log.write(logging.WARNING, "noise", now_ms, "from %s", "me") for now_ms in range(0, 2 * INTERVAL_MS, 10)]
+    written = [
+        log.write(logging.WARNING, "noise", now_ms, "hello", client="me") for now_ms in range(0, 2 * INTERVAL_MS, 10)
+    ]
     assert written.count(True) == 2
-    assert [record.getMessage() for record in caplog.records] == ["from me", "from me (and 999 more like it)"]
+    told = [(record.getMessage(), record.__dict__["fields"]) for record in caplog.records]
+    assert told == [("hello", {"client": "me"}), ("hello", {"client": "me", "more_like_it": 999})]
 
 
 def test_other_kinds_are_counted_apart(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from tailrace.model.log_fields import fields
+
 INTERVAL_MS: Final = 10_000
 KINDS_MAX: Final = 64
 
@@ -17,7 +19,7 @@ class LimitedLog:
         self._logger = logger
         self._kinds: dict[str, tuple[int, int]] = {}  # when a kind was last written, how many lines were left out since
 
-    def write(self, level: int, kind: str, now_ms: int, message: str, *arguments: object) -> bool:
+    def write(self, level: int, kind: str, now_ms: int, message: str, **about: object) -> bool:
         """Write a line of a kind, or count it; says which. Kinds are few: words of ours, never a client's."""
         assert kind in self._kinds or len(self._kinds) < KINDS_MAX
         written_ms, left_out = self._kinds.get(kind, (None, 0))
@@ -25,8 +27,5 @@ class LimitedLog:
             self._kinds[kind] = (written_ms, left_out + 1)
             return False
         self._kinds[kind] = (now_ms, 0)
-        if left_out:
-            message += " (and %d more like it)"
-            arguments = (*arguments, left_out)
-        self._logger.log(level, message, *arguments)
+        self._logger.log(level, message, extra=fields(**about, more_like_it=left_out or None))
         return True

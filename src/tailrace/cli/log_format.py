@@ -1,0 +1,72 @@
+"""How log lines look: text for people, JSON for programs. One line each, but for a traceback in text.
+
+2026-01-31T12:00:00.123Z INFO  tailrace.broker: topic created topic=orders partitions=3
+{"time": "2026-01-31T12:00:00.123Z", "level": "info", "logger": "tailrace.broker", "message": "topic created",
+ "topic": "orders", "partitions": 3}
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tailrace.model.log_fields import FIELDS
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("text", "json")
+_PLAIN: Final = re.compile(r"[^\s\"=\x00-\x1f\x7f]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def set_up_logging(level: str, form: str) -> None:
+    """Log to standard error from now on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+
+
+class TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        words = _CONTROL.sub(lambda found: repr(found[0])[1:-1], record.getMessage())
+        told = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
+        line = f"{_time(record)} {record.levelname:<7} {record.name}: {words}{told}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        # A field never takes the place of what every line has.
+        line.update((name, value) for name, value in _fields(record).items() if name not in line)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(record, FIELDS, {})
+    return found
+
+
+def _time(record: logging.LogRecord) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{stamp}.{int(record.msecs):03d}Z"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
