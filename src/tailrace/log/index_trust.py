@@ -71,6 +71,18 @@ def _distrust(index: OffsetIndex, entry: OffsetPosition) -> None:
         index.is_trusted = False
 
 
+def offset_after(segment: Segment) -> Offset:
+    """One past the last offset of a segment, found from the last index entry on; offsets that do not grow are wrong."""
+    last = trusted(segment.log, segment.offset_index, segment.size, segment.offset_index.last())
+    next_offset = segment.base_offset
+    for header in segment.headers(last.position):
+        if header.last_offset < max(next_offset, header.base_offset):
+            reason = f"offset {header.last_offset} where {next_offset} or more is next"
+            raise CorruptBatch(reason, path=segment.log.path, position=header.position)
+        next_offset = header.next_offset
+    return next_offset
+
+
 def largest_timestamp(segment: Segment) -> TimestampOffset:
     """What the last time index entry says, if the log agrees; otherwise what the log says."""
     last = segment.time_index.last()

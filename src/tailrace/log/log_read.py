@@ -56,8 +56,11 @@ def read_log(
     if start >= bound.offset:
         place = bound if start == bound.offset else locate(segments, marks, start)
         return LogRead(place, aborted=[] if committed else None)
-    for segment in segments.tail(slot):
-        result = segment.read(start, max_bytes, _end_position(segment, bound), at_least_one=at_least_one)
+    tail = segments.tail(slot)
+    ends = [segment.base_offset for segment in tail[1:]] + [marks.log_end.offset]
+    for segment, end in zip(tail, ends, strict=True):
+        readable = _end_position(segment, bound)
+        result = segment.read(start, max_bytes, readable, end_offset=end, at_least_one=at_least_one)
         if result is not None:
             place, found, incomplete = result
             aborted = _aborted(segments, marks, start, segment, place, found) if committed else None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tailrace.log import file_names
-from tailrace.log.batch_reader import BatchHeader, parse_header
+from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.checkpoints import read_topic_id
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
@@ -30,6 +30,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_replay import rebuild_producers
 from tailrace.log.producer_states import ProducerStates
+from tailrace.log.resync import next_position
 from tailrace.log.segment import Segment, SegmentOverflow
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments
@@ -134,6 +135,7 @@ class _Loader:
         self.recovery_point = recovery_point
         self.clean = clean
         self.recover = recover
+        self.may_be_torn = True
         self.may_have_gaps = may_have_gaps
         self.new_jitter_ms = new_jitter_ms
         self.producer_expiration_ms = producer_expiration_ms
@@ -152,6 +154,11 @@ class _Loader:
         self._load_segments(names)
         self._recover_segments()
         end = self._end_of_log()
+        if self.clean and 0 < self.recovery_point < end:
+            # A clean stop flushes everything. What is there beyond it is looked at as after an unclean one.
+            self.clean, self.recover, self.may_be_torn = False, True, False
+            self._recover_segments()
+            end = self._end_of_log()
         if end < self.recovery_point:
             lost = f"{self.directory} ends at {end}, but was flushed up to {self.recovery_point}: records are missing"
             self.report.problems.append(lost)
@@ -280,7 +287,7 @@ class _Loader:
         except CorruptBatch as error:
             self._note_problem(error)
             if later is not None:
-                self._keep_if_whole_batches_follow(segment, valid)
+                self._keep_whole_batches(segment, valid)
                 # First what follows, then the cut itself: after a crash in between, this is done again.
                 self._set_aside(later, segment)
         self.report.bytes_cut += segment.finish_rebuild(segment.size if later is None else valid)
@@ -293,11 +300,12 @@ class _Loader:
 
     def _take_batches(self, segment: Segment, states: ProducerStates, *, is_flushed: bool) -> Iterator[int]:
         """Take each valid batch into indexes, epochs and producers; yields the byte where it ends."""
-        expected = segment.base_offset
+        expected, end = segment.base_offset, self._end_of(segment, is_flushed=is_flushed)
+        may_jump = is_flushed or self.may_have_gaps
         for header, view in segment.batches():
             try:
                 _check(header, view)
-                self._check_offsets(header, expected, may_jump=is_flushed or self.may_have_gaps)
+                _check_offsets(segment, header, expected, end, may_jump=may_jump)
             except CorruptBatch as error:
                 located = error.at(segment.log.path, header.position)
                 if not is_flushed:
@@ -315,11 +323,12 @@ class _Loader:
                 states.end_offset = header.next_offset
             yield header.position + header.size
 
-    def _check_offsets(self, header: BatchHeader, expected: Offset, *, may_jump: bool) -> None:
-        """The checksum does not cover the offset, but it grows and, where nothing is compacted, leaves no gap."""
-        jumps = header.base_offset > expected and header.magic == 2 and not may_jump
-        if header.base_offset < expected or header.last_offset < header.base_offset or jumps:
-            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
+    def _end_of(self, segment: Segment, *, is_flushed: bool) -> Offset:
+        """An offset that no batch of a segment reaches."""
+        ends = [later.base_offset for later in self.segments.after(segment.base_offset)[:1]]
+        if is_flushed and self.recovery_point:
+            ends.append(self.recovery_point)
+        return min(ends, default=LONG_MAX)
 
     def _note_producer(self, segment: Segment, states: ProducerStates, batch: RecordBatch) -> None:
         append = states.prepare(batch.producer_id, Origin.REPLICATION)
@@ -333,24 +342,20 @@ class _Loader:
                 )
             states.complete(ended)
 
-    def _keep_if_whole_batches_follow(self, segment: Segment, position: int) -> None:
-        """A torn tail is noise; whole batches behind a damaged one are data, and kept aside."""
-        if self._whole_batch_follows(segment, position):
+    def _keep_whole_batches(self, segment: Segment, position: int) -> None:
+        """A torn tail is noise; whole batches in it are data, and kept aside. So is what cannot be a torn tail."""
+        if not self.may_be_torn or self._has_whole_batch(segment, position):
             target = f"{segment.log.path}.{position}.broken"
             self._copy(segment, position, target)
             self.report.broken.append(target)
 
-    def _whole_batch_follows(self, segment: Segment, position: int) -> bool:
-        """Whether, past the damaged batch, its length leads to a batch whose checksum holds."""
+    def _has_whole_batch(self, segment: Segment, position: int) -> bool:
+        """Whether a checksum holds in what would be cut: behind the damage, or at it, if only the offset is wrong."""
         try:
-            head = segment.log.read(position, min(61, segment.size - position))
-            damaged = parse_header(head, 0, position, segment.size - position)
-            for header, view in segment.batches(damaged.position + damaged.size):
-                _check(header, view)
-                return True
+            _check(*next(segment.batches(position)))
+            return True
         except CorruptBatch:
-            return False
-        return False
+            return next_position(segment.log, position, segment.size, segment.base_offset, None) is not None
 
     def _copy(self, segment: Segment, position: int, target: str) -> None:
         copy = self.files.open(target, create=True)
@@ -435,3 +440,21 @@ def _check(header: BatchHeader, view: memoryview) -> None:
         RecordBatch(view).check()
     else:
         check_message(view)
+
+
+def _check_offsets(segment: Segment, header: BatchHeader, expected: Offset, end: Offset, *, may_jump: bool) -> None:
+    """No checksum covers the offset. But it grows, stays below the next segment's, and seldom jumps."""
+    is_in_order = expected <= header.base_offset <= header.last_offset < end
+    jumps = header.base_offset > expected and header.magic == 2 and not may_jump
+    fits = segment.offset_index.fits(header.last_offset)
+    if jumps or not is_in_order or not (fits or _is_passed(segment, header)):
+        raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
+
+
+def _is_passed(segment: Segment, header: BatchHeader) -> bool:
+    """Whether the next batch goes on from an offset that does not fit into a segment; if not, a bit of it flipped."""
+    try:
+        following = next(segment.headers(header.position + header.size), None)
+    except CorruptBatch:
+        return False
+    return following is None or following.base_offset > header.last_offset

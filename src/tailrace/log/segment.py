@@ -16,14 +16,14 @@ from typing import Protocol
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
 from tailrace.log.files import File, Files, join
-from tailrace.log.index_trust import find_batch, holds, largest_after_cut, largest_timestamp, trusted
+from tailrace.log.index_trust import find_batch, holds, largest_after_cut, largest_timestamp, offset_after, trusted
 from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.time_index import TimeIndex, TimestampOffset
 from tailrace.log.transaction_index import TransactionIndex
 from tailrace.model.ids import NO_TIMESTAMP, Offset
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
-from tailrace.records.batch import Buffer
+from tailrace.records.batch import Buffer, CorruptBatch
 
 SEGMENT_KINDS = (
     file_names.LOG,
@@ -201,10 +201,7 @@ class Segment:
 
     def next_offset(self) -> Offset:
         """One past the last offset, found from the last index entry on."""
-        next_offset = self.base_offset
-        for header in self.headers(self._trusted(self.offset_index.last()).position):
-            next_offset = header.next_offset
-        return next_offset
+        return offset_after(self)
 
     # Append
 
@@ -243,20 +240,27 @@ class Segment:
         """The first batch that reaches `offset`: index entry below it, then header by header."""
         return find_batch(self.log, self.offset_index, self.size, offset, probes)
 
-    def _trusted(self, entry: OffsetPosition) -> OffsetPosition:
-        return trusted(self.log, self.offset_index, self.size, entry)
-
     def read(
-        self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool
+        self,
+        start: Offset,
+        max_bytes: int,
+        end_position: int | None,
+        *,
+        at_least_one: bool,
+        end_offset: Offset = LONG_MAX,
     ) -> tuple[LogPosition, FileSlice | None, bool] | None:
         """Where the bytes from `start` on are: (place of its batch, slice, whether the first batch is cut short).
 
-        `end_position` is where the readable part ends; None when none of this segment is. None: nothing at or past
-        `start` in this segment, go on with the next.
+        `end_position` is where the readable part ends; None when none of this segment is. `end_offset` lies past the
+        segment's last. None: nothing at or past `start` in this segment, go on with the next.
         """
         header = self.find(start)
         if header is None:
             return None
+        if not (self.base_offset <= header.base_offset and header.last_offset < end_offset):
+            # No checksum covers an offset, and whoever follows a wrong one out of its segment misses the next one's.
+            wrong = f"offsets {header.base_offset} to {header.last_offset} between {self.base_offset} and {end_offset}"
+            raise CorruptBatch(wrong, path=self.log.path, position=header.position)
         place = LogPosition(header.base_offset, self.base_offset, header.position)
         limit = max(max_bytes, header.size) if at_least_one else max_bytes
         if limit == 0 or end_position is None:
@@ -275,7 +279,7 @@ class Segment:
 
     def offset_start(self, offset: Offset) -> OffsetPosition:
         """Where to start walking for an offset."""
-        return self._trusted(self.offset_index.lookup(offset))
+        return trusted(self.log, self.offset_index, self.size, self.offset_index.lookup(offset))
 
     # Truncate and rebuild
 
