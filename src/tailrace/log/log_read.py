@@ -60,7 +60,7 @@ def read_log(
     ends = [segment.base_offset for segment in tail[1:]] + [marks.log_end.offset]
     for segment, end in zip(tail, ends, strict=True):
         readable = _end_position(segment, bound)
-        result = segment.read(start, max_bytes, readable, end_offset=end, at_least_one=at_least_one)
+        result = segment.read(start, max_bytes, readable, end=end, at_least_one=at_least_one)
         if result is not None:
             place, found, incomplete = result
             aborted = _aborted(segments, marks, start, segment, place, found) if committed else None

@@ -241,25 +241,19 @@ class Segment:
         return find_batch(self.log, self.offset_index, self.size, offset, probes)
 
     def read(
-        self,
-        start: Offset,
-        max_bytes: int,
-        end_position: int | None,
-        *,
-        at_least_one: bool,
-        end_offset: Offset = LONG_MAX,
+        self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool, end: Offset = LONG_MAX
     ) -> tuple[LogPosition, FileSlice | None, bool] | None:
         """Where the bytes from `start` on are: (place of its batch, slice, whether the first batch is cut short).
 
-        `end_position` is where the readable part ends; None when none of this segment is. `end_offset` lies past the
-        segment's last. None: nothing at or past `start` in this segment, go on with the next.
+        `end_position` is where the readable part ends; None when none of this segment is. `end` is past its last
+        offset. None: nothing at or past `start` in this segment, go on with the next.
         """
         header = self.find(start)
         if header is None:
             return None
-        if not (self.base_offset <= header.base_offset and header.last_offset < end_offset):
+        if not (self.base_offset <= header.base_offset and header.last_offset < end):
             # No checksum covers an offset, and whoever follows a wrong one out of its segment misses the next one's.
-            wrong = f"offsets {header.base_offset} to {header.last_offset} between {self.base_offset} and {end_offset}"
+            wrong = f"offsets {header.base_offset} to {header.last_offset} between {self.base_offset} and {end}"
             raise CorruptBatch(wrong, path=self.log.path, position=header.position)
         place = LogPosition(header.base_offset, self.base_offset, header.position)
         limit = max(max_bytes, header.size) if at_least_one else max_bytes
