@@ -1,7 +1,7 @@
 """Clients that others wrote, fetched or built once (cache: `TAILRACE_CLIENTS_CACHE`, `~/.cache/tailrace/clients`).
 
     kcat()                          the tool, from the machine or from its Debian package
-    librdkafka("1.0.0")             an old librdkafka, from the wheel of its Python binding
+    librdkafka("1.0.0")             a librdkafka of any age, driven through ctypes
     go_program("franz")             a program of `clients/go`, compiled
     node_modules()                  what `clients/node/package.json` names
     python_packages("kafka-python==1.4.7")
@@ -30,6 +30,7 @@ from tests.support.cache import Unavailable, digest, digest_of_files, make_once,
 SOURCES = Path(__file__).resolve().parent / "clients"
 GO = SOURCES / "go"
 NODE = SOURCES / "node"
+PYTHON = SOURCES / "python"
 KCAT_PACKAGES = ("kcat", "librdkafka1", "libyajl2")
 RUN_TIMEOUT_S = 120
 
@@ -103,16 +104,9 @@ def _fetch_kcat(directory: Path) -> None:
         package.unlink()
 
 
-def kcat_with(library: Path) -> Program:
-    """kcat, on another librdkafka than the one it was built for."""
-    tool = kcat()
-    paths = [str(library.parent), dict(tool.environment).get("LD_LIBRARY_PATH", "")]
-    return tool.with_environment(LD_LIBRARY_PATH=os.pathsep.join(paths))
-
-
 @remembered
-def librdkafka(version: str) -> Path:
-    """The shared library of a release, by its usual name, beside the libraries it needs."""
+def librdkafka(version: str) -> Program:
+    """`clients/python/rdkafka.py` with the shared library of a release, which its Python binding brought along."""
 
     def fetch(directory: Path) -> None:
         platforms = ("manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64")
@@ -129,7 +123,9 @@ def librdkafka(version: str) -> Path:
         (library,) = directory.glob("librdkafka*.so*")
         library.rename(directory / "librdkafka.so.1")
 
-    return make_once(_cache() / f"librdkafka-{version}", fetch) / "librdkafka.so.1"
+    directory = make_once(_cache() / f"librdkafka-{version}", fetch)
+    script = (sys.executable, str(PYTHON / "rdkafka.py"), str(directory / "librdkafka.so.1"))
+    return Program(script, (("LD_LIBRARY_PATH", str(directory)),))
 
 
 @remembered

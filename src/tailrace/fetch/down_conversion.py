@@ -38,7 +38,8 @@ def converted(fetch: PartitionFetch, answer: FetchResponse.PartitionData, versio
         return FetchResponse.PartitionData(
             partition_index=fetch.index, error_code=error.code, high_watermark=-1, records=b""
         )
-    answer.records = data[: records.size] if version <= _LAST_HARD_LIMIT_VERSION else data
+    # Old messages take more room than the stored batch, but what is limited is what the client asked for.
+    answer.records = data[: max(fetch.max_bytes, 0)] if version <= _LAST_HARD_LIMIT_VERSION else data
     return answer
 
 

@@ -91,6 +91,18 @@ def test_f15_with_a_hard_limit_an_old_client_goes_on_message_by_message(version:
     assert seen == values
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.LZ4])
+def test_f15_messages_may_take_more_room_than_the_batch_they_were(codec: Codec) -> None:
+    node = Node()
+    partition = node.lead()
+    values = [b"%d" % n for n in range(50)]
+    node.append(partition, *values, codec=codec)
+    for version in range(4):
+        data = bytes_of(node.fetch([want(partition, 0)], version=version).only)
+        assert len(data) > partition.log.size
+        assert [value for _, value in messages(data)] == values
+
+
 def test_f15_a_message_that_exceeds_the_hard_limit_is_seen_cut_short() -> None:
     node = Node()
     partition = node.lead()
