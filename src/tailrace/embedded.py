@@ -27,7 +27,6 @@ from typing import Any, Final, Self
 
 from tailrace.broker.broker import Broker as BrokerCore
 from tailrace.faults import Fault, FaultKind, FaultyBroker, api_named, can_fail, error_named
-from tailrace.log.files import DiskFiles
 from tailrace.log.log_directory import DirectoryInUse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import CreateTopicsRequest
@@ -89,6 +88,14 @@ class Broker:
         return self._data
 
     @property
+    def metrics(self) -> str:
+        """Where Prometheus finds it, with the setting tailrace.metrics.port."""
+        endpoint = self._running().metrics
+        if endpoint is None:
+            raise ValueError("metrics are not served: set tailrace.metrics.port, 0 picks one")
+        return f"http://{endpoint.address}/metrics"
+
+    @property
     def is_running(self) -> bool:
         return self._server is not None
 
@@ -102,7 +109,7 @@ class Broker:
             self._data = self._temporary = tempfile.mkdtemp(prefix="tailrace-")
         properties = {"listeners": f"PLAINTEXT://{self._host}:{self._port}", "log.dirs": self._data, **self._properties}
         config, ours = split_settings(properties)
-        files = UnsyncedFiles() if self._temporary is not None else DiskFiles()
+        files = UnsyncedFiles() if self._temporary is not None else None
         build = broker_builder(config, files=files, clock_ms=self._clock_ms)
 
         def build_with_faults(surroundings: Surroundings) -> FaultyBroker:

@@ -19,10 +19,11 @@ from typing import Final
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import DiskFiles, Files
+from tailrace.log.files import Files
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.loop import wall_clock_ms
 from tailrace.server.settings import ServerSettings
+from tailrace.timed_files import TimedFiles
 
 OWN_PREFIX: Final = "tailrace."
 
@@ -52,8 +53,9 @@ def broker_builder(
     """What opens the broker on its directories, once its ports are known."""
 
     def build(surroundings: Surroundings) -> Broker:
-        return open_broker(
-            files or DiskFiles(),
+        disk = files or TimedFiles()
+        broker = open_broker(
+            disk,
             config,
             now_ms=clock_ms(),
             new_id=lambda: os.urandom(16),
@@ -62,5 +64,7 @@ def broker_builder(
             default_host=socket.gethostname(),
             work_ns=time.perf_counter_ns,
         )
+        broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None
+        return broker
 
     return build

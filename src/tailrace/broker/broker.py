@@ -29,6 +29,7 @@ from tailrace.log.log_directory import LoadReport
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.local_controller import LocalController
 from tailrace.metrics.families import Family
+from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.api_keys import ApiKey
@@ -77,6 +78,7 @@ class Broker:
         self._handlers: dict[int, Handler] = {}
         self._replies: list[Reply] = []
         self._limited_log = LimitedLog(_log)
+        self.log_flushes: Histogram | None = None  # how long they took; of whoever has a clock
         self.load_reports: Sequence[LoadReport] = ()  # what opening the directories found
         self.errors: dict[int, defaultdict[int, int]] = {}  # by API: how often a code was told, NONE as well
 

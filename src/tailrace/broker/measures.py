@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge
+from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge, histogram_samples
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import api
 from tailrace.replication.topic_traffic import TopicTraffic
@@ -177,6 +177,14 @@ def _directories(broker: Broker) -> Iterator[Family]:
             for directory in broker.logs.directories
         ],
     )
+    if broker.log_flushes is not None:
+        flushes = broker.log_flushes
+        yield Family(
+            "kafka_log_logflushstats_logflushrateandtimems",
+            Kind.HISTOGRAM,
+            "Milliseconds that flushing a segment took.",
+            histogram_samples(flushes, NO_LABELS, unit=1_000_000),
+        )
     yield gauge("tailrace_load_clean", "1 if the last stop was clean.", int(all(load.was_clean for load in loads)))
     yield gauge("tailrace_load_failed_logs", "Logs that could not be opened.", sum(len(load.failed) for load in loads))
     yield gauge("tailrace_load_recovered_logs", "Logs that were recovered at the start.", len(recoveries))

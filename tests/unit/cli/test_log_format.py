@@ -1,0 +1,60 @@
+"""Log lines as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+from tailrace.cli.log_format import JsonLines, TextLines
+from tailrace.model.log_fields import fields
+
+
+def record(message: str = "topic created", **about: object) -> logging.LogRecord:
+    made = logging.LogRecord("tailrace.broker", logging.INFO, "file.py", 1, message, (), None)
+    made.created, made.msecs = 1_769_860_800.123, 123
+    made.__dict__.update(fields(**about))
+    return made
+
+
+def test_text_has_time_level_logger_message_and_fields() -> None:
+    line = TextLines().format(record(topic="orders", partitions=3, took_ms=1.23456, nothing=None))
+    assert (
+        line
+        == "2026-01-31T12:00:00.123Z INFO    tailrace.broker: topic created topic=orders partitions=3 took_ms=1.235"
+    )
+
+
+def test_what_a_client_sends_cannot_break_a_line() -> None:
+    line = TextLines().format(record("bad\nINFO forged", client_id='a b" x=1\n2026 INFO forged'))
+    assert "\n" not in line
+    assert line.endswith('bad\\nINFO forged client_id="a b\\" x=1\\n2026 INFO forged"')
+
+
+def test_json_has_a_member_for_each_field() -> None:
+    line = JsonLines().format(record(topic="orders", partitions=3, dirs=("a", "b"), error=OSError("disk")))
+    assert json.loads(line) == {
+        "time": "2026-01-31T12:00:00.123Z",
+        "level": "info",
+        "logger": "tailrace.broker",
+        "message": "topic created",
+        "topic": "orders",
+        "partitions": 3,
+        "dirs": ["a", "b"],
+        "error": "disk",
+    }
+    assert "\n" not in line
+
+
+def test_a_field_does_not_take_the_place_of_the_level() -> None:
+    assert json.loads(JsonLines().format(record(level="none")))["level"] == "info"
+
+
+def test_a_traceback_is_kept_in_both() -> None:
+    made = record()
+    try:
+        raise ValueError("why")
+    except ValueError:
+        made.exc_info = sys.exc_info()
+    assert "ValueError: why" in TextLines().format(made)
+    assert "ValueError: why" in json.loads(JsonLines().format(made))["exception"]

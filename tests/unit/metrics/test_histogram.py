@@ -1,0 +1,49 @@
+"""Buckets, quantiles, and what happened lately."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.metrics.histogram import Histogram, Lately, quantile
+
+
+def test_a_bound_belongs_to_its_bucket() -> None:
+    histogram = Histogram((10, 20))
+    for value in (0, 10, 11, 20, 21, 1_000):
+        histogram.add(value)
+    assert histogram.counts == [2, 2, 2]
+    assert (histogram.count, histogram.total) == (6, 1_062)
+
+
+@given(st.lists(st.integers(0, 99), min_size=1), st.sampled_from([0.5, 0.9, 0.99, 1.0]))
+def test_a_quantile_lies_in_the_bucket_of_the_true_one(values: list[int], share: float) -> None:
+    bounds = tuple(range(9, 100, 10))
+    histogram = Histogram(bounds)
+    for value in values:
+        histogram.add(value)
+    ordered = sorted(values)
+    true = ordered[max(-(-len(ordered) * share // 1), 1).__int__() - 1]
+    guessed = quantile(bounds, histogram.counts, share)
+    assert guessed is not None
+    low = next((bound for bound in reversed(bounds) if bound < true), 0)
+    high = next(bound for bound in bounds if bound >= true)
+    assert low <= guessed <= high
+
+
+def test_there_is_no_quantile_of_nothing_and_none_beyond_the_last_bound() -> None:
+    assert quantile((1, 2), (0, 0, 0), 0.5) is None
+    assert quantile((1, 2), (0, 0, 7), 0.5) == 2
+
+
+def test_lately_forgets_what_is_two_windows_old() -> None:
+    histogram = Histogram((10,))
+    lately = Lately(histogram, window_ms=1_000)
+    histogram.add(1)
+    assert lately.counts(0) == [1, 0]  # the first look sees everything
+    histogram.add(99)
+    assert lately.counts(1_000) == [0, 1]
+    histogram.add(99)
+    assert lately.counts(1_999) == [0, 2]
+    assert lately.counts(2_000) == [0, 1]
+    assert lately.counts(3_000) == [0, 0]
