@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib.util
 import struct
 from pathlib import Path
+from unittest import mock
 
 import cramjam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels as compiled
+from tailrace.records.batch import HEADER, CorruptBatch
+from tailrace.records.crc32c import crc32c
+from tailrace.records.validation import validate_produced
 
 
 def load_interpreted():
@@ -115,6 +120,61 @@ def test_find_record(payload, bases, bounds):
 )
 def test_rewrite_records(payload, keep, base, append_time, new_base):
     same("rewrite_records", *payload, keep, base, append_time, new_base)
+
+
+@st.composite
+def produced_batches(draw):
+    """A batch as a producer sends it, its checksum right but for some, and a few bytes of its header changed."""
+    records = bytearray()
+    rows = draw(st.lists(st.tuples(st.integers(-1, 90), contents, contents, headers), min_size=1, max_size=8))
+    for index, row in enumerate(rows):
+        interpreted.encode_record(records, index, *row)
+    data, count = draw(st.one_of(st.just((bytes(records), len(rows))), payloads()))
+    base_timestamp = draw(st.sampled_from([1000, 1000, 0, 2**62]))
+    try:
+        largest = interpreted.validate_records(data, count, base_timestamp, True)[3]
+    except CorruptBatch:
+        largest = draw(small)
+    fields = [0, 49 + len(data), -1, 2, 0, draw(st.sampled_from([0, 0, 0x10, 0x40])), count - 1, base_timestamp]
+    fields += [largest, *draw(st.sampled_from([(-1, -1, -1), (7, 0, 5), (7, 0, -1)])), count]
+    batch = bytearray(HEADER.pack(*fields) + data)
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1]))):
+        batch[draw(st.integers(0, 60))] ^= 1 << draw(st.integers(0, 7))
+    crc = crc32c(memoryview(batch)[21:])
+    if draw(st.integers(0, 9)):
+        batch[17:21] = crc.to_bytes(4, "big")
+    return batch[: draw(st.sampled_from([None, None, None, 60, -1]))], crc
+
+
+@many
+@given(
+    batch=produced_batches(),
+    place=st.tuples(st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1)),
+    now_ms=st.sampled_from([1000, 2**40, 0, 2**63 - 1]),
+    bounds=st.tuples(*[st.sampled_from([2**63 - 1, 2**62, 100, 0])] * 2),
+    needs_keys=st.booleans(),
+)
+def test_place_produced(batch, place, now_ms, bounds, needs_keys):
+    """Compiled and interpreted do the same; what they take, the thorough way takes with the same result."""
+    sent, crc = batch
+    ours, theirs = bytearray(sent), bytearray(sent)
+    rules = (crc, *place, now_ms, *bounds, needs_keys)
+    taken = compiled.place_produced(ours, *rules)
+    assert (taken, ours) == (interpreted.place_produced(theirs, *rules), theirs)
+    if not taken:
+        assert ours == sent
+        return
+    policy = frozenset({"compact" if needs_keys else "delete"})
+    config = TopicConfig(
+        cleanup_policy=policy,
+        message_timestamp_before_max_ms=bounds[0],
+        message_timestamp_after_max_ms=bounds[1],
+    )
+    with mock.patch("tailrace.records.validation._validate_common_case", return_value=None):
+        thorough = validate_produced(
+            bytes(sent), config=config, base_offset=place[0], leader_epoch=place[1], now_ms=now_ms
+        )
+    assert bytes(thorough.data) == ours
 
 
 @many

@@ -1,13 +1,13 @@
 """What an append will do, decided before a byte is written.
 
-`plan_leader_append` checks produced batches and places them at the log's end; `plan_follower_append` takes a leader's
-batches as they are; `plan_producers` checks producer epochs and sequences, and knows a retried batch.
+A leader's `validate_produced` checks batches and places them at the log's end; `plan_follower_append` takes a leader's
+batches as they are. `plan_producers` checks producer epochs and sequences, and knows a retried batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tailrace.log.batch_reader import BatchHeader, parse_header
 from tailrace.log.position import LogPosition
@@ -20,11 +20,28 @@ from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, To
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, RecordBatch
 from tailrace.records.legacy import check_message
-from tailrace.records.validation import Origin, validate_produced
+from tailrace.records.validation import Origin
 
 
-class AppendPlan(NamedTuple):
-    """Batches with their offsets set, ready to be written; messages of formats 0 and 1 by what their headers say."""
+class AppendPlan(Protocol):
+    """Batches with their offsets, ready to be written: a leader's, validated, or a follower's, taken as they are."""
+
+    @property
+    def data(self) -> Buffer: ...
+    @property
+    def batches(self) -> Sequence[RecordBatch | BatchHeader]: ...
+    @property
+    def first_offset(self) -> Offset: ...
+    @property
+    def last_offset(self) -> Offset: ...
+    @property
+    def max_timestamp(self) -> int: ...
+    @property
+    def log_append_time_ms(self) -> int: ...
+
+
+class FollowerPlan(NamedTuple):
+    """A leader's batches; messages of formats 0 and 1 by what their headers say."""
 
     data: Buffer
     batches: Sequence[RecordBatch | BatchHeader]
@@ -42,39 +59,6 @@ class ProducerPlan(NamedTuple):
     duplicate: BatchMemory | None = None
 
 
-def plan_leader_append(
-    data: Buffer,
-    *,
-    partition: TopicPartition,
-    config: TopicConfig,
-    log_end_offset: Offset,
-    leader_epoch: LeaderEpoch,
-    origin: Origin,
-    now_ms: int,
-) -> AppendPlan | None:
-    """Check what a client or coordinator sends and give it its offsets; None when there is nothing in it."""
-    validated = validate_produced(
-        data,
-        config=config,
-        base_offset=log_end_offset,
-        leader_epoch=leader_epoch,
-        now_ms=now_ms,
-        origin=origin,
-        partition=partition,
-    )
-    if not validated.batches:
-        return None
-    batches = validated.batches
-    return AppendPlan(
-        validated.data,
-        batches,
-        batches[0].base_offset,
-        batches[-1].last_offset,
-        validated.max_timestamp,
-        validated.log_append_time_ms,
-    )
-
-
 def plan_follower_append(
     data: Buffer,
     *,
@@ -82,7 +66,7 @@ def plan_follower_append(
     config: TopicConfig,
     log_end_offset: Offset,
     leader_epoch: LeaderEpoch,
-) -> AppendPlan | None:
+) -> FollowerPlan | None:
     """Take a leader's batches as they are. A last one that is cut short stays out, and so does a later epoch's."""
     batches: list[RecordBatch | BatchHeader] = []
     next_offset, max_timestamp = log_end_offset, NO_TIMESTAMP
@@ -103,7 +87,7 @@ def plan_follower_append(
     if not batches:
         return None
     first_offset = batches[0].base_offset if batches[0].magic == 2 else -1
-    return AppendPlan(memoryview(data)[:end], batches, first_offset, next_offset - 1, max_timestamp)
+    return FollowerPlan(memoryview(data)[:end], batches, first_offset, next_offset - 1, max_timestamp)
 
 
 def _whole_batches(view: memoryview) -> Iterator[RecordBatch | BatchHeader]:
@@ -137,10 +121,13 @@ def plan_producers(
     plan: AppendPlan, states: ProducerStates, origin: Origin, segment: Segment, transaction_version: int = 0
 ) -> ProducerPlan | None:
     """Check the batches of idempotent and transactional producers against what these wrote before; None if none is."""
+    batches = plan.batches
+    if len(batches) == 1 and batches[0].producer_id < 0:
+        return None
     appends: dict[ProducerId, ProducerAppend] = {}
     ended: list[EndedTransaction] = []
     position = segment.size
-    for batch in plan.batches:
+    for batch in batches:
         if batch.producer_id >= 0 and isinstance(batch, RecordBatch):
             producer_id = batch.producer_id
             if origin is Origin.CLIENT and (known := states.producers.get(producer_id)):

@@ -101,7 +101,7 @@ class DiskFile:
         return os.fstat(self.fileno()).st_size
 
     def read(self, position: int, size: int) -> bytes:
-        data = os.pread(self.fileno(), size, position)
+        data = os.pread(self._fd if self._fd >= 0 else self.fileno(), size, position)
         if len(data) == size or not data:
             return data
         parts = [data]
@@ -124,7 +124,7 @@ class DiskFile:
         return done
 
     def write(self, position: int, data: Buffer) -> None:
-        written = os.pwrite(self.fileno(), data, position)
+        written = os.pwrite(self._fd if self._fd >= 0 else self.fileno(), data, position)
         if written == len(data):
             return
         view = memoryview(data)

@@ -78,9 +78,9 @@ class IndexFile:
         return len(self.data) // self.entry_size
 
     def append(self, entry: bytes) -> None:
-        data = self.data
+        data = self._data
         if not isinstance(data, bytearray):
-            data = self._data = bytearray(data)
+            data = self._data = bytearray(self.data)
         data += entry
 
     def truncate(self, count: int) -> None:

@@ -26,7 +26,6 @@ from tailrace.log.append_plan import (
     ProducerPlan,
     check_segment_size,
     plan_follower_append,
-    plan_leader_append,
     plan_producers,
 )
 from tailrace.log.checkpoints import write_topic_id
@@ -48,7 +47,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer
-from tailrace.records.validation import Origin
+from tailrace.records.validation import Origin, validate_produced
 
 _log = logging.getLogger(__name__)
 
@@ -161,16 +160,16 @@ class PartitionLog:
         transaction_version: int = 0,
     ) -> AppendResult:
         """Check batches, give them offsets, write them. `data` is changed in place where it can be."""
-        plan = plan_leader_append(
+        plan = validate_produced(
             data,
-            partition=self.partition,
             config=self.config,
-            log_end_offset=self.log_end_offset,
+            base_offset=self.marks.log_end.offset,
             leader_epoch=leader_epoch,
-            origin=origin,
             now_ms=now_ms,
+            origin=origin,
+            partition=self.partition,
         )
-        return self._append(plan, origin, now_ms, transaction_version)
+        return self._append(plan, origin, now_ms, transaction_version) if plan.batches else self._nothing_appended()
 
     def append_as_follower(self, data: Buffer, *, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
         """Write a leader's batches as they are, at the offsets they have."""
@@ -181,20 +180,18 @@ class PartitionLog:
             log_end_offset=self.log_end_offset,
             leader_epoch=leader_epoch,
         )
-        return self._append(plan, Origin.REPLICATION, now_ms)
+        return self._append(plan, Origin.REPLICATION, now_ms) if plan else self._nothing_appended()
 
-    def _append(
-        self, plan: AppendPlan | None, origin: Origin, now_ms: int, transaction_version: int = 0
-    ) -> AppendResult:
-        if plan is None:
-            return AppendResult(-1, -1, -1, self.log_start_offset)
+    def _nothing_appended(self) -> AppendResult:
+        return AppendResult(-1, -1, -1, self.log_start_offset)
+
+    def _append(self, plan: AppendPlan, origin: Origin, now_ms: int, transaction_version: int = 0) -> AppendResult:
         for batch in plan.batches:
             if batch.magic == 2:
                 self.epochs.assign(batch.leader_epoch, batch.base_offset)
             elif self.epochs.entries:
                 # A leader back at an old format: without epochs in its records, the ones known are no help any more.
                 self.epochs.clear()
-        check_segment_size(len(plan.data), self.partition, self.config)
         segment = self._segment_for(plan, now_ms)
         changes = plan_producers(plan, self.producers, origin, segment, transaction_version)
         if changes is not None and changes.duplicate is not None:
@@ -204,13 +201,13 @@ class PartitionLog:
             )
         segment.append(plan.data, plan.batches)
         end = plan.last_offset + 1
-        self._set_log_end(end)
+        self.marks.log_end = LogPosition(end, segment.base_offset, segment.size)
         self.producers.end_offset = end
         if changes is not None:
             self._apply_producers(changes, segment)
         if end - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
-        return AppendResult(plan.first_offset, plan.last_offset, plan.log_append_time_ms, self.log_start_offset)
+        return AppendResult(plan.first_offset, end - 1, plan.log_append_time_ms, self.marks.log_start_offset)
 
     def _apply_producers(self, changes: ProducerPlan, segment: Segment) -> None:
         self.producers.apply_all(changes.appends)
@@ -233,7 +230,10 @@ class PartitionLog:
     def _segment_for(self, plan: AppendPlan, now_ms: int) -> Segment:
         active = self.segments.active
         reason = roll_reason(active, self.config, len(plan.data), plan.max_timestamp, plan.last_offset, now_ms)
-        return active if reason is None else self.roll(now_ms, first_offset=plan.first_offset, reason=reason)
+        if reason is None:
+            return active
+        check_segment_size(len(plan.data), self.partition, self.config)
+        return self.roll(now_ms, first_offset=plan.first_offset, reason=reason)
 
     # Roll and flush
 

@@ -20,10 +20,11 @@ def roll_reason(
     segment: Segment, config: TopicConfig, append_size: int, max_timestamp: int, last_offset: Offset, now_ms: int
 ) -> RollReason | None:
     """Why an append of this size, time and last offset must start a new segment; None if it need not."""
-    if segment.size > config.roll_bytes - append_size:
+    size = segment.size
+    if size > config.roll_bytes - append_size:
         return RollReason.SIZE
     # Jitter keeps thousands of partitions that were made together from rolling together.
-    if segment.size and segment.waited_ms(now_ms, max_timestamp) > config.roll_ms - segment.jitter_ms:
+    if size and segment.waited_ms(now_ms, max_timestamp) > config.roll_ms - segment.jitter_ms:
         return RollReason.AGE
     if segment.has_full_index:
         return RollReason.FULL_INDEX

@@ -158,6 +158,7 @@ class TopicConfig:
     roll_bytes: int = field(init=False, repr=False, compare=False)
     roll_ms: int = field(init=False, repr=False, compare=False)
     is_compacted: bool = field(init=False, repr=False, compare=False)
+    keeps_plain_batches: bool = field(init=False, repr=False, compare=False)  # as a producer sends them, uncompressed
 
     def __post_init__(self) -> None:
         compacted = "compact" in self.cleanup_policy
@@ -166,6 +167,8 @@ class TopicConfig:
             "roll_bytes": self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes,
             "roll_ms": min(self.segment_ms, self.max_compaction_lag_ms) if compacted else self.segment_ms,
             "is_compacted": compacted,
+            "keeps_plain_batches": self.compression_type in ("producer", "uncompressed")
+            and self.message_timestamp_type == "CreateTime",
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)

@@ -37,6 +37,7 @@ LEADER_EPOCH_POSITION = 12
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
+CODEC_POSITION = 22  # the attributes' low byte
 LAST_OFFSET_DELTA_POSITION = 23
 BASE_TIMESTAMP_POSITION = 27
 MAX_TIMESTAMP_POSITION = 35
@@ -109,6 +110,19 @@ class RecordBatch:
         "view",
     )
 
+    base_offset: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
     def __init__(self, view: memoryview) -> None:
         (
             self.base_offset,
@@ -130,11 +144,11 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        return int(self.base_offset + self.last_offset_delta)
+        return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        return int(self.base_offset + self.last_offset_delta + 1)
+        return self.base_offset + self.last_offset_delta + 1
 
     @property
     def codec(self) -> Codec:
@@ -158,7 +172,7 @@ class RecordBatch:
 
     @property
     def has_producer_id(self) -> bool:
-        return bool(self.producer_id > -1)
+        return self.producer_id > -1
 
     @property
     def delete_horizon_ms(self) -> int | None:

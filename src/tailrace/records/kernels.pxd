@@ -30,6 +30,9 @@ cdef i64 _subtract(i64 a, i64 b) noexcept
 @cython.locals(high=i64)
 cdef i64 _int32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
+@cython.locals(value=i64)
+cdef i64 _uint32(const unsigned char[::1] data, Py_ssize_t position) noexcept
+
 @cython.locals(high=i64, low=i64)
 cdef i64 _int64(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
@@ -38,9 +41,12 @@ cdef int _check_count(i64 count) except -1
 @cython.locals(count=i64, length=i64)
 cdef Py_ssize_t _skip_headers(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) noexcept
 
-@cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64,
-               size=i64, length=i64, timestamp_delta=i64, offset_delta=i64, timestamp=i64, sequential=bint,
-               missing_keys=i64, smallest=i64, largest=i64, largest_delta=i64, has_key=bint)
+@cython.locals(end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64, size=i64, length=i64,
+               timestamp_delta=i64, offset_delta=i64, timestamp=i64, sequential=bint, missing_keys=i64, smallest=i64,
+               largest=i64, largest_delta=i64, has_key=bint)
+cdef (bint, i64, i64, i64, i64) _walk_records(const unsigned char[::1] data, i64 count, i64 base_timestamp,
+                                              bint check_sizes, list found) except *
+
 cpdef tuple validate_records(const unsigned char[::1] payload, i64 count, i64 base_timestamp, bint check_sizes,
                              list found=*)
 
@@ -52,9 +58,9 @@ cpdef list decode_records(bytes payload, i64 count)
 @cython.locals(key_size=Py_ssize_t, value_size=Py_ssize_t, size=Py_ssize_t)
 cpdef encode_record(bytearray out, i64 offset_delta, i64 timestamp_delta, key, value, headers)
 
-@cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64,
-               size=i64, timestamp_delta=i64, offset_delta=i64, timestamp=i64, offset=i64)
-cpdef find_record(const unsigned char[::1] payload, i64 count, i64 base_offset, i64 base_timestamp, i64 min_offset,
+@cython.locals(end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64, size=i64, timestamp_delta=i64,
+               offset_delta=i64, timestamp=i64, offset=i64)
+cpdef find_record(const unsigned char[::1] data, i64 count, i64 base_offset, i64 base_timestamp, i64 min_offset,
                   i64 min_timestamp)
 
 @cython.locals(data="const unsigned char[::1]", flags="const unsigned char[::1]", end=Py_ssize_t,
@@ -63,21 +69,28 @@ cpdef find_record(const unsigned char[::1] payload, i64 count, i64 base_offset, 
                kept=i64, largest=i64, fixed=bint, fixed_timestamp=i64, based=bint, base=i64, name=bytes)
 cpdef tuple rewrite_records(bytes payload, i64 count, keep, i64 base_timestamp, append_time, new_base_timestamp)
 
-@cython.locals(view="const unsigned char[::1]", position=Py_ssize_t, size=i64, base_offset=i64, last_offset=i64)
-cpdef tuple find_batch(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, i64 target_offset)
+@cython.locals(count=i64, sequential=bint, missing_keys=i64, smallest=i64, largest=i64)
+cpdef bint place_produced(unsigned char[::1] data, i64 crc, i64 base_offset, int leader_epoch, i64 now_ms,
+                          i64 before_ms, i64 after_ms, bint needs_keys) except -1
 
-@cython.locals(view="const unsigned char[::1]", position=Py_ssize_t, size=i64, magic=cython.int, base_offset=i64,
-               crc=i64, timestamp=i64, attributes=i64, batches=list)
-cpdef tuple scan_batches(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end)
+cdef int _put_int32(unsigned char[::1] data, Py_ssize_t position, i64 value) noexcept
 
-@cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+@cython.locals(position=Py_ssize_t, size=i64, base_offset=i64, last_offset=i64)
+cpdef tuple find_batch(const unsigned char[::1] view, Py_ssize_t start, Py_ssize_t end, i64 target_offset)
+
+@cython.locals(position=Py_ssize_t, size=i64, magic=cython.int, base_offset=i64, crc=i64, time=i64, attributes=i64,
+               batches=list)
+cpdef tuple scan_batches(const unsigned char[::1] view, Py_ssize_t start, Py_ssize_t end)
+
 cpdef Py_ssize_t offset_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 relative_offset) except? -2
 
-@cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
 cpdef Py_ssize_t position_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 file_position) except? -2
 
-@cython.locals(view="const unsigned char[::1]", low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
 cpdef Py_ssize_t time_index_slot(const unsigned char[::1] data, Py_ssize_t entries, i64 timestamp) except? -2
+
+@cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, at=Py_ssize_t)
+cdef Py_ssize_t _floor_slot(const unsigned char[::1] view, Py_ssize_t entries, Py_ssize_t size, Py_ssize_t inside,
+                            i64 target) except? -2
 
 cdef u64 _load32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
@@ -91,6 +104,6 @@ cdef int _snappy_copy(bytearray out, Py_ssize_t distance, Py_ssize_t size) excep
                distance=Py_ssize_t)
 cpdef bytes snappy_compress(bytes block)
 
-@cython.locals(view="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, low32=u64, prime1=u64, prime2=u64,
+@cython.locals(end=Py_ssize_t, position=Py_ssize_t, low32=u64, prime1=u64, prime2=u64,
                prime3=u64, prime4=u64, prime5=u64, a=u64, b=u64, c=u64, d=u64, total=u64)
-cpdef u64 xxh32(const unsigned char[::1] data) except? 1
+cpdef u64 xxh32(const unsigned char[::1] view) except? 1

@@ -113,6 +113,11 @@ def _int32(data: Buffer, position: int) -> int:
     return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
 
 
+def _uint32(data: Buffer, position: int) -> int:
+    value = _int32(data, position)
+    return value if value >= 0 else value + 0x7FFFFFFF + 0x7FFFFFFF + 2
+
+
 def _int64(data: Buffer, position: int) -> int:
     high = _int32(data, position)
     low = data[position + 4]  # widened first: times 2^24 it would overflow the C int that a byte is
@@ -155,23 +160,9 @@ def _skip_headers(data: Buffer, position: int, end: int) -> int:
     return position
 
 
-def validate_records(
-    payload: Buffer,
-    count: int,
-    base_timestamp: int,
-    check_sizes: bool,
-    found: list[tuple[int, int, bool]] | None = None,
+def _walk_records(
+    data: Buffer, count: int, base_timestamp: int, check_sizes: bool, found: list[tuple[int, int, bool]] | None
 ) -> tuple[bool, int, int, int, int]:
-    """Walk an uncompressed v2 payload without making anything of it.
-
-    Returns whether the offset deltas are 0, 1, 2 …, how many records have no key, the smallest timestamp other than -1
-    (2^63 - 1 without any), the largest one (at least -1), and the offset delta of the first record that has it.
-    Raises CorruptBatch unless exactly `count` records fill the payload. With check_sizes each record must also be as
-    long as it says: Kafka looks at that in uncompressed batches but not when it skims compressed ones. A list `found`
-    is filled with each record's offset delta, timestamp and whether it has a key.
-    """
-    _check_count(count)
-    data = payload
     end = len(data)
     position = 0
     sequential = True
@@ -223,6 +214,25 @@ def validate_records(
     if position != end:
         raise _left_over(end - position, count)
     return sequential, missing_keys, smallest, largest, largest_delta
+
+
+def validate_records(
+    payload: Buffer,
+    count: int,
+    base_timestamp: int,
+    check_sizes: bool,
+    found: list[tuple[int, int, bool]] | None = None,
+) -> tuple[bool, int, int, int, int]:
+    """Walk an uncompressed v2 payload without making anything of it.
+
+    Returns whether the offset deltas are 0, 1, 2 …, how many records have no key, the smallest timestamp other than -1
+    (2^63 - 1 without any), the largest one (at least -1), and the offset delta of the first record that has it.
+    Raises CorruptBatch unless exactly `count` records fill the payload. With check_sizes each record must also be as
+    long as it says: Kafka looks at that in uncompressed batches but not when it skims compressed ones. A list `found`
+    is filled with each record's offset delta, timestamp and whether it has a key.
+    """
+    _check_count(count)
+    return _walk_records(payload, count, base_timestamp, check_sizes, found)
 
 
 def decode_records(payload: bytes, count: int) -> list[DecodedRecord]:
@@ -335,11 +345,10 @@ def encode_record(
 
 
 def find_record(
-    payload: Buffer, count: int, base_offset: int, base_timestamp: int, min_offset: int, min_timestamp: int
+    data: Buffer, count: int, base_offset: int, base_timestamp: int, min_offset: int, min_timestamp: int
 ) -> tuple[int, int] | None:
     """(offset, timestamp) of the first record at or past both bounds, in the order of the payload; None without one."""
     _check_count(count)
-    data = payload
     end = len(data)
     position = 0
     for index in range(count):
@@ -470,14 +479,59 @@ def _subtract(a: int, b: int) -> int:
 # --- batches and indexes ---------------------------------------------------------------------------------------------
 
 
-def find_batch(data: Buffer, start: int, end: int, target_offset: int) -> tuple[int, int, int, int]:
+def place_produced(
+    data: bytearray | memoryview,
+    crc: int,
+    base_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    before_ms: int,
+    after_ms: int,
+    needs_keys: bool,
+) -> bool:
+    """Check what most producers send, one sound v2 batch as it should be, and give it its offset and leader epoch.
+
+    That is: nothing before or after it; neither compressed nor a control batch, with the producer's time; offsets that
+    count from 0; a sequence number if it has a producer id; `crc`, computed by the caller, in its header. Its records
+    fill it, lie at most `before_ms` before `now_ms` and `after_ms` after it (none of these is negative), have keys if
+    they must, and the latest is as late as the header says. Otherwise False, and nothing was changed.
+    """
+    if len(data) < 61 or _int32(data, 8) + 12 != len(data) or _int64(data, 0) or data[16] != 2 or data[22] & 0x2F:
+        return False
+    count = _int32(data, 57)
+    if count <= 0 or _int32(data, 23) != count - 1 or _uint32(data, 17) != crc:
+        return False
+    if _int64(data, 43) >= 0 and _int32(data, 53) < 0:
+        return False
+    try:
+        sequential, missing_keys, smallest, largest, _ = _walk_records(data[61:], count, _int64(data, 27), True, None)
+    except CorruptBatch:
+        return False
+    if not sequential or (needs_keys and missing_keys) or largest != _int64(data, 35):
+        return False
+    if smallest < now_ms - before_ms or largest - after_ms > now_ms:
+        return False
+    _put_int32(data, 0, base_offset >> 32)
+    _put_int32(data, 4, base_offset)
+    _put_int32(data, 12, leader_epoch)
+    return True
+
+
+def _put_int32(data: bytearray | memoryview, position: int, value: int) -> None:
+    """The low 32 bits, big-endian; the caller has checked that four bytes are there."""
+    data[position] = value >> 24 & 0xFF
+    data[position + 1] = value >> 16 & 0xFF
+    data[position + 2] = value >> 8 & 0xFF
+    data[position + 3] = value & 0xFF
+
+
+def find_batch(view: Buffer, start: int, end: int, target_offset: int) -> tuple[int, int, int, int]:
     """The first batch that ends at or after target_offset: (position, size, base offset, last offset).
 
     Batches of any format lie end to end from `start`; one whose header is inside counts even if its records are not.
     Without such a batch the size is 0 and the position is where the walk ended: past `end`, or at a header that is
     cut off. A length that no batch can have raises CorruptBatch.
     """
-    view = data
     if start < 0 or end > len(view):
         raise ValueError(f"range {start}..{end} is not inside the {len(view)} bytes given")
     position = start
@@ -486,16 +540,14 @@ def find_batch(data: Buffer, start: int, end: int, target_offset: int) -> tuple[
         if size < 26:
             raise CorruptBatch(f"batch length {size - 12} is too small", position=position)
         base_offset = _int64(view, position)
-        last_offset = base_offset
-        if view[position + 16] >= 2:
-            last_offset = _add(base_offset, _int32(view, position + 23))
+        last_offset = _add(base_offset, _int32(view, position + 23)) if view[position + 16] >= 2 else base_offset
         if last_offset >= target_offset:
             return position, size, base_offset, last_offset
         position += size
     return position, 0, -1, -1
 
 
-def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields], int, str | None]:
+def scan_batches(view: Buffer, start: int, end: int) -> tuple[list[BatchFields], int, str | None]:
     """The headers of all whole batches between `start` and `end`, none of which is checked against its checksum.
 
     Returns them, the position after the last, and what is wrong there: None if the bytes end, even inside a batch.
@@ -503,7 +555,6 @@ def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields],
     max timestamp, producer id, producer epoch, base sequence, record count). Formats 0 and 1 have -1 for what they do
     not know, and their one timestamp twice.
     """
-    view = data
     if start < 0 or end > len(view):
         raise ValueError(f"range {start}..{end} is not inside the {len(view)} bytes given")
     batches: list[BatchFields] = []
@@ -519,9 +570,6 @@ def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields],
             break
         base_offset = _int64(view, position)
         if magic == 2:
-            crc = _int32(view, position + 17) & 0x7FFFFFFF
-            if view[position + 17] & 0x80:
-                crc = crc + 0x7FFFFFFF + 1
             batches.append(
                 (
                     position,
@@ -530,7 +578,7 @@ def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields],
                     _add(base_offset, _int32(view, position + 23)),
                     _int32(view, position + 12),
                     2,
-                    crc,
+                    _uint32(view, position + 17),
                     ((view[position + 21] ^ 0x80) - 0x80) * 256 + view[position + 22],
                     _int64(view, position + 27),
                     _int64(view, position + 35),
@@ -541,28 +589,11 @@ def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields],
                 )
             )
         else:
-            crc = _int32(view, position + 12) & 0x7FFFFFFF
-            if view[position + 12] & 0x80:
-                crc = crc + 0x7FFFFFFF + 1
-            timestamp = _int64(view, position + 18) if magic == 1 else -1
+            crc = _uint32(view, position + 12)
+            time = _int64(view, position + 18) if magic == 1 else -1
             attributes = (view[position + 17] ^ 0x80) - 0x80
             batches.append(
-                (
-                    position,
-                    size,
-                    base_offset,
-                    base_offset,
-                    -1,
-                    magic,
-                    crc,
-                    attributes,
-                    timestamp,
-                    timestamp,
-                    -1,
-                    -1,
-                    -1,
-                    -1,
-                )
+                (position, size, base_offset, base_offset, -1, magic, crc, attributes, time, time, -1, -1, -1, -1)
             )
         position += size
     return batches, position, None
@@ -570,46 +601,28 @@ def scan_batches(data: Buffer, start: int, end: int) -> tuple[list[BatchFields],
 
 def offset_index_slot(data: Buffer, entries: int, relative_offset: int) -> int:
     """The last of `entries` 8-byte entries (int32 relative offset, int32 position) up to the offset; -1 without one."""
-    view = data
-    if entries * 8 > len(view):
-        raise ValueError(f"{entries} entries do not fit {len(view)} bytes")
-    low = -1
-    high = entries
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if _int32(view, middle * 8) <= relative_offset:
-            low = middle
-        else:
-            high = middle
-    return low
+    return _floor_slot(data, entries, 8, 0, relative_offset)
 
 
 def position_index_slot(data: Buffer, entries: int, file_position: int) -> int:
     """As offset_index_slot, by the second half of the entries: the last one up to the file position."""
-    view = data
-    if entries * 8 > len(view):
-        raise ValueError(f"{entries} entries do not fit {len(view)} bytes")
-    low = -1
-    high = entries
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if _int32(view, middle * 8 + 4) <= file_position:
-            low = middle
-        else:
-            high = middle
-    return low
+    return _floor_slot(data, entries, 8, 4, file_position)
 
 
 def time_index_slot(data: Buffer, entries: int, timestamp: int) -> int:
     """The last of `entries` 12-byte entries (int64 timestamp, int32 relative offset) up to the timestamp, or -1."""
-    view = data
-    if entries * 12 > len(view):
+    return _floor_slot(data, entries, 12, 0, timestamp)
+
+
+def _floor_slot(view: Buffer, entries: int, size: int, inside: int, target: int) -> int:
+    if entries * size > len(view):
         raise ValueError(f"{entries} entries do not fit {len(view)} bytes")
     low = -1
     high = entries
     while high - low > 1:
         middle = (low + high) >> 1
-        if _int64(view, middle * 12) <= timestamp:
+        at = middle * size + inside
+        if (_int64(view, at) if size == 12 else _int32(view, at)) <= target:
             low = middle
         else:
             high = middle
@@ -724,9 +737,8 @@ def snappy_compress(block: bytes) -> bytes:
     return bytes(out)
 
 
-def xxh32(data: Buffer) -> int:
+def xxh32(view: Buffer) -> int:
     """The 32-bit xxHash with seed 0, the checksum inside lz4 frames."""
-    view = data
     end = len(view)
     position = 0
     low32 = 0xFFFFFFFF

@@ -26,10 +26,8 @@ from tailrace.records import kernels
 from tailrace.records.batch import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
-    CONTROL_BIT,
+    CODEC_POSITION,
     HEADER_SIZE,
-    MAGIC_POSITION,
-    TIMESTAMP_TYPE_BIT,
     Buffer,
     Codec,
     CorruptBatch,
@@ -55,14 +53,19 @@ class Origin(Enum):
 
 
 class ValidatedRecords(NamedTuple):
-    """Batches ready to be written; `data` spans them all."""
+    """Batches with their offsets set, ready to be written; `data` spans them all."""
 
     data: Buffer
     batches: list[RecordBatch]
+    first_offset: int
+    last_offset: int
     max_timestamp: int
     log_append_time_ms: int = NO_TIMESTAMP  # -1 where records keep the time that their producer gave them
     records_converted: int = 0
     size_may_have_changed: bool = False
+
+
+NOTHING = ValidatedRecords(b"", [], -1, -1, NO_TIMESTAMP)
 
 
 def validate_produced(
@@ -93,7 +96,7 @@ def validate_produced(
         if code != Codec.NONE:
             source = code
     if not batches:
-        return ValidatedRecords(b"", [], NO_TIMESTAMP)
+        return NOTHING
     if origin in (Origin.RAFT_LEADER, Origin.REPLICATION):
         return _as_given(view, batches, base_offset, partition)
     job = _Validation(config, base_offset, leader_epoch, now_ms, origin, partition, source)
@@ -114,42 +117,25 @@ def _validate_common_case(
 
     None if anything is out of the ordinary; what is wrong, if it is wrong, the thorough way finds out.
     """
+    size = len(view)
     if (
-        len(view) < HEADER_SIZE
-        or len(view) > config.max_message_bytes
-        or view[MAGIC_POSITION] != 2
-        or config.compression_type not in ("producer", "uncompressed")
-        or config.message_timestamp_type != "CreateTime"
+        not config.keeps_plain_batches
+        or not HEADER_SIZE <= size <= config.max_message_bytes
+        or view[CODEC_POSITION] & CODEC_MASK
+        or not kernels.place_produced(
+            view,
+            crc32c(view[ATTRIBUTES_POSITION:]),
+            base_offset,
+            leader_epoch,
+            now_ms,
+            config.message_timestamp_before_max_ms,
+            config.message_timestamp_after_max_ms,
+            config.is_compacted,
+        )
     ):
         return None
     batch = RecordBatch(view)
-    count = batch.record_count
-    if (
-        batch.size != len(view)
-        or batch.attributes & _UNCOMMON_BITS
-        or batch.base_offset != 0
-        or count <= 0
-        or batch.last_offset_delta + 1 != count
-        or (batch.producer_id >= 0 and batch.base_sequence < 0)
-        or crc32c(view[ATTRIBUTES_POSITION:]) != batch.crc
-    ):
-        return None
-    try:
-        sequential, missing_keys, smallest, largest, _ = kernels.validate_records(
-            view[HEADER_SIZE:], count, batch.base_timestamp, True
-        )
-    except CorruptBatch:
-        return None
-    if (
-        not sequential
-        or largest != batch.max_timestamp
-        or smallest < now_ms - config.message_timestamp_before_max_ms
-        or largest > now_ms + config.message_timestamp_after_max_ms
-        or (missing_keys and config.is_compacted)
-    ):
-        return None
-    batch.set_offset_and_epoch(base_offset, leader_epoch)
-    return ValidatedRecords(view, [batch], largest)
+    return ValidatedRecords(view, [batch], base_offset, batch.last_offset, batch.max_timestamp)
 
 
 def _check_size(size: int, config: TopicConfig, partition: TopicPartition | None) -> None:
@@ -206,7 +192,8 @@ def _as_given(
             )
         expected = batch.next_offset
     size = sum(batch.size for batch in whole)
-    return ValidatedRecords(view[:size], whole, max(batch.max_timestamp for batch in whole))
+    largest = max(batch.max_timestamp for batch in whole)
+    return ValidatedRecords(view[:size], whole, whole[0].base_offset, expected - 1, largest)
 
 
 class _Validation:
@@ -281,7 +268,9 @@ class _Validation:
         batch.set_offset_and_epoch(self.base_offset + count - 1 - batch.last_offset_delta, self.leader_epoch)
         max_timestamp = self.now_ms if self.log_append_time else largest
         batch.set_max_timestamp(max_timestamp, log_append_time=self.log_append_time)
-        return ValidatedRecords(batch.view, [batch], max_timestamp, self.log_append_time_ms)
+        return ValidatedRecords(
+            batch.view, [batch], batch.base_offset, batch.last_offset, max_timestamp, self.log_append_time_ms
+        )
 
     def _check_client_batch(self, batch: RecordBatch) -> None:
         count = batch.record_count
@@ -333,10 +322,14 @@ class _Validation:
         return self._built(data, builder.max_timestamp, builder.record_count)
 
     def _built(self, data: bytes, max_timestamp: int, count: int) -> ValidatedRecords:
-        view = memoryview(bytearray(data))
+        if not data:
+            return NOTHING
+        batch = RecordBatch(memoryview(bytearray(data)))
         return ValidatedRecords(
-            view,
-            [RecordBatch(view)] if data else [],
+            batch.view,
+            [batch],
+            batch.base_offset,
+            batch.last_offset,
             self.now_ms if self.log_append_time else max_timestamp,
             self.log_append_time_ms,
             count,
@@ -390,6 +383,3 @@ class _Validation:
             message.timestamp_type == TimestampType.LOG_APPEND_TIME,
         )
         return records
-
-
-_UNCOMMON_BITS = CODEC_MASK | TIMESTAMP_TYPE_BIT | CONTROL_BIT

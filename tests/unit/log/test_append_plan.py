@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.append_plan import (
-    AppendPlan,
+    FollowerPlan,
     check_segment_size,
     plan_follower_append,
-    plan_leader_append,
     plan_producers,
 )
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -17,26 +16,25 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer, CorruptBatch
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
-from tailrace.records.validation import Origin
+from tailrace.records.validation import Origin, ValidatedRecords, validate_produced
 from tests.support.batches import batch, end_marker
 from tests.support.small_logs import NOW_MS, append, open_small
 
 PARTITION = TopicPartition("topic", 0)
 
 
-def lead(data: Buffer, *, end: int = 100, epoch: int = 4, **config: object) -> AppendPlan | None:
-    return plan_leader_append(
+def lead(data: Buffer, *, end: int = 100, epoch: int = 4, **config: object) -> ValidatedRecords:
+    return validate_produced(
         data,
         partition=PARTITION,
         config=TopicConfig(**config),  # type: ignore[arg-type]
-        log_end_offset=end,
+        base_offset=end,
         leader_epoch=epoch,
-        origin=Origin.CLIENT,
         now_ms=NOW_MS,
     )
 
 
-def follow(data: Buffer, *, end: int = 100, epoch: int = 4) -> AppendPlan | None:
+def follow(data: Buffer, *, end: int = 100, epoch: int = 4) -> FollowerPlan | None:
     return plan_follower_append(data, partition=PARTITION, config=TopicConfig(), log_end_offset=end, leader_epoch=epoch)
 
 
@@ -47,7 +45,6 @@ def replicated(offset: int, *values: bytes, epoch: int = 4) -> bytes:
 def test_l2_a_leader_places_batches_at_the_logs_end_under_its_epoch() -> None:
     data = batch(b"a", b"b", timestamp=NOW_MS)
     plan = lead(data)
-    assert plan is not None
     assert (plan.first_offset, plan.last_offset, plan.max_timestamp) == (100, 101, NOW_MS)
     assert [(one.base_offset, one.leader_epoch) for one in plan.batches] == [(100, 4)]
     assert plan.log_append_time_ms == -1
@@ -55,12 +52,11 @@ def test_l2_a_leader_places_batches_at_the_logs_end_under_its_epoch() -> None:
 
 def test_log_append_time_is_told() -> None:
     plan = lead(batch(b"a", timestamp=5), message_timestamp_type="LogAppendTime")
-    assert plan is not None
     assert (plan.log_append_time_ms, plan.max_timestamp) == (NOW_MS, NOW_MS)
 
 
 def test_nothing_sent_is_nothing_planned() -> None:
-    assert lead(b"") is None
+    assert lead(b"").batches == []
     assert follow(b"") is None
 
 
@@ -127,7 +123,6 @@ def test_an_append_larger_than_a_segment_is_refused() -> None:
 def test_batches_without_a_producer_need_no_producer_plan() -> None:
     log = open_small()
     plan = lead(batch(b"a", timestamp=NOW_MS), end=0)
-    assert plan is not None
     assert plan_producers(plan, log.producers, Origin.CLIENT, log.segments.active) is None
 
 
@@ -135,7 +130,6 @@ def test_l9_a_duplicate_is_recognised_before_anything_is_written() -> None:
     log = open_small()
     append(log, b"a", b"b", producer_id=7, sequence=0)
     again = lead(batch(b"a", b"b", timestamp=NOW_MS, producer_id=7, sequence=0), end=2)
-    assert again is not None
     found = plan_producers(again, log.producers, Origin.CLIENT, log.segments.active)
     assert found is not None
     assert found.duplicate is not None
@@ -148,7 +142,6 @@ def test_a_transaction_is_placed_at_the_byte_where_its_first_batch_will_lie() ->
     size = log.segments.active.size
     data = batch(b"a", timestamp=NOW_MS, producer_id=7, sequence=0, transactional=True)
     plan = lead(data, end=1)
-    assert plan is not None
     found = plan_producers(plan, log.producers, Origin.CLIENT, log.segments.active)
     assert found is not None
     assert [tuple(one.first) for one in found.appends[7].started] == [(1, 0, size)]
@@ -157,16 +150,9 @@ def test_a_transaction_is_placed_at_the_byte_where_its_first_batch_will_lie() ->
 def test_a_marker_ends_a_transaction_in_the_plan() -> None:
     log = open_small()
     append(log, b"a", producer_id=7, sequence=0, transactional=True)
-    plan = plan_leader_append(
-        end_marker(7, commit=False, timestamp=NOW_MS),
-        partition=PARTITION,
-        config=TopicConfig(),
-        log_end_offset=1,
-        leader_epoch=0,
-        origin=Origin.COORDINATOR,
-        now_ms=NOW_MS,
-    )
-    assert plan is not None
+    marker = end_marker(7, commit=False, timestamp=NOW_MS)
+    origin = Origin.COORDINATOR
+    plan = validate_produced(marker, config=TopicConfig(), base_offset=1, leader_epoch=0, now_ms=NOW_MS, origin=origin)
     found = plan_producers(plan, log.producers, Origin.COORDINATOR, log.segments.active)
     assert found is not None
     assert [tuple(one) for one in found.ended] == [(7, 0, 1, True)]
