@@ -23,7 +23,7 @@ from struct import Struct
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.log.files import File
 from tailrace.log.position import FileSlice
-from tailrace.metrics.families import Family, gauge
+from tailrace.metrics.families import Family, Kind, Sample, gauge
 
 INT = Struct(">i")
 RANGE = Struct(">qi")
@@ -39,6 +39,7 @@ class FakeBroker:
         self.gone: list[int] = []
         self.contexts: dict[int, ConnectionContext] = {}
         self.handled = 0
+        self.measured = 0  # how many samples there are to tell
         self.ticks = 0
         self.closed_ms: int | None = None
 
@@ -98,7 +99,11 @@ class FakeBroker:
         return min((due_ms for due_ms, _, _ in self.delayed), default=None)
 
     def measures(self, now_ms: int) -> list[Family]:
-        return [gauge("fake_requests", "How many requests came.", self.handled)]
+        many = (Sample({"number": str(number)}, number) for number in range(self.measured))
+        return [
+            gauge("fake_requests", "How many requests came.", self.handled),
+            Family("fake_numbers", Kind.GAUGE, "As many as wanted.", many),
+        ]
 
     def connection_closed(self, connection_id: int) -> None:
         self.gone.append(connection_id)

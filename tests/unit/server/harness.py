@@ -101,6 +101,7 @@ class Harness:
         self.wakeup = WakeUp()
         self.chores = Chores(settings.chore_threads, self.wakeup.set)
         self.listeners = [Listener(endpoint, settings) for endpoint in settings.listeners]
+        self.metrics = None if settings.metrics is None else Listener(settings.metrics, settings)
         self.loop = Loop(
             self.broker,
             self.listeners,
@@ -109,6 +110,7 @@ class Harness:
             self.wakeup,
             clock_ms=lambda: self.clock_ms,
             timer_ms=lambda: self.timer_ms,
+            metrics=self.metrics,
         )
         self.loop.listen()
         self.clients: list[Client] = []
