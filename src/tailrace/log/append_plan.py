@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from tailrace.log.batch_reader import BatchHeader, parse_header
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_append import EndedTransaction, ProducerAppend
-from tailrace.log.producer_state import BatchMemory
+from tailrace.log.producer_state import BatchMemory, ProducerState
 from tailrace.log.producer_states import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -52,11 +52,15 @@ class FollowerPlan(NamedTuple):
 
 
 class ProducerPlan(NamedTuple):
-    """What an append changes in the producer states; or the batch it repeats, and then nothing is appended."""
+    """What an append changes in the producer states; or the batch it repeats, and then nothing is appended.
+
+    Nearly always it is one batch, the next `in_sequence` of its producer, and then that is all there is to change.
+    """
 
     appends: dict[ProducerId, ProducerAppend]
     ended: list[EndedTransaction]
     duplicate: BatchMemory | None = None
+    in_sequence: tuple[ProducerState, RecordBatch] | None = None
 
 
 def plan_follower_append(
@@ -122,8 +126,14 @@ def plan_producers(
 ) -> ProducerPlan | None:
     """Check the batches of idempotent and transactional producers against what these wrote before; None if none is."""
     batches = plan.batches
-    if len(batches) == 1 and batches[0].producer_id < 0:
-        return None
+    if len(batches) == 1:
+        only = batches[0]
+        if only.producer_id < 0:
+            return None
+        if origin is Origin.CLIENT and isinstance(only, RecordBatch):
+            state = states.producers.get(only.producer_id)
+            if state is not None and state.goes_on_with(only):
+                return ProducerPlan({}, [], in_sequence=(state, only))
     appends: dict[ProducerId, ProducerAppend] = {}
     ended: list[EndedTransaction] = []
     position = segment.size

@@ -196,15 +196,17 @@ class PartitionLog:
         changes = plan_producers(plan, self.producers, origin, segment, transaction_version)
         if changes is not None and changes.duplicate is not None:
             known = changes.duplicate
-            return AppendResult(
-                known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, is_duplicate=True
-            )
+            return AppendResult(known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True)
         segment.append(plan.data, plan.batches)
         end = plan.last_offset + 1
         self.marks.log_end = LogPosition(end, segment.base_offset, segment.size)
         self.producers.end_offset = end
         if changes is not None:
-            self._apply_producers(changes, segment)
+            if changes.in_sequence is not None:
+                state, only = changes.in_sequence
+                state.go_on_with(only)
+            else:
+                self._apply_producers(changes, segment)
         if end - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
         return AppendResult(plan.first_offset, end - 1, plan.log_append_time_ms, self.marks.log_start_offset)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tailrace.log.producer_snapshot import SnapshotEntry
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Offset, ProducerId
 from tailrace.model.topic_config import INT_MAX
-from tailrace.records.batch import RecordBatch
+from tailrace.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
 
 BATCHES_REMEMBERED = 5
 
@@ -59,6 +59,20 @@ class ProducerState:
                 if memory.first_sequence == first and memory.last_sequence == last:
                     return memory
         return None
+
+    def goes_on_with(self, batch: RecordBatch) -> bool:
+        """Whether a batch is the next in sequence, of the same epoch, and neither begins nor ends a transaction."""
+        in_transaction = 0 if self.transaction_first_offset is None else TRANSACTIONAL_BIT
+        return (
+            batch.producer_epoch == self.producer_epoch
+            and batch.base_sequence == self.last_sequence + 1
+            and batch.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) == in_transaction
+        )
+
+    def go_on_with(self, batch: RecordBatch) -> None:
+        """Take the next batch in sequence, once it is written."""
+        timestamp = self.last_timestamp = batch.max_timestamp
+        self.remember(BatchMemory(batch.last_sequence, batch.last_offset, batch.last_offset_delta, timestamp))
 
     def enter_epoch(self, epoch: int) -> None:
         """A new epoch starts its own sequence; what the old one wrote can no longer be repeated."""

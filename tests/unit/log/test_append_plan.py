@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 from tailrace.log.append_plan import (
@@ -10,6 +12,7 @@ from tailrace.log.append_plan import (
     plan_follower_append,
     plan_producers,
 )
+from tailrace.log.producer_state import ProducerState
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -134,6 +137,30 @@ def test_l9_a_duplicate_is_recognised_before_anything_is_written() -> None:
     assert found is not None
     assert found.duplicate is not None
     assert (found.duplicate.first_offset, found.duplicate.last_offset, found.appends) == (0, 1, {})
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_the_next_batch_in_sequence_changes_what_the_long_way_would_change(transactional: bool) -> None:
+    log, other = open_small(), open_small()
+    options = {"producer_id": 7, "transactional": transactional}
+    for one in (log, other):
+        append(one, b"a", b"b", sequence=0, **options)
+    for sequence in range(2, 14, 2):
+        append(log, b"a", b"b", sequence=sequence, **options)
+        with mock.patch.object(ProducerState, "goes_on_with", return_value=False):
+            append(other, b"a", b"b", sequence=sequence, **options)
+    assert log.producers.producers == other.producers.producers
+    assert log.producers.open_transactions == other.producers.open_transactions
+    assert log.last_stable_offset == other.last_stable_offset
+    assert [one.last_sequence for one in log.producers.producers[7].batches] == [5, 7, 9, 11, 13]
+
+
+def test_what_does_not_just_go_on_takes_the_long_way() -> None:
+    log = open_small()
+    append(log, b"a", producer_id=7, sequence=0)
+    for change in ({"sequence": 0}, {"sequence": 2}, {"sequence": 1, "producer_epoch": 1}, {"transactional": True}):
+        data = batch(b"a", timestamp=NOW_MS, **{"producer_id": 7, "sequence": 1, **change})
+        assert not log.producers.producers[7].goes_on_with(lead(data, end=1).batches[0])
 
 
 def test_a_transaction_is_placed_at_the_byte_where_its_first_batch_will_lie() -> None:
