@@ -20,6 +20,7 @@ def add_cluster_commands(nouns: Parsers) -> None:
     add_produce(nouns)
     add_consume(nouns)
     add_offsets(nouns)
+    add_top(nouns)
 
 
 def add_topics(nouns: Parsers) -> None:
@@ -236,13 +237,48 @@ def add_offsets(nouns: Parsers) -> None:
     parser.set_defaults(run="tailrace.cli.offsets:run")
 
 
+def add_top(nouns: Parsers) -> None:
+    parser = described(
+        nouns.add_parser("top", help="what a broker does right now: traffic, requests, latencies, topics"),
+        """
+        Show what happens, refreshed in place on a terminal, until Ctrl-C.
+
+        With --metrics, of a Tailrace broker that was started with --metrics-port: throughput, requests and their times
+        by API, topics by traffic, connections, memory. Without, of any Kafka cluster: how fast its topics grow, from
+        their end offsets and their sizes on disk.
+
+        P50 and P99 are of the time from a request being read to its answer being sent, so a Fetch that waits for
+        records has its max.wait.ms in it; LOCAL is the broker's own work per request, WAIT what it waited for others.
+        """,
+        """
+        examples:
+          tailrace serve --data ./data --metrics-port 9404
+          tailrace top --metrics 127.0.0.1:9404
+          tailrace top --bootstrap kafka-1:9092 --interval 5
+          tailrace top --metrics 127.0.0.1:9404 --once
+          tailrace top --metrics 127.0.0.1:9404 --json | jq '.rates.bytes_in_per_s'
+        """,
+    )
+    parser.add_argument("--metrics", metavar="URL", help="where the broker's metrics are: HOST:PORT will do")
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=seconds, default=2.0, help="between two pictures (default: 2)"
+    )
+    parser.add_argument("--count", metavar="N", type=positive, help="how many pictures (default: until interrupted)")
+    parser.add_argument("--once", action="store_true", help="one picture, as plain text: the same as --count 1")
+    add_cluster(parser)
+    add_json(parser, "one JSON object per picture and line")
+    parser.set_defaults(run="tailrace.cli.top:run")
+
+
 # ------------------------------------------------------------------------------------------------------ what is shared
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bootstrap",
+        "--bootstrap-server",
         metavar="HOST:PORT",
+        dest="bootstrap",
         default=DEFAULT_BOOTSTRAP,
         help=f"a broker of the cluster, or several with commas between (default: {DEFAULT_BOOTSTRAP})",
     )
