@@ -121,6 +121,9 @@ class FaultyBroker:
     def measures(self, now_ms: int) -> Iterable[Family]:
         return self.broker.measures(now_ms)
 
+    def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
+        return self.broker.connection_hold_off_ms(host, now_ms)
+
     def connection_closed(self, connection_id: int) -> None:
         self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]
         self._mute.discard(connection_id)

@@ -70,6 +70,21 @@ def new_client_id() -> str:
     return f"client-{next(_numbers)}"
 
 
+def remove_quotas(bootstrap: str, quota: str, *entities: dict[str, str | None]) -> None:
+    entries = [
+        AlterClientQuotasRequest.EntryData(
+            entity=[
+                AlterClientQuotasRequest.EntityData(entity_type=kind.replace("_", "-"), entity_name=name)
+                for kind, name in names.items()
+            ],
+            ops=[AlterClientQuotasRequest.OpData(key=quota, remove=True)],
+        )
+        for names in entities
+    ]
+    with RawClient(bootstrap) as client:
+        assert not any(one.error_code for one in client.ask(AlterClientQuotasRequest(entries=entries), 1).entries)
+
+
 def set_quota(bootstrap: str, quota: str, value: float, **names: str | None) -> None:
     entity = [
         AlterClientQuotasRequest.EntityData(entity_type=kind.replace("_", "-"), entity_name=name)
@@ -322,18 +337,7 @@ def test_the_most_specific_quota_counts(pair: Pair) -> None:
             set_quota(bootstrap, PRODUCE, 40_000 + 5_000 * number, **names)
             with RawClient(bootstrap, client_id=client_id) as client:
                 pauses.append(client.ask(produced(80_000), 12).throttle_time_ms)
-        with RawClient(bootstrap) as client:  # for the tests to come
-            entries = [
-                AlterClientQuotasRequest.EntryData(
-                    entity=[
-                        AlterClientQuotasRequest.EntityData(entity_type=kind.replace("_", "-"), entity_name=name)
-                        for kind, name in names.items()
-                    ],
-                    ops=[AlterClientQuotasRequest.OpData(key=PRODUCE, remove=True)],
-                )
-                for names in levels
-            ]
-            assert not any(one.error_code for one in client.ask(AlterClientQuotasRequest(entries=entries), 1).entries)
+        remove_quotas(bootstrap, PRODUCE, *levels)  # for the tests to come
         return pauses
 
     kafka, ours = both(pair, run)
@@ -382,3 +386,32 @@ def test_kafka_configs_sets_and_shows_quotas(pair: Pair, kafka: KafkaInstallatio
         assert one in said
     with RawClient(pair.ours, client_id=client_id) as client:
         assert client.ask(produced(70_000), 12).throttle_time_ms > 0
+
+
+def test_an_address_that_connects_too_fast_is_closed(pair: Pair) -> None:
+    names: dict[str, str | None] = {"ip": "127.0.0.1"}
+
+    def run(bootstrap: str) -> tuple[int, float]:
+        """How many of 30 connections are served, and how long the others are held before they are closed."""
+        with RawClient(bootstrap) as admin:  # while it can still connect
+            admin.ask(MetadataRequest(topics=[]), 12)
+            set_quota(bootstrap, "connection_creation_rate", 10, **names)
+            time.sleep(2.1)  # what connected to set it counts no more
+            began = time.monotonic()
+            clients = [RawClient(bootstrap) for _ in range(30)]
+            served, last = 0, 0.0
+            for client in clients:
+                try:
+                    client.ask(MetadataRequest(topics=[]), 12)
+                    served += 1
+                except ConnectionError:
+                    last = time.monotonic() - began
+                client.close()
+        time.sleep(1.1)
+        remove_quotas(bootstrap, "connection_creation_rate", names)
+        return served, last
+
+    (kafkas, kafkas_s), (ours, ours_s) = both(pair, run)
+    assert abs(ours - kafkas) <= 3
+    assert 10 <= ours <= 14
+    assert 0 < ours_s < 2 > kafkas_s > 0

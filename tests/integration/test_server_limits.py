@@ -7,6 +7,7 @@ import resource
 import pytest
 
 from tailrace.server.endpoints import Endpoint
+from tailrace.server.held_sockets import HELD_MAX
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tests.unit.server.harness import LOOPBACK, Client, Harness
 
@@ -73,6 +74,32 @@ def test_clients_that_come_too_fast_wait() -> None:
         assert harness.loop.statistics().connections == 10
         harness.timer_ms += 501
         assert harness.receive(late, 1) == [b"late"]
+
+
+def test_a_connection_too_many_of_an_address_is_held_off_and_then_closed() -> None:
+    with Harness() as harness:
+        first = harness.client()
+        harness.broker.hold_off_ms = 500
+        late = harness.knock()
+        late.send(b"Elate")
+        harness.until(lambda: harness.loop.statistics().refused == 1)
+        harness.timer_ms += 499
+        harness.turn(5)
+        assert (late.is_closed(), harness.loop.statistics().connections, harness.broker.handled) == (False, 1, 0)
+        harness.timer_ms += 1
+        harness.until(late.is_closed)
+        harness.broker.hold_off_ms = 0
+        assert [harness.ask(one, b"Ex") for one in (first, harness.client())] == [b"x", b"x"]
+
+
+def test_those_that_are_held_off_take_a_bounded_number_of_descriptors() -> None:
+    with Harness() as harness:
+        harness.broker.hold_off_ms = 60_000
+        clients = []
+        for number in range(HELD_MAX + 3):
+            clients.append(harness.knock())
+            harness.until(lambda number=number: harness.loop.statistics().refused == number + 1)  # type: ignore[misc]
+        assert [one.is_closed() for one in clients[:4]] == [True, True, True, False]
 
 
 def test_limits_can_be_changed() -> None:

@@ -272,6 +272,11 @@ class Broker:
         ]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
+    def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
+        """An address has connected; how long to hold it off, 0 if it is welcome."""
+        quota = self.throttling.connection
+        return quota.record(host, now_ms) if quota.is_enabled else 0
+
     def connection_closed(self, connection_id: int) -> None:
         """The client is gone. What it waited for is answered when its time comes, to nobody."""
         self.throttling.forget(connection_id)

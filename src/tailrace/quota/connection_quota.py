@@ -6,6 +6,7 @@ window, and then closed. It does not count, so a client that comes again too soo
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 from tailrace.quota.limits import IP, Quotas
@@ -13,6 +14,18 @@ from tailrace.quota.rate import Rate, Windows
 from tailrace.quota.rate_quota import throttle_ms
 
 _QUOTA = "connection_creation_rate"
+
+
+def _plain(name: str | None) -> str | None:
+    """An address as sockets write it, however it was written in the quota."""
+    if name is None:
+        return None
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name  # a host's name, which Kafka would look up; no address is like it
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
 
 
 class ConnectionQuota:
@@ -28,11 +41,11 @@ class ConnectionQuota:
         return len(self._rates)
 
     def update(self, quotas: Quotas) -> None:
-        limits = {}
+        limits: dict[str | None, float] = {}
         for entity, values in quotas.items():
             names = dict(entity)
             if IP in names and _QUOTA in values:
-                limits[names[IP]] = values[_QUOTA]
+                limits[_plain(names[IP])] = values[_QUOTA]
         self._limits = limits
         self.is_enabled = bool(limits)
 

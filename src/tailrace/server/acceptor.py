@@ -2,6 +2,9 @@
 
 A listener that may not take more leaves the poll until a connection goes, a rate allows the next one, or, when the
 process is out of descriptors, a second has passed: its clients wait in the backlog and the loop does not spin.
+
+An address that opens more connections than its quota allows does not hold up the others: what it opens too many is
+accepted, held off for as long as the broker says, and closed.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final
 
 from tailrace.limited_log import LimitedLog
 from tailrace.server.connection_limits import ConnectionLimits
+from tailrace.server.held_sockets import HeldSockets
 from tailrace.server.listener import Accepted, Listener
 
 ACCEPTS_MAX: Final = 64  # in one pass, so that a rush of connections does not hold up those that are there
@@ -29,11 +33,14 @@ class Acceptor:
         poll: epoll,
         log: LimitedLog,
         welcome: Callable[[Accepted, str], None],
+        hold_off_ms: Callable[[str, int], int],
     ) -> None:
         self._poll = poll
         self._limits = limits
         self._log = log
         self._welcome = welcome
+        self._hold_off_ms = hold_off_ms
+        self._held = HeldSockets()
         self._open = {listener.descriptor: listener for listener in listeners}
         self._paused: dict[int, int | None] = {}  # descriptor → when to go on; None: when a connection goes
         self.accepted = 0
@@ -70,6 +77,10 @@ class Acceptor:
                     return
                 continue  # that client has already gone
             self.accepted += 1
+            if hold_ms := self._hold_off_ms(accepted.host, now_ms):
+                self.refused += 1
+                self._held.hold(accepted.socket, now_ms + hold_ms)
+                continue
             if self._limits.admit(listener.name, accepted.host, now_ms):
                 self._welcome(accepted, listener.name)
                 continue
@@ -93,9 +104,11 @@ class Acceptor:
         self._resume(lambda until_ms: True)
 
     def next_deadline_ms(self) -> int | None:
-        return min((until_ms for until_ms in self._paused.values() if until_ms is not None), default=None)
+        deadlines = [*self._paused.values(), self._held.next_deadline_ms()]
+        return min((until_ms for until_ms in deadlines if until_ms is not None), default=None)
 
     def tick(self, now_ms: int) -> None:
+        self._held.close_due(now_ms)
         self._resume(lambda until_ms: until_ms is not None and until_ms <= now_ms)
 
     def close(self) -> None:
@@ -104,6 +117,7 @@ class Acceptor:
             listener.close()  # which takes it out of the poll, too
         self._open.clear()
         self._paused.clear()
+        self._held.close()
 
     def _pause(self, descriptor: int, until_ms: int | None) -> None:
         self._poll.unregister(descriptor)

@@ -35,6 +35,9 @@ class BrokerCore(Protocol):
     def measures(self, now_ms: int) -> Iterable[Family]:
         """What there is to tell Prometheus. Families are taken one at a time, and other requests come in between."""
 
+    def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
+        """An address has connected, by a clock that only goes forward; how long to hold it off, 0 if it is welcome."""
+
     def connection_closed(self, connection_id: int) -> None:
         """What waits for this connection may go."""
 

@@ -82,6 +82,7 @@ class Connections:
             connection = self.by_id.get(heapq.heappop(self._pauses)[1])
             if connection is not None:
                 connection.hold &= ~THROTTLED
+                connection.active_ms = now_ms  # it was not silent of its own accord
                 rested.append(connection)
         return rested
 

@@ -119,7 +119,9 @@ class ServerMeasures:
         yield counter(f"{prefix}_incoming_byte", "Bytes received from clients.", statistics.bytes_in)
         yield counter(f"{prefix}_outgoing_byte", "Bytes sent to clients.", statistics.bytes_out)
         yield counter(
-            "tailrace_connections_refused", "Connections closed since an address had too many.", statistics.refused
+            "tailrace_connections_refused",
+            "Connections closed since an address had too many or opened them too fast.",
+            statistics.refused,
         )
         for state, count in (
             ("waiting", statistics.waiting),

@@ -21,7 +21,7 @@ class ServerStatistics:
     throttled: int  # of them, pausing because of a quota
     muted: int  # of them, with bytes that are left in the socket for one of these reasons
     accepted: int
-    refused: int  # accepted and closed, because the address had its maximum
+    refused: int  # accepted and closed, because the address had its maximum or came too fast
     closed: dict[str, int]  # by reason
     paused_listeners: int
     bytes_in: int

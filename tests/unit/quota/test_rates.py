@@ -120,6 +120,19 @@ def test_an_address_with_too_many_connections_is_held_off_and_the_rest_is_not() 
     assert quota.record("10.0.0.1", NOW_MS + 500) == 0, "those that were held off did not count"
 
 
+@pytest.mark.parametrize("written", ["::1", "0:0:0:0:0:0:0:1", "::0001"])
+def test_an_address_is_the_same_however_it_is_written(written: str) -> None:
+    quota = ConnectionQuota(Windows(2, 1000))
+    quota.update({(("ip", written),): {"connection_creation_rate": 1.0}})
+    assert [quota.record("::1", NOW_MS) for _ in range(2)] == [0, 1000]
+
+
+def test_a_quota_for_the_name_of_a_host_stands_in_nobodys_way() -> None:
+    quota = ConnectionQuota(Windows(2, 1000))
+    quota.update({(("ip", "localhost"),): {"connection_creation_rate": 1.0}})
+    assert [quota.record("127.0.0.1", NOW_MS) for _ in range(3)] == [0, 0, 0]
+
+
 def test_the_default_of_addresses_counts_for_each_by_itself() -> None:
     quota = ConnectionQuota(Windows(11, 1000))
     quota.update({(("ip", None),): {"connection_creation_rate": 1.0}, (("ip", "10.0.0.1"),): {}})

@@ -41,6 +41,7 @@ class FakeBroker:
         self.handled = 0
         self.measured = 0  # how many samples there are to tell
         self.ticks = 0
+        self.hold_off_ms = 0  # how long connections that come are held off
         self.closed_ms: int | None = None
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
@@ -104,6 +105,9 @@ class FakeBroker:
             gauge("fake_requests", "How many requests came.", self.handled),
             Family("fake_numbers", Kind.GAUGE, "As many as wanted.", many),
         ]
+
+    def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
+        return self.hold_off_ms
 
     def connection_closed(self, connection_id: int) -> None:
         self.gone.append(connection_id)

@@ -1,0 +1,39 @@
+"""HeldSockets: connections of addresses that open too many, kept for a while and then closed.
+
+Closed at once, such a client would come again at once. Nothing is read from it; it waits, and so does its next try.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from socket import socket
+from typing import Final
+
+HELD_MAX: Final = 256  # descriptors that those who come too fast may take; beyond, the one that waits longest goes
+
+
+class HeldSockets:
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, socket]] = []  # when to close it, in which order they came
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def hold(self, held: socket, until_ms: int) -> None:
+        heapq.heappush(self._heap, (until_ms, next(self._numbers), held))
+        if len(self._heap) > HELD_MAX:
+            heapq.heappop(self._heap)[2].close()
+
+    def next_deadline_ms(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def close_due(self, now_ms: int) -> None:
+        while self._heap and self._heap[0][0] <= now_ms:
+            heapq.heappop(self._heap)[2].close()
+
+    def close(self) -> None:
+        for _, _, held in self._heap:
+            held.close()
+        self._heap.clear()
