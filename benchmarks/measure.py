@@ -74,17 +74,37 @@ def commit() -> str:
     return described or "unknown"
 
 
-def page(sections: list[tuple[str, str, list[Row]]]) -> str:
-    """The results page: where and when, then a table and a paragraph for each benchmark."""
-    parts = [
-        "# Benchmark results",
-        "",
-        "Written by `make bench`. Ratios are taken within one run; above 1 is better than what is compared with.",
-        "",
-        f"- machine: {machine()}",
-        f"- commit: {commit()}",
-        f"- date: {datetime.now(UTC):%Y-%m-%d}",
-    ]
-    for title, text, rows in sections:
-        parts += ["", f"## {title}", "", text, "", table(rows)]
-    return "\n".join(parts) + "\n"
+@dataclass(frozen=True)
+class Section:
+    title: str
+    text: str
+    figures: str  # a table, in Markdown
+
+
+_HEAD = """# Benchmark results
+
+Written by `make bench`. Contenders take turns within one run on one machine, so the ratios say more than the figures.
+In the tables of the log a ratio above 1 is better than what is compared with; in those of the broker it is our cost as
+a share of Kafka's, so less is better.
+
+"""
+
+
+def page(before: str, sections: list[Section]) -> str:
+    """The results page: where it was, then each benchmark; sections of `before` that were not run again stay."""
+    kept = dict(_split(before))
+    for section in sections:
+        load = os.getloadavg()[1]
+        where = f"*Commit {commit()}, {datetime.now(UTC):%Y-%m-%d}, load average {load:.1f} on {os.cpu_count()} cores.*"
+        kept[section.title] = f"{section.text}\n\n{where}\n\n{section.figures}\n"
+    parts = [f"## {title}\n\n{content.strip()}\n" for title, content in kept.items()]
+    return _HEAD + f"Machine: {machine()}.\n\n" + "\n".join(parts)
+
+
+def _split(text: str) -> list[tuple[str, str]]:
+    """The sections of a page by their titles."""
+    found = []
+    for piece in text.split("\n## ")[1:]:
+        title, _, content = piece.partition("\n")
+        found.append((title.strip(), content))
+    return found

@@ -1,4 +1,8 @@
-"""Run the benchmarks and write RESULTS.md: `make bench`, or some of them: `python -m benchmarks.run append lookup`."""
+"""Run the benchmarks: `make bench`, or some of them: `python -m benchmarks.run append broker.latency`.
+
+`broker` has parts, which can be named alone. All of them together write RESULTS.md; with --write some of them replace
+their sections in it.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +10,65 @@ import importlib
 import sys
 from pathlib import Path
 
-from benchmarks.measure import page, table
+from benchmarks.broker import run as broker
+from benchmarks.broker.bars import bars
+from benchmarks.broker.comparison import table as broker_table
+from benchmarks.broker.load import LoadUnavailable
+from benchmarks.measure import Section, page, table
 from tests.support.kafka_install import KafkaUnavailable
 
-BENCHMARKS = ("append", "lookup", "open", "recovery", "compaction")
+LOG = ("append", "lookup", "open", "recovery", "compaction")
+BROKER = tuple(f"broker.{part}" for part in broker.PARTS)
+RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in BENCHMARKS]
+def main(arguments: list[str]) -> int:
+    names = [name for name in arguments if name != "--write"]
+    unknown = [name for name in names if name not in (*LOG, "broker", *BROKER)]
     if unknown:
-        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        known = ", ".join((*LOG, "broker", *BROKER))
+        print(f"no such benchmark: {', '.join(unknown)}; there are {known}", file=sys.stderr)
         return 2
-    sections = []
-    for name in names or BENCHMARKS:
-        module = importlib.import_module(f"benchmarks.bench_{name}")
-        print(f"{module.TITLE} …", flush=True)
-        try:
-            rows = module.run()
-        except KafkaUnavailable as why:
-            print(f"left out: no Apache Kafka to compare with: {why}", file=sys.stderr)
-            continue
-        print(table(rows), flush=True)
-        sections.append((module.TITLE, module.TEXT, rows))
-    if not names:
-        target = Path(__file__).with_name("RESULTS.md")
-        target.write_text(page(sections))
-        print(f"written to {target}")
+    wanted = set(names or (*LOG, "broker"))
+    sections = [section for name in LOG if name in wanted and (section := _log_section(name)) is not None]
+    parts = [part for part in broker.PARTS if "broker" in wanted or f"broker.{part}" in wanted]
+    if parts:
+        sections += _broker_sections(parts)
+    if not names or "--write" in arguments:
+        RESULTS.write_text(page(RESULTS.read_text() if names else "", sections))
+        print(f"written to {RESULTS}")
     return 0
+
+
+def _log_section(name: str) -> Section | None:
+    module = importlib.import_module(f"benchmarks.bench_{name}")
+    print(f"{module.TITLE} …", flush=True)
+    try:
+        rows = table(module.run())
+    except KafkaUnavailable as why:
+        print(f"left out: no Apache Kafka to compare with: {why}", file=sys.stderr)
+        return None
+    print(rows, flush=True)
+    return Section(module.TITLE, module.TEXT, rows)
+
+
+def _broker_sections(parts: list[str]) -> list[Section]:
+    try:
+        found = broker.run(parts)
+    except LoadUnavailable as why:
+        print(f"left out: {why}", file=sys.stderr)
+        return []
+    sections = []
+    for part, (title, text, rows) in zip(parts, found, strict=True):
+        picture = Path(f"plots/broker-{part}.svg")
+        drawn = bars(title, rows)
+        if drawn:
+            target = RESULTS.parent / picture
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(drawn)
+        plot = f"\n\n![{title}]({picture})" if drawn else ""
+        sections.append(Section(title, text, broker_table(rows) + plot))
+    return sections
 
 
 if __name__ == "__main__":

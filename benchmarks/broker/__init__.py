@@ -1,0 +1,1 @@
+"""The broker beside Apache Kafka and kfake: same machine, same run, same clients. `python -m benchmarks.run broker`."""

@@ -1,0 +1,80 @@
+"""End-to-end latency: from when a record was due to be sent to when a waiting consumer has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.broker import frames
+from benchmarks.broker.comparison import Comparison, compare, take_turns
+from benchmarks.broker.contenders import Contender, delete_topic, make_topic
+from benchmarks.broker.load import LoadResult, run_latency
+
+TITLE = "Broker: latency"
+TEXT = (
+    "Records of 100 bytes leave at a steady rate with acks=all, and a consumer waits for them with a Fetch on another "
+    "connection. The time runs from when a request was due, so a broker that falls behind pays for all that waits. "
+    "These are wall times: on a busy machine they say more about its scheduler than about the brokers."
+)
+SECONDS = 5.0
+# Requests a second, records in each, connections they come on.
+RATES = ((1_000, 1, 1), (1_000, 10, 1), (10_000, 1, 10))
+
+
+@dataclass(frozen=True)
+class Latency:
+    us: float
+
+    @property
+    def cost(self) -> float:
+        return self.us
+
+    def __str__(self) -> str:
+        return f"{self.us / 1000:.2f} ms"
+
+
+def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
+    rows = []
+    for rate, records, producers in RATES:
+        found: dict[str, list[LoadResult]] = {}
+        numbers = {one.name: 0 for one in contenders}
+
+        def measure(
+            one: Contender,
+            rate: int = rate,
+            records: int = records,
+            producers: int = producers,
+            found: dict[str, list[LoadResult]] = found,
+            numbers: dict[str, int] = numbers,
+        ) -> Latency:
+            numbers[one.name] += 1
+            topic = f"latency-{rate}-{records}-{numbers[one.name]}"
+            topic_id = make_topic(one, topic)
+            result = run_latency(
+                one.port,
+                [frames.produce(topic_id, frames.batch(100 * records, 100))],
+                frames.fetch(topic_id, [(0, 0)], max_bytes=1_048_576),
+                producers=producers,
+                rate=rate,
+                seconds=SECONDS,
+                offset_at=frames.offset_place(topic_id),
+                offset=0,
+            )
+            delete_topic(one, topic)
+            found.setdefault(one.name, []).append(result)
+            return Latency(result.p99_us)
+
+        for one in contenders:
+            if not one.is_warmed_up:
+                measure(one)
+                measure(one)
+        found.clear()
+        take_turns(contenders, rounds, measure)
+        name = f"{rate * records:,} records/s, {records} in a request"
+        for share, goal in (("p50", 0.5), ("p99", 0.5), ("p999", None)):
+            middle = {
+                one: sorted(getattr(result, f"{share}_us") for result in results)[len(results) // 2]
+                for one, results in found.items()
+            }
+            figures = {one: Latency(us) for one, us in middle.items()}
+            rows.append(compare(f"{name}: {share.replace('999', '99.9')}", dict(figures), at_most=goal))
+    return rows

@@ -1,0 +1,99 @@
+"""Load: `load.c`, compiled once per run, and what it says."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("load.c")
+TIMEOUT_S = 300
+
+
+class LoadUnavailable(Exception):
+    """There is no C compiler here."""
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    requests: int
+    sent: float
+    received: float
+    wall_s: float
+    cpu_s: float  # the generator's own
+    errors: int
+    samples: int
+    p50_us: float
+    p99_us: float
+    p999_us: float
+    max_us: float
+
+
+@functools.cache
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tailrace-load-")
+
+
+@functools.cache
+def _program() -> str:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise LoadUnavailable("no C compiler (cc) for the load generator")
+    target = f"{_directory().name}/load"
+    subprocess.run([compiler, "-O2", "-o", target, str(SOURCE)], check=True)
+    return target
+
+
+def _frames_file(name: str, frames: Sequence[bytes]) -> str:
+    path = Path(_directory().name) / name
+    path.write_bytes(b"".join(frames))
+    return str(path)
+
+
+def _run(*arguments: object) -> LoadResult:
+    done = subprocess.run(
+        [_program(), *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"load {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
+    result = LoadResult(**json.loads(done.stdout))
+    if result.errors:
+        raise RuntimeError(f"{result.errors} of {result.requests} requests were refused")
+    return result
+
+
+def run_requests(
+    port: int,
+    frames: Sequence[bytes],
+    *,
+    connections: int = 1,
+    in_flight: int = 1,
+    seconds: float = 3,
+    max_bytes: float = 1e12,
+    epoch_at: int = -1,
+    error_at: Sequence[int] = (),
+) -> LoadResult:
+    """Frames over and over, `in_flight` unanswered on each connection."""
+    path = _frames_file("requests", frames)
+    return _run("requests", port, connections, in_flight, seconds, max_bytes, path, epoch_at, *error_at)
+
+
+def run_latency(
+    port: int,
+    produce: Sequence[bytes],
+    fetch: bytes,
+    *,
+    producers: int,
+    rate: float,
+    seconds: float,
+    offset_at: int,
+    offset: int,
+) -> LoadResult:
+    """Produce requests at a rate, and a consumer that waits for their records."""
+    produce_path, fetch_path = _frames_file("produce", produce), _frames_file("fetch", [fetch])
+    return _run("latency", port, producers, rate, seconds, produce_path, fetch_path, offset_at, offset)

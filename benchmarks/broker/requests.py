@@ -1,0 +1,76 @@
+"""Tiny requests: CPU of each, and how many a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.broker import frames
+from benchmarks.broker.comparison import Comparison, compare, take_turns
+from benchmarks.broker.contenders import Contender, cpu_s, delete_topic, make_topic
+from benchmarks.broker.load import run_requests
+
+TITLE = "Broker: tiny requests"
+TEXT = (
+    "One record of 100 bytes a request. Produce with acks=all; Fetch without a session, of one such batch. Connections "
+    "times requests in flight on each. CPU is the broker's, of all its threads, per request; requests a second depend "
+    "on what else the machine does."
+)
+SECONDS = 3.0
+WARM_UP_SECONDS = 15.0
+LOADS = ((1, 1), (1, 100), (8, 1), (1_000, 1))
+
+
+@dataclass(frozen=True)
+class RequestCost:
+    cpu_us: float
+    per_second: float
+
+    @property
+    def cost(self) -> float:
+        return self.cpu_us
+
+    def __str__(self) -> str:
+        return f"{self.cpu_us:.1f} µs, {self.per_second / 1000:.1f} k/s"
+
+
+def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
+    rows = []
+    produce = {one.name: frames.produce(make_topic(one, "tiny"), frames.batch(100, 100)) for one in contenders}
+    ids = {one.name: make_topic(one, "tiny-read") for one in contenders}
+    for one in contenders:
+        run_requests(one.port, [frames.produce(ids[one.name], frames.batch(100, 100))], seconds=0.2)
+    # One batch of 1,000: the log may have had more to give, the limit says no.
+    fetch = {name: frames.fetch(topic_id, [(0, 5)], max_bytes=150) for name, topic_id in ids.items()}
+    works = (("produce", produce, frames.PRODUCE_ERROR_AT, 0.15), ("fetch", fetch, frames.FETCH_ERROR_AT, 0.3))
+    for work, sent, error_at, goal in works:
+        for connections, in_flight in LOADS:
+
+            def measure(
+                one: Contender,
+                seconds: float = SECONDS,
+                sent: dict[str, bytes] = sent,
+                error_at: tuple[int, ...] = error_at,
+                connections: int = connections,
+                in_flight: int = in_flight,
+            ) -> RequestCost:
+                before = cpu_s(one.pid)
+                result = run_requests(
+                    one.port,
+                    [sent[one.name]],
+                    connections=connections,
+                    in_flight=in_flight,
+                    seconds=seconds,
+                    error_at=error_at,
+                )
+                cpu = cpu_s(one.pid) - before
+                return RequestCost(cpu / result.requests * 1e6, result.requests / result.wall_s)
+
+            for one in contenders:
+                if not one.is_warmed_up:
+                    measure(one, WARM_UP_SECONDS if (connections, in_flight) == LOADS[0] else SECONDS)
+            figures = take_turns(contenders, rounds, measure)
+            rows.append(compare(f"{work}, {connections:,} × {in_flight}", dict(figures), at_most=goal))
+    for one in contenders:
+        delete_topic(one, "tiny")
+        delete_topic(one, "tiny-read")
+    return rows

@@ -1,0 +1,25 @@
+"""The parts of the broker benchmark, run against the same contenders one after the other."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+from benchmarks.broker.comparison import Comparison, table
+from benchmarks.broker.contenders import contenders
+
+PARTS = ("requests", "throughput", "latency", "sessions", "cold", "clients", "start")
+ROUNDS = 3
+
+
+def run(parts: Sequence[str], rounds: int = ROUNDS) -> list[tuple[str, str, list[Comparison]]]:
+    """(title, text, rows) of each part. One Kafka serves them all, so that it is warm for the later ones."""
+    sections = []
+    with contenders() as running:
+        for part in parts:
+            module = importlib.import_module(f"benchmarks.broker.{part}")
+            print(f"{module.TITLE} …", flush=True)
+            rows = module.run(running, rounds)
+            print(table(rows), flush=True)
+            sections.append((module.TITLE, module.TEXT, rows))
+    return sections

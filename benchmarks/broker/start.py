@@ -1,0 +1,114 @@
+"""Start: from exec, or from a call, to the first Metadata that is answered; and memory, idle and under load."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.broker import frames
+from benchmarks.broker.comparison import OURS, Comparison, against_limit
+from benchmarks.broker.contenders import Contender, delete_topic, make_topic, memory_mb, reset_peak
+from benchmarks.broker.load import run_requests
+from tailrace.protocol.messages import MetadataRequest
+from tests.support.raw_client import RawClient
+
+TITLE = "Broker: start and memory"
+TEXT = (
+    "From exec of the process to its first answered Metadata, on a directory that it has used before, its files and "
+    "bytecode in the page cache; and the same for `tailrace.Broker()` within a process, from the call to the answer, "
+    "the first time with its imports and then without. Resident memory after the start, and at its peak while 1 GB is "
+    "produced in 16 KB batches on 8 connections, read again, and 1,000 connections send tiny requests."
+)
+STARTS = 5
+IN_PROCESS = """
+import statistics, time
+began = time.perf_counter()
+import tailrace
+from tailrace.protocol.messages import MetadataRequest
+from tests.support.raw_client import RawClient
+
+def start(began):
+    with tailrace.Broker() as broker, RawClient(broker.bootstrap) as client:
+        client.ask(MetadataRequest(topics=[]), 12)
+        return time.perf_counter() - began
+
+first = start(began)
+print(first, statistics.median(start(time.perf_counter()) for _ in range(5)))
+"""
+
+
+def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
+    """Each is started again a few times, and at the end stands as it stood."""
+    return [*_starts(contenders), *_memory(contenders)]
+
+
+def _starts(contenders: list[Contender]) -> list[Comparison]:
+    taken: dict[str, list[float]] = {}
+    for one in contenders:
+        for _ in range(STARTS + 1):
+            one.stop()
+            taken.setdefault(one.name, []).append(_started_s(one))
+    # The first one may have had to compile bytecode, or to recover from the kill.
+    seconds = {name: statistics.median(times[1:]) for name, times in taken.items()}
+    told = {name: f"{value:.2f} s" for name, value in seconds.items()}
+    rows = [against_limit("exec to Metadata", told, seconds, 0.3, "s")]
+    first_s, next_s = _in_process_s()
+    rows.append(Comparison("`tailrace.Broker()`, first in a process", {OURS: f"{first_s * 1000:.0f} ms"}, {}))
+    rows.append(
+        against_limit(
+            "`tailrace.Broker()`, later ones", {OURS: f"{next_s * 1000:.0f} ms"}, {OURS: next_s * 1000}, 50, "ms"
+        )
+    )
+    return rows
+
+
+def _started_s(one: Contender) -> float:
+    began = time.perf_counter()
+    one.start()  # which returns when it answers
+    with RawClient(f"127.0.0.1:{one.port}") as client:
+        client.ask(MetadataRequest(topics=[]), 12)
+    return time.perf_counter() - began
+
+
+def _in_process_s() -> tuple[float, float]:
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryDirectory(prefix="tailrace-bytecode-") as bytecode:
+        if "PYTHONDONTWRITEBYTECODE" in os.environ:
+            environment["PYTHONPYCACHEPREFIX"] = bytecode
+        found = []
+        for _ in range(STARTS + 1):
+            done = subprocess.run(
+                [sys.executable, "-c", IN_PROCESS],
+                env=environment,
+                cwd=Path(__file__).parents[2],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            found.append(tuple(map(float, done.stdout.split())))
+    return statistics.median(first for first, _ in found[1:]), statistics.median(later for _, later in found[1:])
+
+
+def _memory(contenders: list[Contender]) -> list[Comparison]:
+    idle = {one.name: memory_mb(one.pid) for one in contenders}
+    peak = {}
+    for one in contenders:
+        reset_peak(one.pid)
+        topic_id = make_topic(one, "memory")
+        batch = frames.batch(16_384)
+        run_requests(one.port, [frames.produce(topic_id, batch)], connections=8, in_flight=5, seconds=60, max_bytes=1e9)
+        reads = [frames.fetch(topic_id, [(0, offset)], max_bytes=1_048_576) for offset in range(0, 900_000, 1_000)]
+        run_requests(one.port, reads, connections=8, seconds=60, max_bytes=2e9)
+        tiny = [frames.produce(topic_id, frames.batch(100, 100))]
+        run_requests(one.port, tiny, connections=1_000, seconds=3)
+        peak[one.name] = memory_mb(one.pid, "VmHWM")
+        delete_topic(one, "memory")
+    return [
+        against_limit(work, {name: f"{size:.0f} MB" for name, size in sizes.items()}, sizes, limit, "MB")
+        for work, sizes, limit in (("memory, idle", idle, 60.0), ("memory, peak under load", peak, 150.0))
+    ]
