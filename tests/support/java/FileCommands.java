@@ -93,23 +93,21 @@ final class FileCommands {
 
     @SuppressWarnings("serial")
     private static final class Exited extends RuntimeException {
-        final int status;
-
         Exited(int status) {
             super("exit " + status, null, false, false);
-            this.status = status;
         }
     }
 
-    /** Run a tool's main() in here: its status and what it printed. */
+    /** Run a tool's main() in here: its status and what it printed. Some tools catch what ends them: the first counts. */
     private Object tool(Args args) throws Exception {
-        int[] status = {0};
-        Exit.setExitProcedure((code, message) -> {
+        Integer[] status = {null};
+        Exit.Procedure end = (code, message) -> {
+            if (status[0] == null)
+                status[0] = code;
             throw new Exited(code);
-        });
-        Exit.setHaltProcedure((code, message) -> {
-            throw new Exited(code);
-        });
+        };
+        Exit.setExitProcedure(end);
+        Exit.setHaltProcedure(end);
         try {
             String output = LogOracle.captureOutput(() -> {
                 try {
@@ -118,10 +116,9 @@ final class FileCommands {
                 } catch (InvocationTargetException thrown) {
                     if (!(thrown.getCause() instanceof Exited))
                         throw thrown;
-                    status[0] = ((Exited) thrown.getCause()).status;
                 }
             });
-            return Json.list(status[0], output);
+            return Json.list(status[0] == null ? 0 : status[0], output);
         } finally {
             Exit.resetExitProcedure();
             Exit.resetHaltProcedure();
