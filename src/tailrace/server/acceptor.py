@@ -16,6 +16,7 @@ from select import EPOLLIN, epoll
 from typing import Final
 
 from tailrace.limited_log import LimitedLog
+from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.held_sockets import HeldSockets
 from tailrace.server.listener import Accepted, Listener
@@ -33,13 +34,13 @@ class Acceptor:
         poll: epoll,
         log: LimitedLog,
         welcome: Callable[[Accepted, str], None],
-        hold_off_ms: Callable[[str, int], int],
+        broker: BrokerCore,
     ) -> None:
         self._poll = poll
         self._limits = limits
         self._log = log
         self._welcome = welcome
-        self._hold_off_ms = hold_off_ms
+        self._hold_off_ms = broker.connection_hold_off_ms
         self._held = HeldSockets()
         self._open = {listener.descriptor: listener for listener in listeners}
         self._paused: dict[int, int | None] = {}  # descriptor → when to go on; None: when a connection goes

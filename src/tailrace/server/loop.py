@@ -71,9 +71,7 @@ class Loop:
         self._poll.register(wakeup.descriptor, EPOLLIN)
         self._log = LimitedLog(_LOGGER)
         self._limits = ConnectionLimits(settings.limits)
-        self._acceptor = Acceptor(
-            listeners, self._limits, self._poll, self._log, self._welcome, broker.connection_hold_off_ms
-        )
+        self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._welcome, broker)
         self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max, timer_ms())
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
