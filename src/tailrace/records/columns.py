@@ -291,7 +291,7 @@ class RecordColumns:
     """The columns of the records in [start_offset, end_offset) with a time in [min_timestamp, max_timestamp].
 
     `aborted` names the transactions to leave out. After `put_batches`: `is_full` says that it is time to take the
-    columns and `reset`, `is_done` that a batch at or past end_offset was met, `next_offset` where to go on.
+    columns and `reset`, `is_done` that end_offset was reached, `next_offset` where to go on.
     """
 
     def __init__(
@@ -409,7 +409,9 @@ class RecordColumns:
             if last_offset >= self.next_offset:
                 self.next_offset = _add(last_offset, 1)
             position += size
-            if self.is_full:
+            if self.next_offset >= self.end_offset:
+                self.is_done = True  # what follows need not even be batches: a preallocated file ends in zeros
+            if self.is_full or self.is_done:
                 break
         return position
 

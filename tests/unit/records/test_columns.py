@@ -115,6 +115,13 @@ def test_reading_is_done_at_the_first_batch_past_the_end() -> None:
     assert found.next_offset == 11
 
 
+def test_what_follows_the_last_asked_offset_need_not_be_batches() -> None:
+    data = batch(b"a", b"b", base_offset=10) + bytes(100)
+    found = RecordColumns(columns.OFFSET, 0, 12)
+    assert found.put_batches(data, 0, len(data)) == len(data) - 100
+    assert found.is_done
+
+
 def test_gaps_of_compaction_are_no_damage() -> None:
     builder = BatchBuilder(base_offset=10)
     builder.append(1, b"k", b"v", offset=12)

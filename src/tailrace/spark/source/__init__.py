@@ -1,0 +1,1 @@
+"""Reading a log with Spark: what is asked for, which slices of it, and how a task reads one."""

@@ -1,0 +1,87 @@
+"""LogReader: a batch query over the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from tailrace.spark.source.options import ReadOptions
+from tailrace.spark.source.pruning import Condition, narrowing
+from tailrace.spark.source.query_plan import planned_ranges
+from tailrace.spark.source.slice_reader import ReadPlan, read_slice
+from tailrace.spark.source.transport import Slice, open_transport
+
+_OPERATORS: dict[type[Filter], str] = {
+    EqualTo: "=",
+    EqualNullSafe: "=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+    In: "in",
+}
+
+
+class SliceTask(InputPartition):
+    """One slice, on its way to a task; without one there is nothing to read."""
+
+    def __init__(self, slice_: Slice | None) -> None:
+        self.slice = slice_
+
+
+def read_task(partition: InputPartition, plan: ReadPlan) -> Iterator[Any]:
+    assert isinstance(partition, SliceTask)
+    return iter(()) if partition.slice is None else read_slice(partition.slice, plan)
+
+
+class LogReader(DataSourceReader):
+    def __init__(self, options: ReadOptions, plan: ReadPlan) -> None:
+        self._options = options
+        self._plan = plan
+
+    def partitions(self) -> list[InputPartition]:
+        transport = open_transport(self._options)
+        try:
+            ranges = planned_ranges(transport, self._options, self._plan.narrowing)
+            tasks = [SliceTask(found) for found in transport.slices(ranges, self._options)]
+        finally:
+            transport.close()
+        # Without any, Spark would make up one of its own.
+        return list(tasks) or [SliceTask(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_task(partition, self._plan)
+
+
+class FilteringLogReader(LogReader):
+    """A LogReader that is told the query's conditions.
+
+    It narrows what is read and hands every condition back, so that Spark applies them all: a condition is used, never
+    trusted to be used up.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._plan = replace(self._plan, narrowing=narrowing(_conditions(filters)))
+        return filters
+
+
+def _conditions(filters: Iterable[Filter]) -> Iterator[Condition]:
+    for one in filters:
+        operator = _OPERATORS.get(type(one))
+        path: tuple[str, ...] = getattr(one, "attribute", ())
+        if operator is not None and len(path) == 1:
+            yield Condition(path[0], operator, getattr(one, "value"))  # noqa: B009

@@ -1,0 +1,216 @@
+"""Which offsets are meant: points as options tell them, their offsets in each partition, and ranges between two.
+
+A point is earliest, latest, an offset for each partition, a time for each, or one time for all. `resolve` asks a
+`Bounds` where that is. The rules are those of Spark's Kafka source; where it would wait, or read nothing, because an
+offset lies outside the log, this says so.
+
+Offsets travel as Spark writes them: {"orders": {"0": 23, "1": -2}}, with -2 for earliest and -1 for latest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.spark.source.errors import OffsetRangeLost, UnknownLog, WrongOption
+
+LATEST = -1
+EARLIEST = -2
+
+Offsets = Mapping[TopicPartition, Offset]
+
+
+class OffsetRange(NamedTuple):
+    """Offsets from start up to, not with, end."""
+
+    partition: TopicPartition
+    start: Offset
+    end: Offset
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to start or to end; exactly one of the three is there, or it is the place."""
+
+    place: int = LATEST
+    offsets: Offsets | None = None
+    times: Mapping[TopicPartition, int] | None = None
+    time: int | None = None
+
+    @property
+    def is_by_time(self) -> bool:
+        return self.times is not None or self.time is not None
+
+
+AT_EARLIEST = Point(EARLIEST)
+AT_LATEST = Point(LATEST)
+
+
+class Bounds(Protocol):
+    """Where logs start and end, and which offset a time has."""
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]: ...
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+        """Where a reader has to stop for now, by the isolation that was asked for."""
+
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset | None]:
+        """The first record at or after a time in milliseconds; nothing before it is that late. None without one."""
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
+    """{"topic": {"partition": number}}; WrongOption unless it is that."""
+    return _numbers(_parsed(text, option), option)
+
+
+def parse_partitions(text: str, option: str) -> list[TopicPartition]:
+    """{"topic": [partition, …]}; WrongOption unless it is that."""
+    found = []
+    for topic, numbers in _parsed(text, option).items():
+        if not isinstance(numbers, list) or not all(_is_number(number) and number >= 0 for number in numbers):
+            raise WrongOption(f'{option} is {text!r}: it takes {{"topic": [0, 1]}}')
+        found += [TopicPartition(topic, number) for number in numbers]
+    return sorted(set(found))
+
+
+def _parsed(text: str, option: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise WrongOption(f"{option} is {text!r}, which is no JSON object of topics")
+    return parsed
+
+
+def _numbers(parsed: Mapping[str, Any], option: str) -> dict[TopicPartition, int]:
+    found = {}
+    for topic, numbers in parsed.items():
+        if not isinstance(numbers, dict):
+            raise WrongOption(f'{option} has {numbers!r} for {topic}: it takes {{"topic": {{"0": 23}}}}')
+        for partition, number in numbers.items():
+            if not str(partition).isdecimal() or not _is_number(number):
+                raise WrongOption(f"{option} has {partition!r}: {number!r} for {topic}, which is no partition's number")
+            found[TopicPartition(topic, int(partition))] = number
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def offsets_to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """As a stream's checkpoint keeps them, in order."""
+    result: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        result.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return result
+
+
+def offsets_from_json(parsed: Mapping[str, Any]) -> dict[TopicPartition, Offset]:
+    return _numbers(parsed, "the checkpoint")
+
+
+# --- points to offsets ----------------------------------------------------------------------------------------------
+
+
+def resolve_start(
+    point: Point, partitions: list[TopicPartition], bounds: Bounds, *, no_match_is_latest: bool
+) -> dict[TopicPartition, Offset]:
+    if not point.is_by_time:
+        return _resolve_places(point, partitions, bounds, "startingOffsets")
+    times = _times(point, partitions, "startingOffsetsByTimestamp")
+    found = bounds.at_times(times)
+    missing = [partition for partition in partitions if found[partition] is None]
+    if missing and not no_match_is_latest:
+        raise WrongOption(
+            f"no record of {missing[0]} is at or after {times[missing[0]]} ms; "
+            'set startingOffsetsByTimestampStrategy to "latest" to start at the end of such partitions'
+        )
+    return _filled(found, missing, bounds)
+
+
+def resolve_end(point: Point, partitions: list[TopicPartition], bounds: Bounds) -> dict[TopicPartition, Offset]:
+    if not point.is_by_time:
+        return _resolve_places(point, partitions, bounds, "endingOffsets")
+    found = bounds.at_times(_times(point, partitions, "endingOffsetsByTimestamp"))
+    return _filled(found, [partition for partition in partitions if found[partition] is None], bounds)
+
+
+def _filled(
+    found: Mapping[TopicPartition, Offset | None], missing: list[TopicPartition], bounds: Bounds
+) -> dict[TopicPartition, Offset]:
+    ends = bounds.latest(missing) if missing else {}
+    return {partition: ends[partition] if offset is None else offset for partition, offset in found.items()}
+
+
+def _times(point: Point, partitions: list[TopicPartition], option: str) -> dict[TopicPartition, int]:
+    if point.time is not None:
+        return dict.fromkeys(partitions, point.time)
+    assert point.times is not None
+    _check_complete(point.times, partitions, option)
+    return dict(point.times)
+
+
+def _resolve_places(
+    point: Point, partitions: list[TopicPartition], bounds: Bounds, option: str
+) -> dict[TopicPartition, Offset]:
+    asked = dict.fromkeys(partitions, point.place) if point.offsets is None else dict(point.offsets)
+    if point.offsets is not None:
+        _check_complete(asked, partitions, option)
+    result = {partition: offset for partition, offset in asked.items() if offset >= 0}
+    first = [partition for partition, offset in asked.items() if offset == EARLIEST]
+    last = [partition for partition, offset in asked.items() if offset == LATEST]
+    return {**result, **(bounds.earliest(first) if first else {}), **(bounds.latest(last) if last else {})}
+
+
+def _check_complete(given: Mapping[TopicPartition, int], partitions: list[TopicPartition], option: str) -> None:
+    """A partition left out would be read from some other place in silence, and one too many is a mistake."""
+    missing = sorted(set(partitions) - set(given))
+    if missing:
+        raise WrongOption(f"{option} has no offset for {_listed(missing)}: name every partition (-2 is earliest)")
+    extra = sorted(set(given) - set(partitions))
+    if extra:
+        raise UnknownLog(f"{option} names {_listed(extra)}, which is not among the partitions that are read")
+
+
+def _listed(partitions: list[TopicPartition]) -> str:
+    more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
+    return ", ".join(map(str, partitions[:3])) + more
+
+
+# --- ranges ---------------------------------------------------------------------------------------------------------
+
+
+def readable_ranges(starts: Offsets, ends: Offsets, bounds: Bounds, *, fail_on_data_loss: bool) -> list[OffsetRange]:
+    """The ranges with something in them, kept inside what the logs hold.
+
+    An offset outside its log is data loss: OffsetRangeLost, or without fail_on_data_loss what there is is read.
+    """
+    partitions = sorted(ends)
+    earliest, latest = bounds.earliest(partitions), bounds.latest(partitions)
+    ranges = []
+    for partition in partitions:
+        start, end = starts[partition], ends[partition]
+        first, last = earliest[partition], latest[partition]
+        if fail_on_data_loss:
+            if start < first and start < end:
+                raise OffsetRangeLost(partition, start, min(end, first), f"the log starts at {first}")
+            if start > last:
+                raise OffsetRangeLost(partition, last, start, f"the log ends at {last}")
+            if end > last:
+                raise OffsetRangeLost(partition, max(start, last), end, f"the log ends at {last}")
+        start, end = max(start, first), min(end, last)
+        if start < end:
+            ranges.append(OffsetRange(partition, start, end))
+    return ranges

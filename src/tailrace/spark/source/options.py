@@ -1,0 +1,377 @@
+"""ReadOptions: what a user asks of the source, parsed and checked once, on the driver.
+
+The names are those of Spark's Kafka source, so that a query changes one word. What that source takes to tune a Java
+consumer means nothing here and is told in a warning; what it refuses is refused; a name that nobody knows is an error,
+since it is most likely a slip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from tailrace.client.addresses import parse_bootstrap
+from tailrace.client.errors import ClientError
+from tailrace.client.settings import ClientSettings
+from tailrace.model.ids import TopicPartition
+from tailrace.spark.source.errors import WrongOption
+from tailrace.spark.source.offset_ranges import (
+    AT_EARLIEST,
+    AT_LATEST,
+    EARLIEST,
+    LATEST,
+    Point,
+    parse_offsets,
+    parse_partitions,
+)
+
+_SELECTIONS = ("subscribe", "subscribePattern", "assign")
+_OWN = (
+    *_SELECTIONS,
+    "path",
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
+    "failOnDataLoss",
+    "includeHeaders",
+    "includeBatchFacts",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxBytesPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+)
+_NAMES = {name.lower(): name for name in _OWN}
+_KAFKA = (
+    "kafka.bootstrap.servers",
+    "kafka.isolation.level",
+    "kafka.client.id",
+    "kafka.security.protocol",
+    "kafka.request.timeout.ms",
+    "kafka.default.api.timeout.ms",
+    "kafka.socket.connection.setup.timeout.ms",
+    "kafka.retry.backoff.ms",
+    "kafka.retry.backoff.max.ms",
+    "kafka.fetch.min.bytes",
+    "kafka.fetch.max.bytes",
+    "kafka.fetch.max.wait.ms",
+    "kafka.max.partition.fetch.bytes",
+)
+# Spark's source refuses these: it sets them itself, and another value would read other records than were planned.
+_REFUSED = {
+    "kafka.auto.offset.reset": "startingOffsets says where to start, and failOnDataLoss what to do when that is gone",
+    "kafka.key.deserializer": "keys are bytes: use DataFrame operations on the key column",
+    "kafka.value.deserializer": "values are bytes: use DataFrame operations on the value column",
+    "kafka.enable.auto.commit": "no offsets are committed: Spark's checkpoint keeps them",
+    "kafka.interceptor.classes": "there is no consumer to intercept",
+}
+# These tune Java's consumer, or a group that it belongs to. There is neither here.
+_WITHOUT_EFFECT = frozenset({
+    "groupidprefix",
+    "kafkaconsumer.polltimeoutms",
+    "fetchoffset.numretries",
+    "fetchoffset.retryintervalms",
+    "kafka.group.id",
+    "kafka.group.instance.id",
+    "kafka.group.protocol",
+    "kafka.max.poll.records",
+    "kafka.max.poll.interval.ms",
+    "kafka.session.timeout.ms",
+    "kafka.heartbeat.interval.ms",
+    "kafka.partition.assignment.strategy",
+    "kafka.receive.buffer.bytes",
+    "kafka.send.buffer.bytes",
+    "kafka.metadata.max.age.ms",
+    "kafka.connections.max.idle.ms",
+    "kafka.reconnect.backoff.ms",
+    "kafka.reconnect.backoff.max.ms",
+    "kafka.check.crcs",
+    "kafka.exclude.internal.topics",
+})  # fmt: skip
+_TIME = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
+_UNITS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SIZE = re.compile(r"([0-9]+)\s*([kmg]?)b?")
+_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which partitions: all of some topics, all of topics whose whole name matches, or exactly these."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics that are named, which therefore have to be there."""
+        return self.topics or tuple(dict.fromkeys(partition.topic for partition in self.partitions))
+
+    def matches(self, topic: str, *, is_internal: bool) -> bool:
+        """Whether a topic that was found is meant; a pattern never means Kafka's own topics."""
+        if self.pattern is not None:
+            return not is_internal and re.fullmatch(self.pattern, topic) is not None
+        return topic in self.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireOptions:
+    """How to talk to a cluster."""
+
+    bootstrap: str
+    settings: ClientSettings = field(default_factory=ClientSettings)
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 52_428_800
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 16_777_216  # Kafka's 1 MB makes many round trips of a long read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    selection: Selection
+    starting: Point
+    ending: Point = AT_LATEST
+    no_match_is_latest: bool = False
+    path: str | None = None
+    wire: WireOptions | None = None
+    read_committed: bool = False
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    include_batch_facts: bool = False
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    max_bytes_per_partition: int = 134_217_728
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 900_000
+    warnings: tuple[str, ...] = ()
+
+
+def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
+    """The options of a query; WrongOption, with the option's name, for what is wrong with them."""
+    options = _Options(given)
+    options.check_names()
+    starting, ending = _starting(options, is_stream), _ending(options, is_stream)
+    wire = _wire(options)
+    path = _path(options.get("path"))
+    if path is None and wire is None:
+        raise WrongOption(
+            "neither path (a data directory) nor kafka.bootstrap.servers (a running cluster) says what to read"
+        )
+    if wire is None:
+        options.warn_without_cluster()
+    limits = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+    for name in limits if not is_stream else ():
+        if options.get(name) is not None:
+            options.warnings.append(f"{name} is for streams and has no effect on a batch query")
+    max_offsets, min_offsets = options.count("maxOffsetsPerTrigger"), options.count("minOffsetsPerTrigger")
+    if max_offsets is not None and min_offsets is not None and min_offsets > max_offsets:
+        raise WrongOption(f"minOffsetsPerTrigger ({min_offsets}) is more than maxOffsetsPerTrigger ({max_offsets})")
+    return ReadOptions(
+        selection=_selection(options),
+        starting=starting,
+        ending=ending,
+        no_match_is_latest=options.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
+        == "latest",
+        path=path,
+        wire=wire,
+        read_committed=options.choice(
+            "kafka.isolation.level", ("read_uncommitted", "read_committed"), "read_uncommitted"
+        )
+        == "read_committed",
+        fail_on_data_loss=options.flag("failOnDataLoss", default=True),
+        include_headers=options.flag("includeHeaders"),
+        include_batch_facts=options.flag("includeBatchFacts"),
+        min_partitions=options.count("minPartitions"),
+        max_records_per_partition=options.count("maxRecordsPerPartition"),
+        max_bytes_per_partition=options.size("maxBytesPerPartition", 134_217_728),
+        max_offsets_per_trigger=max_offsets,
+        min_offsets_per_trigger=min_offsets,
+        max_trigger_delay_ms=options.duration("maxTriggerDelay", 900_000),
+        warnings=tuple(options.warnings),
+    )
+
+
+class _Options:
+    """The options by lower-case name, as Spark compares them."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._values = {name.lower(): value for name, value in given.items()}
+        self.warnings: list[str] = []
+
+    def check_names(self) -> None:
+        for name in self._values:
+            if name in _REFUSED:
+                raise WrongOption(f"{name} cannot be set: {_REFUSED[name]}")
+            if name in _WITHOUT_EFFECT:
+                self.warnings.append(f"{name} has no effect: it tunes a Java consumer, and there is none here")
+            elif name not in _NAMES and name not in _KAFKA:
+                close = get_close_matches(name, [*_NAMES, *_KAFKA], 1)
+                hint = f"; is {_NAMES.get(close[0], close[0])} meant?" if close else ""
+                raise WrongOption(f"there is no option {name}{hint}")
+
+    def warn_without_cluster(self) -> None:
+        for name in self._values:
+            if name in _KAFKA and name != "kafka.isolation.level":
+                self.warnings.append(f"{name} has no effect without kafka.bootstrap.servers")
+
+    def get(self, name: str) -> str | None:
+        return self._values.get(name.lower())
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = (self.get(name) or default).strip().lower()
+        if value not in choices:
+            raise WrongOption(f"{name} is {self.get(name)!r}: it takes {' or '.join(choices)}")
+        return value
+
+    def count(self, name: str, default: int | None = None) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return default
+        if not value.strip().isdecimal() or int(value) < 1:
+            raise WrongOption(f"{name} is {value!r}: it takes a whole number from 1 on")
+        return int(value)
+
+    def number(self, name: str, default: int) -> int:
+        return self.count(name, default) or default
+
+    def duration(self, name: str, default: int) -> int:
+        return self._measured(name, default, _TIME, _UNITS, "a time such as 500ms, 30s or 15m")
+
+    def size(self, name: str, default: int) -> int:
+        return self._measured(name, default, _SIZE, _SIZES, "a size such as 134217728 or 128m")
+
+    def _measured(self, name: str, default: int, form: re.Pattern[str], units: dict[str, int], words: str) -> int:
+        value = self.get(name)
+        if value is None:
+            return default
+        found = form.fullmatch(value.strip().lower())
+        if found is None or int(found[1]) == 0:
+            raise WrongOption(f"{name} is {value!r}: it takes {words}")
+        return int(found[1]) * units[found[2] or ""]
+
+
+def _selection(options: _Options) -> Selection:
+    given = [name for name in _SELECTIONS if options.get(name) is not None]
+    if len(given) != 1:
+        found = f"{' and '.join(given)} are given" if given else "none is given"
+        raise WrongOption(f"exactly one of {', '.join(_SELECTIONS)} says what to read, and {found}")
+    text = (options.get(given[0]) or "").strip()
+    if given[0] == "subscribe":
+        topics = tuple(dict.fromkeys(filter(None, (name.strip() for name in text.split(",")))))
+        if not topics:
+            raise WrongOption(f"subscribe is {text!r}: it takes topics, separated by commas")
+        return Selection(topics=topics)
+    if given[0] == "assign":
+        partitions = parse_partitions(text, "assign")
+        if not partitions:
+            raise WrongOption(f'assign is {text!r}: it takes {{"topic": [0, 1]}}')
+        return Selection(partitions=tuple(partitions))
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise WrongOption(f"subscribePattern {text!r} is no regular expression: {error}") from None
+    if not text:
+        raise WrongOption("subscribePattern is empty")
+    return Selection(pattern=text)
+
+
+def _starting(options: _Options, is_stream: bool) -> Point:
+    point = _point(options, "starting", AT_LATEST if is_stream else AT_EARLIEST)
+    if not is_stream:
+        _refuse_place(point, LATEST, "startingOffsets", "latest", "a batch query would read nothing")
+    return point
+
+
+def _ending(options: _Options, is_stream: bool) -> Point:
+    given = [name for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp") if options.get(name)]
+    if is_stream and given:
+        raise WrongOption(f"{given[0]} is for batch queries: a stream does not end")
+    point = _point(options, "ending", AT_LATEST)
+    _refuse_place(point, EARLIEST, "endingOffsets", "earliest", "nothing would be read")
+    return point
+
+
+def _refuse_place(point: Point, place: int, option: str, word: str, why: str) -> None:
+    if point.is_by_time:
+        return
+    if point.offsets is None and point.place == place:
+        raise WrongOption(f"{option} cannot be {word}: {why}")
+    for partition, offset in (point.offsets or {}).items():
+        if offset == place:
+            raise WrongOption(f"{option} cannot be {word} ({place}) for {partition}: {why}")
+
+
+def _point(options: _Options, which: str, default: Point) -> Point:
+    """One time for all goes before times for each, and those before offsets, as in Spark's source."""
+    time = options.get(f"{which}Timestamp")
+    if time is not None:
+        if not time.strip().isdecimal():
+            raise WrongOption(f"{which}Timestamp is {time!r}: it takes milliseconds since 1970")
+        return Point(time=int(time))
+    times = options.get(f"{which}OffsetsByTimestamp")
+    if times is not None:
+        parsed = parse_offsets(times, f"{which}OffsetsByTimestamp")
+        for partition, moment in parsed.items():
+            if moment < 0:
+                raise WrongOption(f"{which}OffsetsByTimestamp has {moment} for {partition}, which is no time")
+        return Point(times=parsed)
+    offsets = options.get(f"{which}Offsets")
+    if offsets is None:
+        return default
+    place = {"earliest": AT_EARLIEST, "latest": AT_LATEST}.get(offsets.strip().lower())
+    if place is not None:
+        return place
+    parsed = parse_offsets(offsets, f"{which}Offsets")
+    for partition, offset in parsed.items():
+        if offset < EARLIEST:
+            raise WrongOption(f"{which}Offsets has {offset} for {partition}: -2 is earliest, -1 is latest")
+    return Point(offsets=parsed)
+
+
+def _path(value: str | None) -> str | None:
+    if value is None:
+        return None
+    path = value.strip().removeprefix("file://")
+    if not path or re.match(r"[a-z0-9+]+://", path):
+        raise WrongOption(f"path is {value!r}: it takes a directory that every worker can see")
+    return path.rstrip("/") or "/"
+
+
+def _wire(options: _Options) -> WireOptions | None:
+    bootstrap = options.get("kafka.bootstrap.servers")
+    if bootstrap is None:
+        return None
+    settings = ClientSettings()
+    try:
+        parse_bootstrap(bootstrap)
+        settings = ClientSettings(
+            client_id=options.get("kafka.client.id") or "tailrace-spark",
+            connect_timeout_ms=options.number("kafka.socket.connection.setup.timeout.ms", settings.connect_timeout_ms),
+            request_timeout_ms=options.number("kafka.request.timeout.ms", settings.request_timeout_ms),
+            total_timeout_ms=options.number("kafka.default.api.timeout.ms", settings.total_timeout_ms),
+            backoff_ms=options.number("kafka.retry.backoff.ms", settings.backoff_ms),
+            backoff_max_ms=options.number("kafka.retry.backoff.max.ms", settings.backoff_max_ms),
+            security_protocol=(options.get("kafka.security.protocol") or "PLAINTEXT").upper(),
+        )
+    except ClientError as error:
+        raise WrongOption(f"kafka.bootstrap.servers or kafka.security.protocol: {error}") from None
+    defaults = WireOptions(bootstrap=bootstrap)
+    return WireOptions(
+        bootstrap=bootstrap,
+        settings=settings,
+        fetch_min_bytes=options.number("kafka.fetch.min.bytes", defaults.fetch_min_bytes),
+        fetch_max_bytes=options.number("kafka.fetch.max.bytes", defaults.fetch_max_bytes),
+        fetch_max_wait_ms=options.number("kafka.fetch.max.wait.ms", defaults.fetch_max_wait_ms),
+        max_partition_fetch_bytes=options.number("kafka.max.partition.fetch.bytes", defaults.max_partition_fetch_bytes),
+    )

@@ -1,0 +1,144 @@
+"""Reading a range of offsets out of a partition's folder, while files may come and go.
+
+The folder is listed when reading begins, and again when a file that was listed is gone. What matters is offsets: a
+range whose first offset lies below the first segment has lost records to retention; one that a cleaner has thinned out
+has only gaps. Every batch that gives records is checked against its checksum.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from tailrace.log import file_names
+from tailrace.log.files import File, Files
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.segment import Segment
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import CorruptBatch
+from tailrace.records.columns import RecordColumns
+from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, Unreadable
+from tailrace.spark.source.offset_ranges import OffsetRange
+
+CHUNK_BYTES = 4 * 1024 * 1024
+_LOOKS = 4
+
+
+def feed_range(
+    files: Files, folder: str, wanted: OffsetRange, columns: RecordColumns, *, fail_on_data_loss: bool
+) -> Iterator[None]:
+    partition, position, end = wanted
+    buffer = bytearray(CHUNK_BYTES)
+    looks = 0
+    while True:
+        suffixes = _segments(files, folder)
+        bases = list(suffixes)
+        slot = bisect_right(bases, position) - 1
+        if slot < 0:
+            first = min(bases[0], end) if bases else end
+            if fail_on_data_loss:
+                why = f"the first segment in {folder} starts at {bases[0]}" if bases else f"{folder} has no segments"
+                raise OffsetRangeLost(partition, position, first, why)
+            position, slot = first, 0
+        try:
+            for base in bases[slot:]:
+                if base >= end or position >= end or columns.is_done:
+                    break
+                segment = Segment.open(files, folder, base, TopicConfig(), suffix=suffixes[base], read_only=True)
+                for _ in _feed_segment(segment, position, end, columns, buffer):
+                    yield
+                position = max(position, columns.next_offset)
+        except FileNotFoundError as error:
+            looks += 1
+            if looks == _LOOKS:
+                raise Unreadable(
+                    f"{partition} cannot be read from offset {position} on: {error.filename or folder} is gone"
+                ) from None
+            position = max(position, columns.next_offset)
+            continue
+        except CorruptBatch as error:
+            where = f"{error.path or folder} at position {error.position}"
+            raise DamagedLog(partition, max(position, columns.next_offset), where, error.reason) from None
+        except CorruptIndex as error:
+            raise DamagedLog(partition, position, error.path, str(error)) from None
+        except OSError as error:
+            raise Unreadable(
+                f"{partition} cannot be read from offset {position} on: {error.filename or folder}: {error.strerror}"
+            ) from None
+        break
+    # The cleaner may have taken the last records of all sealed segments: the active one tells where the log ends.
+    reached = max([position, *bases[-1:]])
+    if reached < end and not columns.is_done and fail_on_data_loss:
+        raise OffsetRangeLost(partition, position, end, f"the log in {folder} ends at {reached}")
+
+
+def _segments(files: Files, folder: str) -> dict[Offset, str]:
+    """The base offsets of the segments, in order, with the suffix of their files.
+
+    Compaction first renames new segments to `.swap`, then old ones to `.deleted`, and last takes the suffix off: in
+    between a `.swap` is the only file that has the records. Until all are renamed, though, a `.cleaned` is there and
+    the old segments are still the whole log.
+    """
+    try:
+        parsed = [file_names.parse_segment_file(entry.name) for entry in files.entries(folder)]
+    except FileNotFoundError:
+        return {}  # the topic was deleted
+    logs = [(base, suffix) for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG]
+    unfinished = min((base for base, suffix in logs if suffix == file_names.CLEANED), default=None)
+    found = {base: suffix for base, suffix in logs if not suffix}
+    for base, suffix in logs:
+        if suffix == file_names.SWAP and (unfinished is None or base < unfinished):
+            found[base] = suffix
+    return dict(sorted(found.items()))
+
+
+def _feed_segment(
+    segment: Segment, start: Offset, end: Offset, columns: RecordColumns, buffer: bytearray
+) -> Iterator[None]:
+    try:
+        header = segment.find(start)
+        if header is not None:
+            yield from _feed_file(segment.log, header.position, segment.size, end, columns, buffer)
+    finally:
+        segment.release()
+
+
+def _feed_file(
+    file: File, position: int, size: int, end: Offset, columns: RecordColumns, buffer: bytearray
+) -> Iterator[None]:
+    """Put the batches from a byte position on into the columns, chunk by chunk, until an offset or the file's size."""
+    held = 0  # bytes of a batch that the last chunk cut short, at the start of the buffer
+    while position + held < size and not columns.is_done and columns.next_offset < end:
+        wanted = min(len(buffer) - held, size - position - held)
+        got = file.read_into(position + held, memoryview(buffer)[held : held + wanted])
+        held += got
+        taken = 0
+        try:
+            while True:
+                taken = columns.put_batches(buffer, taken, held)
+                if not columns.is_full:
+                    break
+                yield
+        except CorruptBatch as error:
+            raise error.at(file.path, position + (error.position or 0)) from None
+        if columns.is_done or columns.next_offset >= end:
+            return
+        if got == 0:
+            break
+        if taken == 0 and held == len(buffer):
+            buffer = _larger(buffer, file.path, position, size)
+            continue
+        buffer[: held - taken] = buffer[taken:held]
+        position += taken
+        held -= taken
+    if held and not columns.is_done and columns.next_offset < end:
+        raise CorruptBatch(f"a batch is cut short after {held} bytes", path=file.path, position=position)
+
+
+def _larger(buffer: bytearray, path: str, position: int, size: int) -> bytearray:
+    """A buffer for a batch that is larger than this one."""
+    needed = int.from_bytes(buffer[8:12], "big") + 12
+    if needed > size - position:
+        raise CorruptBatch(f"batch claims {needed} bytes, {size - position} are there", path=path, position=position)
+    return buffer + bytearray(needed - len(buffer))

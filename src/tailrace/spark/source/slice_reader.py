@@ -1,0 +1,56 @@
+"""What a task does: a slice of the log to Arrow batches, without control, aborted and unasked-for records."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tailrace.records.columns import RecordColumns
+from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema
+from tailrace.spark.source.pruning import Narrowing
+from tailrace.spark.source.schema import Column, wanted_bits
+from tailrace.spark.source.transport import Slice
+
+_frozen = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What all tasks of a query have in common."""
+
+    columns: tuple[Column, ...]
+    nullable: tuple[bool, ...]
+    fail_on_data_loss: bool = True
+    narrowing: Narrowing = field(default_factory=Narrowing)
+
+
+def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
+    """The slice's records as Arrow batches of some megabytes."""
+    _freeze_once()
+    wanted = slice_.range
+    columns = RecordColumns(
+        wanted_bits(plan.columns),
+        wanted.start,
+        wanted.end,
+        min_timestamp=plan.narrowing.min_timestamp,
+        max_timestamp=plan.narrowing.max_timestamp,
+        allocate=pa.allocate_buffer,
+    )
+    schema = arrow_schema(plan.columns, plan.nullable)
+    for _ in slice_.feed(columns, fail_on_data_loss=plan.fail_on_data_loss):
+        yield arrow_batch(columns, plan.columns, schema, wanted.partition)
+        columns.reset()
+    if columns.rows:
+        yield arrow_batch(columns, plan.columns, schema, wanted.partition)
+
+
+def _freeze_once() -> None:
+    """Spark's worker collects garbage after every task; what was imported until now need not be looked at again."""
+    global _frozen
+    if not _frozen:
+        gc.freeze()
+        _frozen = True

@@ -1,0 +1,144 @@
+"""LogStreamReader: the log as a stream of micro-batches.
+
+Spark keeps the offsets in its checkpoint and asks, for each batch, how far the stream goes now (`latestOffset`) and for
+the tasks between two offsets (`partitions`), the same ones again after a failure. The driver keeps one reader for the
+life of a query; tasks have copies.
+
+A partition that appears later is read from its beginning. What a stream was reading and is gone, or was cut back, is
+data loss: an error, or with failOnDataLoss=false passed over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.spark.source.admission import admitted, is_too_little
+from tailrace.spark.source.batch_reader import SliceTask, read_task
+from tailrace.spark.source.errors import OffsetRangeLost
+from tailrace.spark.source.offset_ranges import (
+    Offsets,
+    offsets_from_json,
+    offsets_to_json,
+    readable_ranges,
+    resolve_start,
+)
+from tailrace.spark.source.options import ReadOptions
+from tailrace.spark.source.slice_reader import ReadPlan
+from tailrace.spark.source.transport import Transport, open_transport
+
+JsonOffset = dict[str, dict[str, int]]
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: ReadOptions, plan: ReadPlan) -> None:
+        self._options = options
+        self._plan = plan
+        self._transport: Transport | None = None
+        self._seen: dict[TopicPartition, Offset] | None = None
+        self._last_batch_s: float | None = None  # when a batch was last let through
+        self._target: dict[TopicPartition, Offset] | None = None  # where a Trigger.AvailableNow ends
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_transport": None}
+
+    @property
+    def transport(self) -> Transport:
+        if self._transport is None:
+            self._transport = open_transport(self._options)
+        return self._transport
+
+    def initialOffset(self) -> JsonOffset:  # noqa: N802
+        transport, options = self.transport, self._options
+        transport.look_again()
+        partitions = transport.partitions(options.selection)
+        starts = resolve_start(options.starting, partitions, transport, no_match_is_latest=options.no_match_is_latest)
+        return offsets_to_json(starts)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffset:  # noqa: N802
+        starts = offsets_from_json(start)
+        latest = self._latest() if self._target is None else self._within_target(starts)
+        self._check_loss(starts, latest)
+        return offsets_to_json(self._limited(starts, latest, limit))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        if self._options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._latest()
+
+    def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802
+        """What the last look showed, before any limit: enough for a report, and no further question."""
+        return None if self._seen is None else offsets_to_json(self._seen)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        starts, ends = offsets_from_json(start), offsets_from_json(end)
+        moved = {partition: offset for partition, offset in ends.items() if starts.get(partition, 0) != offset}
+        if not moved:
+            return []
+        transport = self.transport
+        transport.look_again()
+        fail = self._options.fail_on_data_loss
+        there = set(transport.partitions(self._options.selection, missing_ok=True))
+        for partition in sorted(set(moved) - there):
+            if fail:
+                raise OffsetRangeLost(partition, starts.get(partition, 0), moved[partition], "the partition is gone")
+            del moved[partition]
+        begins = {partition: starts.get(partition, 0) for partition in moved}
+        ranges = readable_ranges(begins, moved, transport, fail_on_data_loss=fail)
+        return [SliceTask(found) for found in transport.slices(ranges, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_task(partition, self._plan)
+
+    def stop(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def _latest(self) -> dict[TopicPartition, Offset]:
+        transport = self.transport
+        transport.look_again()
+        self._seen = transport.latest(transport.partitions(self._options.selection, missing_ok=True))
+        return self._seen
+
+    def _within_target(self, starts: Offsets) -> dict[TopicPartition, Offset]:
+        """The target, without going back where the stream has got further."""
+        assert self._target is not None
+        return {partition: max(end, starts.get(partition, 0)) for partition, end in self._target.items()}
+
+    def _check_loss(self, starts: Offsets, latest: Offsets) -> None:
+        if not self._options.fail_on_data_loss:
+            return
+        for partition, start in sorted(starts.items()):
+            if partition not in latest:
+                raise OffsetRangeLost(partition, start, start + 1, "the partition is gone")
+            if latest[partition] < start:
+                raise OffsetRangeLost(partition, latest[partition], start, f"the log now ends at {latest[partition]}")
+
+    def _limited(self, starts: Offsets, latest: Offsets, limit: ReadLimit) -> Offsets:
+        if isinstance(limit, ReadAllAvailable):
+            return latest
+        options, now_s = self._options, time.monotonic()
+        minimum = options.min_offsets_per_trigger
+        if minimum is not None and self._target is None and self._last_batch_s is not None:
+            waited_ms = (now_s - self._last_batch_s) * 1000
+            if is_too_little(starts, latest, minimum, waited_ms, options.max_trigger_delay_ms):
+                return starts
+        self._last_batch_s = now_s
+        return admitted(starts, latest, limit.max_rows) if isinstance(limit, ReadMaxRows) else latest
