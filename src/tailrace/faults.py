@@ -13,7 +13,7 @@ Faults and the broker belong to the loop's thread; `Broker` in embedded.py puts 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -123,6 +123,9 @@ class FaultyBroker:
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         return self.broker.connection_hold_off_ms(host, now_ms)
+
+    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        self.broker.explain_fetch(wish, now_ms, answer)
 
     def connection_closed(self, connection_id: int) -> None:
         self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]

@@ -68,17 +68,17 @@ def test_counts_are_exact_while_scrapes_come_in_between(broker: tailrace.Broker)
     scraper.start()
     try:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 1, "batch.num.messages": 50})
-        for number in range(RECORDS):
-            producer.produce("orders", key=b"%d" % number, value=b"x" * 100)
-            producer.poll(0)
-        assert producer.flush(30) == 0
+        for sent in range(1, RECORDS + 1):
+            producer.produce("orders", key=b"%d" % sent, value=b"x" * 100)
+            if sent % 1_000 == 0:
+                assert producer.flush(30) == 0
+                assert scrape(broker.metrics)[TRAFFIC + "messagesin_total", "orders"] == sent
         size = consume(broker, "orders", 3, RECORDS)
     finally:
         stop.set()
         scraper.join()
     assert size == RECORDS * 100
     assert seen == sorted(seen)
-    assert len(set(seen)) > 2, "no scrape came while records did"
     for openmetrics in (False, True):
         read = scrape(broker.metrics, openmetrics=openmetrics)
         assert read[TRAFFIC + "messagesin_total", "orders"] == RECORDS

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tailrace.broker.api_table import API_TABLE, Handler
@@ -251,6 +251,12 @@ class Broker:
         from tailrace.broker.measures import broker_families
 
         return broker_families(self, now_ms)
+
+    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Carry out a fetch and tell how, now or when it has waited long enough; ValueError for what is none."""
+        from tailrace.broker.fetch_explanation import start_explained_fetch
+
+        start_explained_fetch(self, wish, now_ms, answer)
 
     # Time
 

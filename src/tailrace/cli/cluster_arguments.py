@@ -9,6 +9,7 @@ from tailrace.cli.arguments import add_json, described, positive, timestamp
 
 Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_METRICS = "127.0.0.1:9404"
 
 
 def add_cluster_commands(nouns: Parsers) -> None:
@@ -21,6 +22,7 @@ def add_cluster_commands(nouns: Parsers) -> None:
     add_consume(nouns)
     add_offsets(nouns)
     add_top(nouns)
+    add_explain(nouns)
 
 
 def add_topics(nouns: Parsers) -> None:
@@ -268,6 +270,47 @@ def add_top(nouns: Parsers) -> None:
     add_cluster(parser)
     add_json(parser, "one JSON object per picture and line")
     parser.set_defaults(run="tailrace.cli.top:run")
+
+
+def add_explain(nouns: Parsers) -> None:
+    explain = described(
+        nouns.add_parser("explain", help="how a running broker comes to an answer: fetch"),
+        "Let a running broker tell how it comes to an answer. `tailrace log explain` does so for a directory.",
+    )
+    verbs = explain.add_subparsers(title="what to explain", metavar="VERB", required=True)
+    parser = described(
+        verbs.add_parser("fetch", help="session, authorisation, waiting, budget, index probes, slice"),
+        """
+        Let a broker carry out a fetch as it would for a consumer, and tell each step: session, authorisation, how long
+        it waited and what woke it, the budget, the bound of the isolation level, the segment, the probes of its index,
+        the walk over batch headers, the slice that would be sent, and aborted transactions. No records are shown.
+
+        The broker has to serve metrics: `tailrace serve --metrics-port 9404`. The exit status is 1 if the partition
+        could not be read.
+        """,
+        """
+        examples:
+          tailrace explain fetch orders --offset 4711
+          tailrace explain fetch orders --partition 2 --offset 4711 --isolation read_committed --max-bytes 65536
+          tailrace explain fetch orders --offset 5000 --max-wait-ms 30000       waits at the end of the log
+          tailrace explain fetch orders --offset 4711 --json | jq '.partitions[0].read.slice'
+        """,
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="the name")
+    parser.add_argument("--partition", metavar="N", type=natural, default=0, help="which (default: 0)")
+    parser.add_argument("--offset", metavar="N", type=natural, required=True, help="where to read from")
+    parser.add_argument("--max-bytes", metavar="N", type=natural, help="for the whole answer (default: 52428800)")
+    parser.add_argument("--min-bytes", metavar="N", type=natural, help="what to wait for (default: 1)")
+    parser.add_argument("--max-wait-ms", metavar="N", type=natural, help="how long to wait, up to 60000 (default: 0)")
+    add_isolation(parser)
+    parser.add_argument(
+        "--metrics",
+        metavar="URL",
+        default=DEFAULT_METRICS,
+        help=f"where the broker serves metrics (default: {DEFAULT_METRICS})",
+    )
+    add_json(parser, "one JSON document")
+    parser.set_defaults(run="tailrace.cli.explain_fetch:run")
 
 
 # ------------------------------------------------------------------------------------------------------ what is shared

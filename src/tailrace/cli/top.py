@@ -7,23 +7,21 @@ are between two readings, so the first picture comes after one interval. Ctrl-C 
 from __future__ import annotations
 
 import argparse
-import http.client
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Final
-from urllib.parse import urlsplit
 
 from tailrace.cli.cluster import connected
 from tailrace.cli.errors import CommandError
+from tailrace.cli.http_get import get
 from tailrace.cli.output import json_line, say
 from tailrace.cli.top_reading import Reading, read_cluster, read_metrics
 from tailrace.cli.top_view import compare, show
 from tailrace.metrics.scrape import MalformedMetrics, Scrape
 
-TIMEOUT_S: Final = 10.0
 _HOME: Final = "\x1b[H"
 _CLEAR_LINE: Final = "\x1b[K"
 _CLEAR_BELOW: Final = "\x1b[J"
@@ -79,22 +77,10 @@ def _own_screen() -> Iterator[None]:
 
 
 def _read_url(url: str) -> Reading:
-    place = urlsplit(url if "://" in url else f"http://{url}")
-    if place.scheme != "http" or not place.hostname:
-        raise CommandError(f"--metrics {url}: this is no http://HOST:PORT/metrics")
+    page = get(url, "/metrics")
+    if page.status != 200:
+        raise CommandError(f"no metrics from {url}: {page.status} {page.reason}")
     try:
-        connection = http.client.HTTPConnection(place.hostname, place.port or 80, timeout=TIMEOUT_S)
-        try:
-            connection.request("GET", place.path if place.path not in ("", "/") else "/metrics")
-            answer = connection.getresponse()
-            text = answer.read().decode()
-        finally:
-            connection.close()
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise CommandError(f"no metrics from {url}: {error} (does the broker run with --metrics-port?)") from error
-    if answer.status != 200:
-        raise CommandError(f"no metrics from {url}: {answer.status} {answer.reason}")
-    try:
-        return read_metrics(Scrape(text), place.netloc, time.time())
+        return read_metrics(Scrape(page.text), url, time.time())
     except MalformedMetrics as error:
         raise CommandError(f"no metrics from {url}: {error}") from error

@@ -81,6 +81,7 @@ class FetchWalk:
     max_bytes: int
     max_wait_ms: int
     session: SessionWalk
+    authorizer: str | None  # who decided what may be fetched; None: everyone may fetch everything
     refused: list[Refusal]
     waited_ms: int | None  # None: it never waited
     woken_by: str | None
@@ -104,6 +105,7 @@ def explain_fetch(fetch: Fetch) -> FetchWalk:
         max_bytes=params.max_bytes,
         max_wait_ms=params.max_wait_ms,
         session=_session(fetch),
+        authorizer=None if fetch.authorizer is None else type(fetch.authorizer).__name__,
         refused=[Refusal(one.topic, one.index, code) for one, code in fetch.plan.refused],
         waited_ms=None if fetch.parked_ms is None else fetch.ready_ms - fetch.parked_ms,
         woken_by=None if fetch.woken_by is None else str(fetch.woken_by),

@@ -102,6 +102,10 @@ class Fetch:
     def reader(self) -> PartitionReader:
         return self._fetches.reader
 
+    @property
+    def authorizer(self) -> FetchAuthorizer | None:
+        return self._fetches.authorizer
+
     # On its way
 
     def begin(self, client: object, isolation_level: int, now_ms: int) -> None:

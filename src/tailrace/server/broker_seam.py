@@ -9,7 +9,7 @@ was, at the price of that memory: an operation that is parked should let go of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tailrace.broker.request_context import ConnectionContext, Reply
@@ -37,6 +37,9 @@ class BrokerCore(Protocol):
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         """An address has connected, by a clock that only goes forward; how long to hold it off, 0 if it is welcome."""
+
+    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Carry out a fetch and tell how, now or later; ValueError for what is none."""
 
     def connection_closed(self, connection_id: int) -> None:
         """What waits for this connection may go."""

@@ -87,7 +87,7 @@ class Loop:
         self._is_stopped = False
         self._meter = RequestMeter()
         self._server_measures = ServerMeasures(self._meter)
-        self._metrics = MetricsEndpoint(metrics, self._poll, self._measures)
+        self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
 
     # From any thread
 
@@ -155,9 +155,8 @@ class Loop:
         self._poll.close()
 
     def run_pass(self) -> None:
-        wait_s = self._wait_s()
         self._meter.waits()
-        events = self._poll.poll(wait_s)
+        events = self._poll.poll(self._wait_s())
         self._meter.wakes()
         self._now_ms = self._clock_ms()
         self._time_ms = time_ms = self._timer_ms()

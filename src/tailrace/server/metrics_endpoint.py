@@ -1,4 +1,7 @@
-"""MetricsEndpoint: a small HTTP server on the loop, for those who scrape: GET /metrics.
+"""MetricsEndpoint: a small HTTP server on the loop.
+
+    GET /metrics                                      what is measured, for those who scrape
+    GET /explain/fetch?topic=orders&offset=4711…      a fetch, carried out and told step by step, as JSON
 
 It takes its turn at the end of a pass, and makes and sends no more at a time than a few milliseconds' worth: a scrape
 of ten thousand partitions is spread over many passes, and requests of clients come in between.
@@ -9,15 +12,18 @@ too many, and a request of a few kilobytes. Only the head of a request is looked
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from select import EPOLLIN, EPOLLOUT, epoll
 from socket import socket
-from typing import Final
+from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from tailrace.metrics.exposition import content_type, pieces
 from tailrace.metrics.families import Family
+from tailrace.model.errors import KafkaError
 from tailrace.server.listener import Listener
 
 CONNECTIONS_MAX: Final = 8
@@ -29,11 +35,20 @@ _PAGE: Final = "Metrics are at /metrics.\n"
 
 
 class MetricsEndpoint:
-    def __init__(self, listener: Listener | None, poll: epoll, measures: Callable[[], Iterable[Family]]) -> None:
+    def __init__(
+        self,
+        listener: Listener | None,
+        poll: epoll,
+        measures: Callable[[], Iterable[Family]],
+        explain: Callable[[Mapping[str, str], int, Callable[[dict[str, Any]], None]], None],
+        clock_ms: Callable[[], int],
+    ) -> None:
         """Without a listener there is nothing to do."""
         self._listener = listener
         self._poll = poll
         self._measures = measures
+        self._explain = explain
+        self._clock_ms = clock_ms
         self._visitors: dict[int, _Visitor] = {}  # the one that was silent longest first
         self.scrapes = 0
 
@@ -56,6 +71,9 @@ class MetricsEndpoint:
         elif descriptor in self._visitors:
             visitor = self._visitors.pop(descriptor)
             self._visitors[descriptor] = visitor
+            if visitor.is_waiting:  # not for this: it has hung up
+                self._leave(visitor)
+                return
             try:
                 is_done = visitor.send() if visitor.is_answered else self._receive(visitor)
             except BlockingIOError:
@@ -65,7 +83,11 @@ class MetricsEndpoint:
             if is_done:
                 self._leave(visitor)
             else:
-                self._poll.modify(descriptor, EPOLLOUT if visitor.is_answered else EPOLLIN)
+                self._want(visitor)
+
+    def _want(self, visitor: _Visitor) -> None:
+        interest = EPOLLOUT if visitor.is_answered else 0 if visitor.is_waiting else EPOLLIN
+        self._poll.modify(visitor.descriptor, interest)
 
     def _accept(self, listener: Listener) -> None:
         with suppress(OSError):  # it went again, or there are no descriptors left
@@ -116,20 +138,39 @@ class MetricsEndpoint:
                 kind = content_type(headers.get("accept", ""))
                 body = pieces(self._measures(), kind)
                 self.scrapes += method == "GET"
+            elif path == "/explain/fetch" and method == "GET":
+                self._start_explaining(visitor, target.partition("?")[2], is_modern=is_modern, keeps=keeps)
+                return
             elif path != "/":
                 status = "404 Not Found"
             visitor.answer(status, kind, body, is_head=method == "HEAD", is_chunked=is_modern, keeps=keeps)
+
+    def _start_explaining(self, visitor: _Visitor, query: str, *, is_modern: bool, keeps: bool) -> None:
+        def answer(walk: dict[str, Any], status: str = "200 OK") -> None:
+            if self._visitors.get(visitor.descriptor) is not visitor:
+                return  # it has gone meanwhile
+            visitor.is_waiting = False
+            body = iter((json.dumps(walk) + "\n",))
+            visitor.answer(status, "application/json", body, is_head=False, is_chunked=is_modern, keeps=keeps)
+            self._want(visitor)
+
+        visitor.is_waiting = True
+        try:
+            self._explain(dict(parse_qsl(query, keep_blank_values=True)), self._clock_ms(), answer)
+        except (ValueError, KafkaError) as error:
+            answer({"error": str(error)}, "400 Bad Request")
 
 
 class _Visitor:
     """A connection: it asks, then it is answered, then it may ask again."""
 
-    __slots__ = ("_body", "_is_chunked", "_keeps", "_unsent", "descriptor", "head", "socket")
+    __slots__ = ("_body", "_is_chunked", "_keeps", "_unsent", "descriptor", "head", "is_waiting", "socket")
 
     def __init__(self, client: socket) -> None:
         self.socket = client
         self.descriptor = client.fileno()
         self.head = bytearray()
+        self.is_waiting = False  # for the broker
         self._body: Iterator[str] | None = None
         self._unsent = bytearray()
         self._is_chunked = self._keeps = False

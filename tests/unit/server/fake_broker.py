@@ -18,7 +18,9 @@ An empty frame, or one with another order, closes its connection.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from struct import Struct
+from typing import Any
 
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.log.files import File
@@ -108,6 +110,9 @@ class FakeBroker:
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         return self.hold_off_ms
+
+    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        answer(dict(wish))
 
     def connection_closed(self, connection_id: int) -> None:
         self.gone.append(connection_id)

@@ -1,0 +1,80 @@
+"""explain_fetch: a fetch that somebody wants explained, carried out as any other and told step by step.
+
+It has no session, so no client's is disturbed, and its records go to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tailrace.broker.request_context import ConnectionContext
+from tailrace.fetch.explain import as_plain, explain_fetch
+from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.session import FINAL_EPOCH
+from tailrace.protocol.messages import FetchRequest
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+
+VERSION: Final = 12  # the last one that names topics
+WAIT_MS_MAX: Final = 60_000
+_NUMBERS: Final = {
+    "partition": (0, 2**31 - 1),
+    "offset": (0, 2**63 - 1),
+    "max_bytes": (0, 2**31 - 1),
+    "partition_max_bytes": (0, 2**31 - 1),
+    "min_bytes": (0, 2**31 - 1),
+    "max_wait_ms": (0, WAIT_MS_MAX),
+}
+_DEFAULTS: Final = {
+    "partition": "0",
+    "max_bytes": "52428800",
+    "partition_max_bytes": "1048576",
+    "min_bytes": "1",
+    "max_wait_ms": "0",
+    "isolation": "read_uncommitted",
+}
+
+
+class BadWish(ValueError):
+    """What is asked for cannot be a fetch; says why."""
+
+
+def start_explained_fetch(
+    broker: Broker, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]
+) -> None:
+    """`wish`: topic, partition, offset and so on, as a consumer's configuration has them. `answer` is called once."""
+    unknown = set(wish) - {"topic", *_NUMBERS, *_DEFAULTS}
+    if unknown:
+        raise BadWish(f"nobody knows {', '.join(sorted(unknown))}")
+    asked = {**_DEFAULTS, **wish}
+    if "topic" not in asked or "offset" not in asked:
+        raise BadWish("a fetch needs a topic and an offset")
+    if asked["isolation"] not in ("read_uncommitted", "read_committed"):
+        raise BadWish("isolation is read_uncommitted or read_committed")
+    number = {name: _number(name, asked[name], *limits) for name, limits in _NUMBERS.items()}
+    partition = FetchRequest.FetchPartition(
+        partition=number["partition"],
+        fetch_offset=number["offset"],
+        partition_max_bytes=number["partition_max_bytes"],
+    )
+    request = FetchRequest(
+        max_wait_ms=number["max_wait_ms"],
+        min_bytes=number["min_bytes"],
+        max_bytes=number["max_bytes"],
+        isolation_level=int(asked["isolation"] == "read_committed"),
+        session_epoch=FINAL_EPOCH,
+        topics=[FetchRequest.FetchTopic(topic=asked["topic"], partitions=[partition])],
+    )
+
+    def ready(fetch: Fetch, now_ms: int) -> None:
+        answer(as_plain(explain_fetch(fetch)))
+
+    broker.fetches.start(request, VERSION, now_ms, ready, client=ConnectionContext(0))
+
+
+def _number(name: str, text: str, low: int, high: int) -> int:
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+        raise BadWish(f"{name} is a number from {low} to {high}, not {text[:40]!r}")
+    return int(text)

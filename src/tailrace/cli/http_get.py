@@ -1,0 +1,35 @@
+"""get: a page of a broker's HTTP endpoint."""
+
+from __future__ import annotations
+
+import http.client
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from tailrace.cli.errors import CommandError
+
+TIMEOUT_S: Final = 10.0
+
+
+class Page(NamedTuple):
+    status: int
+    reason: str
+    text: str
+
+
+def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
+    """`url` is a place, HOST:PORT or http://HOST:PORT; a path of its own, other than /metrics, wins over `path`."""
+    place = urlsplit(url if "://" in url else f"http://{url}")
+    if place.scheme != "http" or not place.hostname:
+        raise CommandError(f"--metrics {url}: this is no http://HOST:PORT")
+    own = place.path if place.path not in ("", "/", "/metrics") else path
+    try:
+        connection = http.client.HTTPConnection(place.hostname, place.port or 80, timeout=TIMEOUT_S + more_s)
+        try:
+            connection.request("GET", own)
+            answer = connection.getresponse()
+            return Page(answer.status, answer.reason, answer.read().decode())
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise CommandError(f"no answer from {url}: {error} (does the broker run with --metrics-port?)") from error
