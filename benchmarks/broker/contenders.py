@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from tailrace.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest
+from tailrace.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, ListOffsetsRequest, MetadataRequest
 from tests.support.kafka_broker import KafkaBroker, free_port
 from tests.support.kafka_install import JVM_FLAGS, KafkaInstallation, KafkaUnavailable, kafka_installation
 from tests.support.raw_client import RawClient
@@ -225,10 +225,24 @@ def make_topic(contender: Contender, name: str, partitions: int = 1) -> bytes:
             (found,) = client.ask(MetadataRequest(topics=[wanted]), 12).topics
             is_led = len(found.partitions) == partitions and all(part.leader_id >= 0 for part in found.partitions)
             if not found.error_code and is_led:
-                return bytes(found.topic_id)
+                break
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{contender.name} has no leader for {name} after 30 s")
             time.sleep(0.02)
+        # What the metadata says, the replicas may have yet to hear of.
+        while any(part.error_code for part in _ends(client, name, partitions)):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{contender.name} does not lead {name} after 30 s")
+            time.sleep(0.02)
+        return bytes(found.topic_id)
+
+
+def _ends(client: RawClient, name: str, partitions: int) -> list[Any]:
+    asked = [
+        ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)
+    ]
+    topic = ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=asked)
+    return list(client.ask(ListOffsetsRequest(replica_id=-1, topics=[topic]), 7).topics[0].partitions)
 
 
 def delete_topic(contender: Contender, name: str) -> None:

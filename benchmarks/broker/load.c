@@ -2,7 +2,7 @@
 
      load requests PORT CONNECTIONS IN_FLIGHT SECONDS MAX_BYTES FRAMES EPOCH_AT ERROR_AT...
          Each connection sends the frames of the file over and over and keeps IN_FLIGHT of them unanswered. It ends
-         after SECONDS, or when MAX_BYTES have been moved. Where EPOCH_AT is not -1, an int32 that counts up from 1 is
+         after SECONDS, or when MAX_BYTES have been moved; below 0 that is the number of requests instead. Where EPOCH_AT is not -1, an int32 that counts up from 1 is
          put there in each request. At every ERROR_AT of a response stands an int16 that ought to be 0.
 
      load latency PORT PRODUCERS RATE SECONDS PRODUCE FETCH OFFSET_AT OFFSET
@@ -201,9 +201,11 @@ static size_t receive(Conn *c, void (*answered)(Conn *, const uint8_t *content, 
 static int in_flight, epoch_at, error_at[ERRORS_MAX], error_places;
 static long answers, errors;
 static double sent_bytes, received_bytes;
+static long requests_max;
 static int stopping;
 
 static void send_frames(Conn *c, int poll) {
+    if (requests_max && answers + c->outstanding >= requests_max) stopping = 1;
     while (!stopping || c->frame_sent) {
         struct iovec parts[GATHER];
         int count = 0;
@@ -260,6 +262,10 @@ static int run_requests(char **args, int count) {
     in_flight = atoi(args[2]);
     double seconds = atof(args[3]), bytes_max = atof(args[4]);
     load_frames(args[5]);
+    if (bytes_max < 0) {
+        requests_max = (long)-bytes_max;
+        bytes_max = 1e15;
+    }
     epoch_at = atoi(args[6]);
     for (int i = 7; i < count && error_places < ERRORS_MAX; i++) error_at[error_places++] = atoi(args[i]);
     int poll = epoll_create1(0);

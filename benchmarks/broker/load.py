@@ -83,6 +83,11 @@ def run_requests(
     return _run("requests", port, connections, in_flight, seconds, max_bytes, path, epoch_at, *error_at)
 
 
+def send_each(port: int, frames: Sequence[bytes], *, error_at: Sequence[int]) -> None:
+    """Each frame once, one after the other."""
+    _run("requests", port, 1, 1, 120, -len(frames), _frames_file("requests", frames), -1, *error_at)
+
+
 def run_latency(
     port: int,
     produce: Sequence[bytes],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.broker import frames
 from benchmarks.broker.comparison import Comparison, compare, take_turns
 from benchmarks.broker.contenders import Contender, cpu_s, delete_topic, make_topic
-from benchmarks.broker.load import run_requests
+from benchmarks.broker.load import run_requests, send_each
 from benchmarks.broker.requests import RequestCost
 from tailrace.protocol.messages import FetchRequest
 from tests.support.raw_client import RawClient
@@ -26,8 +26,7 @@ def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
         ids[one.name] = topic_id = make_topic(one, "wide", PARTITIONS)
         records = frames.batch(100, 100)
         sent = [frames.produce(topic_id, records, partition=index) for index in range(PARTITIONS)]
-        size = sum(map(len, sent))
-        run_requests(one.port, sent, seconds=60, max_bytes=size, error_at=frames.PRODUCE_ERROR_AT)
+        send_each(one.port, sent, error_at=frames.PRODUCE_ERROR_AT)
 
     def cost(one: Contender, sent: bytes, epoch_at: int = -1) -> RequestCost:
         before = cpu_s(one.pid)

@@ -81,6 +81,10 @@ class Purgatory:
             return False
         return self._try(operation, None, now_ms)
 
+    def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
+        """Let an operation wait that is known not to be complete."""
+        self._park(operation, tuple(keys))
+
     def _park(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> None:
         assert operation._purgatory is None, f"{operation} is waiting already"
         operation._purgatory = self

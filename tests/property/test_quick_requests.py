@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.log.position import FileSlice
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol import request_kernels
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_request_header
 from tailrace.protocol.messages import CreateTopicsRequest, FetchRequest, ProduceRequest
@@ -196,9 +197,7 @@ def test_both_ways_answer_and_append_the_same(requests) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.one_of(produces(), fetches()), st.integers(0, 10_000), st.integers(1, 255), st.sampled_from(["flip", "cut"])
-)
+@given(st.one_of(produces(), fetches()), st.integers(0, 10_000), st.integers(1, 255), st.sampled_from(["flip", "cut"]))
 def test_a_damaged_request_is_judged_the_same(request, place, bits, how) -> None:
     pair = Pair()
     pair.ask(lambda ids: _produce(ids, b"value"), 13)
@@ -212,6 +211,38 @@ def test_a_damaged_request_is_judged_the_same(request, place, bits, how) -> None
 
     pair.ask(build, version, damage)
     quick, slow = pair.logs()
+    assert quick == slow
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.one_of(produces(), fetches()), st.integers(0, 400)), max_size=12),
+    st.sampled_from([None, 3, 7]),
+)
+def test_fetches_that_wait_are_answered_the_same(steps, moved_at) -> None:
+    """On several connections, each of which waits for its answer before it goes on."""
+    pair = Pair()
+    heard = []
+    for broker in pair.brokers:
+        replies: list[object] = []
+        busy: set[int] = set()
+        now_ms = NOW_MS
+        for number, (connection, (build, version), passed_ms) in enumerate(steps):
+            if number == moved_at:  # the leader goes on in a new epoch
+                broker.partitions.find(TopicPartition(TOPIC, 0)).leader_epoch += 1
+            if connection not in busy:
+                busy.add(connection)
+                broker.handle(memoryview(frame(build(pair.ids), version)), ConnectionContext(connection), now_ms)
+            now_ms += passed_ms
+            broker.tick(now_ms)
+            for reply in broker.take_replies():
+                busy.discard(reply.connection_id)
+                replies.append((number, reply.connection_id, told(reply.parts), reply.close))
+        broker.tick(now_ms + 10_000)
+        replies += [(reply.connection_id, told(reply.parts)) for reply in broker.take_replies()]
+        heard.append(replies)
+    assert heard[0] == heard[1]
+    quick, slow = pair.counts()
     assert quick == slow
 
 

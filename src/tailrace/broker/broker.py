@@ -44,7 +44,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 
 _log = logging.getLogger(__name__)
 
-QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], Reply | None]
+QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], bool]
 
 
 class Broker:
@@ -80,6 +80,7 @@ class Broker:
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
+        self._appended: dict[TopicPartition, int] = {}  # since replies were last taken, and when
         self._limited_log = LimitedLog(_log)
         self.log_flushes: Histogram | None = None  # how long they took; of whoever has a clock
         self.load_reports: Sequence[LoadReport] = ()  # what opening the directories found
@@ -99,8 +100,7 @@ class Broker:
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
         """Take one request, without the size in front of it."""
         quick = self._quick.get(frame[1]) if len(frame) > 1 and not self.throttling.is_on else None
-        if quick is not None and (reply := quick(frame, context, now_ms)) is not None:
-            self._replies.append(reply)
+        if quick is not None and quick(frame, context, now_ms):
             return
         try:
             header, position = read_request_header(frame)
@@ -218,15 +218,24 @@ class Broker:
         """The request wants no answer; the connection may go on, or has to be closed to tell the client something."""
         self._replies.append(Reply(request.context.connection_id, None, throttle_ms, close))
 
+    def put(self, reply: Reply) -> None:
+        """A reply that is ready to be sent."""
+        self._replies.append(reply)
+
     def take_replies(self) -> list[Reply]:
+        while self._appended:
+            appended, self._appended = self._appended, {}
+            for key, now_ms in appended.items():
+                self.purgatory.check(key, now_ms)
         replies, self._replies = self._replies, []
         return replies
 
     # What handlers share
 
     def appended(self, key: TopicPartition, now_ms: int) -> None:
-        """Records were appended, or the high watermark has moved: whoever waits for that may go on."""
-        self.purgatory.check(key, now_ms)
+        """Records were appended, or the high watermark has moved: whoever waits for that may go on. That is looked at
+        when the replies are taken, so that one who waits gets what all requests of a round have brought."""
+        self._appended[key] = now_ms
 
     def next_producer_id(self, now_ms: int) -> int:
         for producer_id in self._producer_ids:
@@ -284,8 +293,11 @@ class Broker:
         return quota.record(host, now_ms) if quota.is_enabled else 0
 
     def connection_closed(self, connection_id: int) -> None:
-        """The client is gone. What it waited for is answered when its time comes, to nobody."""
+        """The client is gone: what it waited for is not waited for any more. What it has changed stays."""
         self.throttling.forget(connection_id)
+        operation = self._parked.pop(connection_id, None)
+        if operation is not None:
+            self.purgatory.cancel(operation)
 
     def close(self, now_ms: int) -> None:
         """A clean stop: everything durable, and noted as such."""

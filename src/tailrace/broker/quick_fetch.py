@@ -1,8 +1,9 @@
 """QuickFetch: the Fetch request that comes most, answered without the objects of the general way.
 
-A consumer's fetch of one partition, without a session, of which there is something to read at once. Everything else,
-everything that has to wait and everything that is refused is left to `fetch/fetches.py`: the same request gets the same
-answer, byte for byte, on either way.
+A consumer's fetch of one partition, without a session, that finds something to read, or stands at the end and waits for
+whatever comes. Everything else and everything that is refused is left to `fetch/fetches.py`: the same request gets the
+same answer, byte for byte, on either way. A fetch that has waited goes the general way, too, when its time is over or
+its partition is not led here any more.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.log.watermarks import Isolation
+from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.headers import read_request_header
+from tailrace.protocol.messages import FetchRequest
 from tailrace.protocol.primitives import Buffer, uvarint
-from tailrace.protocol.request_kernels import read_fetch
+from tailrace.protocol.request_kernels import Fetched, read_fetch
+from tailrace.purgatory import DelayedOperation
 from tailrace.records.batch import CorruptBatch
+from tailrace.replication.partition import Partition
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
@@ -36,56 +42,141 @@ def _response(topic_size: int, has_length: bool, length_size: int) -> Struct:
 
 class QuickFetch:
     def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._partitions = broker.partitions
+        self.broker = broker
         self._codes = broker.errors_of(1)
 
-    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> Reply | None:
-        """The answer, with everything done that it says; None: nothing was done."""
+    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
+        """Whether it was taken: answered, or left to wait. If not, nothing was done."""
         asked = read_fetch(frame)
         if asked is None:
-            return None
-        version, correlation_id, wait_ms, least, most, level, start, stop, index, epoch, offset, partition_most = asked
+            return False
+        version, _, wait_ms, least, most, level, start, stop, index, epoch, offset, partition_most = asked
         topic = bytes(frame[start:stop])
+        broker = self.broker
         if version >= _TOPIC_IDS_FROM:
-            partition = self._partitions.of_topic(topic, index)
+            partition = broker.partitions.of_topic(topic, index)
         else:
-            partition = self._partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
-        broker = self._broker
-        most = min(most, broker.fetches.max_bytes)
-        if (
-            partition is None
-            or partition.leader is None
-            or 0 <= epoch != partition.leader_epoch
-            or most < 0
-            or partition_most < 0
-        ):
-            return None
+            partition = broker.partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
+        most = min(most, partition_most, broker.fetches.max_bytes)
+        if partition is None or partition.leader is None or 0 <= epoch != partition.leader_epoch or most < 1:
+            return False
+        marks = partition.log.snapshot_marks()
+        bound = marks.bound(_ISOLATIONS[level])
+        if offset == bound.offset and least == 1 and wait_ms > 0:
+            partition.traffic.fetch_requests += 1
+            place = bound if bound is marks.log_end and not level else None
+            waiting = WaitingFetch(self, frame, context, asked, topic, partition, place, now_ms + wait_ms)
+            broker.purgatory.watch(waiting, (partition.key,))
+            return True
+        if not marks.log_start_offset <= offset < bound.offset:
+            return False
+        return self.answer(asked, topic, context, partition, marks, most)
+
+    def answer(
+        self,
+        asked: Fetched,
+        topic: bytes,
+        context: ConnectionContext,
+        partition: Partition,
+        marks: Watermarks,
+        most: int,
+        place: LogPosition | None = None,
+    ) -> bool:
+        """Read and reply, if it is as simple as that. `place`: where the offset is, if that is known."""
+        version, correlation_id, wait_ms, least, _, level, _, _, index, _, offset, _ = asked
         log = partition.log
-        marks = log.snapshot_marks()
-        isolation = _ISOLATIONS[level]
-        if not marks.log_start_offset <= offset < marks.bound(isolation).offset:
-            return None
-        try:
-            found = log.read(offset, min(partition_most, most), isolation, at_least_one=True)
-        except (KafkaError, CorruptBatch, OSError):
-            return None
-        records = found.slice
-        if records is None or found.aborted or (records.size < min(least, most) and wait_ms > 0):
-            return None
+        records: FileSlice | None = None
+        has_aborted = 0
+        if place is not None:
+            segment, end = log.segments.active, marks.high_watermark
+            if segment.base_offset == place.segment_base_offset == end.segment_base_offset:
+                records = FileSlice(segment.log, place.position, end.position - place.position)
+        if records is None or records.size > most:
+            try:
+                found = log.read(offset, most, _ISOLATIONS[level], at_least_one=True)
+            except (KafkaError, CorruptBatch, OSError):
+                return False
+            records = found.slice
+            if records is None or found.aborted:
+                return False
+            has_aborted = 0 if found.aborted is None else 1
+        size = records.size
+        if size < least and size < most and wait_ms > 0:
+            return False
         traffic = partition.traffic
         traffic.fetch_requests += 1
-        traffic.bytes_out += records.size
+        traffic.bytes_out += size
         self._codes[0] += 2  # the response's and the partition's
-        length = uvarint(records.size + 1)
-        values = (
-            2, index, 0, marks.high_watermark.offset, marks.last_stable.offset, marks.log_start_offset,
-            0 if found.aborted is None else 1, -1, length,
-        )  # fmt: skip
+        length = uvarint(size + 1)
+        end_offset, stable_offset = marks.high_watermark.offset, marks.last_stable.offset
+        values = (2, index, 0, end_offset, stable_offset, marks.log_start_offset, has_aborted, -1, length)
         if version >= _TOPIC_IDS_FROM:
             head = _response(16, False, len(length)).pack(correlation_id, 0, 0, 0, 0, 2, topic, *values)
         else:
-            size = len(topic)
-            layout = _response(size, True, len(length))
-            head = layout.pack(correlation_id, 0, 0, 0, 0, 2, size + 1, topic, *values)
-        return Reply(context.connection_id, [head, records, _END])
+            layout = _response(len(topic), True, len(length))
+            head = layout.pack(correlation_id, 0, 0, 0, 0, 2, len(topic) + 1, topic, *values)
+        self.broker.put(Reply(context.connection_id, [head, records, _END]))
+        return True
+
+
+class WaitingFetch(DelayedOperation):
+    """A fetch that stands at the end of its partition until there is more."""
+
+    __slots__ = ("_asked", "_context", "_frame", "_leader", "_partition", "_place", "_quick", "_topic")
+
+    def __init__(
+        self,
+        quick: QuickFetch,
+        frame: Buffer,
+        context: ConnectionContext,
+        asked: Fetched,
+        topic: bytes,
+        partition: Partition,
+        place: LogPosition | None,
+        deadline_ms: int,
+    ) -> None:
+        super().__init__(deadline_ms)
+        self._quick = quick
+        self._frame = bytes(frame)  # which the server will write over
+        self._context = context
+        self._asked = asked
+        self._topic = topic
+        self._partition = partition
+        self._leader = partition.leader
+        self._place = place
+
+    def try_complete(self, now_ms: int) -> bool:
+        partition, asked, broker = self._partition, self._asked, self._quick.broker
+        if partition.leader is self._leader and broker.partitions.get(partition.key) is partition:
+            marks = partition.log.snapshot_marks()
+            bound = marks.bound(_ISOLATIONS[asked[5]])
+            if bound.offset == asked[10]:
+                return False
+            if bound.offset > asked[10] and not broker.throttling.is_on:
+                most = min(asked[4], asked[11], broker.fetches.max_bytes)
+                if self._quick.answer(asked, self._topic, self._context, partition, marks, most, self._place):
+                    return True
+        self.expire(now_ms)
+        return True
+
+    def expire(self, now_ms: int) -> None:
+        """Let the general way answer, at once."""
+        from tailrace.broker.apis.fetch import handle
+
+        header, position = read_request_header(self._frame)
+        body, _ = FetchRequest.read(self._frame, header.api_version, position)
+        body.max_wait_ms = 0
+        handle(
+            self._quick.broker,
+            Request(
+                self._context,
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+                header.client_id,
+                body,
+                now_ms,
+                len(self._frame),
+            ),
+            now_ms,
+        )

@@ -40,11 +40,11 @@ class QuickProduce:
         self._partitions = broker.partitions
         self._codes = broker.errors_of(0)
 
-    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> Reply | None:
-        """The answer, with everything done that it says; None: nothing was done."""
+    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
+        """Whether it was carried out and answered. If not, nothing was done."""
         asked = read_produce(frame)
         if asked is None:
-            return None
+            return False
         version, correlation_id, acks, topic_start, topic_stop, index, start, stop = asked
         topic = bytes(frame[topic_start:topic_stop])
         if version >= _TOPIC_IDS_FROM:
@@ -52,7 +52,7 @@ class QuickProduce:
         else:
             partition = self._partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
         if partition is None or (leader := partition.leader) is None or leader.followers or acks not in (-1, 0, 1):
-            return None
+            return False
         broker = self._broker
         broker.publisher.now_ms = now_ms
         records = memoryview(frame)[start:stop]
@@ -61,15 +61,16 @@ class QuickProduce:
         except (KafkaError, OSError):
             if not records.readonly:
                 records[:8] = _NO_OFFSET  # an offset may have been given before the refusal
-            return None
+            return False
         assert partition.log.high_watermark > result.last_offset
         traffic = partition.traffic
         traffic.produce_requests += 1
         traffic.bytes_in += stop - start
         traffic.messages_in += result.last_offset - result.first_offset + 1
-        broker.purgatory.check(partition.key, now_ms)
+        broker.appended(partition.key, now_ms)
         if acks == 0:
-            return Reply(context.connection_id, None)
+            broker.put(Reply(context.connection_id, None))
+            return True
         self._codes[0] += 1
         values = (
             2,
@@ -90,4 +91,5 @@ class QuickProduce:
         else:
             size = len(topic)
             answer = _response(size, True).pack(correlation_id, 0, 2, size + 1, topic, *values)
-        return Reply(context.connection_id, [answer])
+        broker.put(Reply(context.connection_id, [answer]))
+        return True
