@@ -293,11 +293,8 @@ class Broker:
         return quota.record(host, now_ms) if quota.is_enabled else 0
 
     def connection_closed(self, connection_id: int) -> None:
-        """The client is gone: what it waited for is not waited for any more. What it has changed stays."""
+        """The client is gone. What it waited for is answered when its time comes, to nobody."""
         self.throttling.forget(connection_id)
-        operation = self._parked.pop(connection_id, None)
-        if operation is not None:
-            self.purgatory.cancel(operation)
 
     def close(self, now_ms: int) -> None:
         """A clean stop: everything durable, and noted as such."""
