@@ -56,9 +56,11 @@ def read_log(
     if start >= bound.offset:
         place = bound if start == bound.offset else locate(segments, marks, start)
         return LogRead(place, aborted=[] if committed else None)
-    tail = segments.tail(slot)
-    ends = [segment.base_offset for segment in tail[1:]] + [marks.log_end.offset]
-    for segment, end in zip(tail, ends, strict=True):
+    count = len(segments)
+    while slot < count:
+        segment = segments[slot]
+        slot += 1
+        end = segments[slot].base_offset if slot < count else marks.log_end.offset
         readable = _end_position(segment, bound)
         result = segment.read(start, max_bytes, readable, end=end, at_least_one=at_least_one)
         if result is not None:

@@ -55,10 +55,13 @@ class OffsetIndex:
         """The last entry at or below `target`: a place from which to walk. The segment's start if there is none."""
         data, relative = self.file.data, target - self.base_offset
         if probes is None:
-            slot = kernels.offset_index_slot(data, len(data) // _ENTRY.size, relative)
+            slot = kernels.offset_index_slot(data, len(data) // 8, relative)
         else:
             slot = floor_slot(self.file.count, lambda n: int(_ENTRY.unpack_from(data, n * 8)[0]), relative, probes)
-        return self.entry(slot) if slot >= 0 and self.is_trusted else OffsetPosition(self.base_offset, 0)
+        if slot < 0 or not self.is_trusted:
+            return OffsetPosition(self.base_offset, 0)
+        relative, position = _ENTRY.unpack_from(data, slot * 8)
+        return OffsetPosition(self.base_offset + relative, position)
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
         """The first entry at or past a byte position: an offset that is surely beyond it. None past the last entry."""
