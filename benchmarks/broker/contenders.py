@@ -215,9 +215,9 @@ def reset_peak(pid: int) -> None:
 def make_topic(contender: Contender, name: str, partitions: int = 1) -> bytes:
     """A topic of this name, new; its id."""
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    deadline = time.monotonic() + 30
-    with RawClient(f"127.0.0.1:{contender.port}") as client:
-        (made,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics
+    deadline = time.monotonic() + 120
+    with RawClient(f"127.0.0.1:{contender.port}", timeout_s=120) as client:
+        (made,) = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=120_000), 7).topics
         if made.error_code:
             raise RuntimeError(f"{contender.name} refused topic {name} with error {made.error_code}")
         while True:
@@ -227,12 +227,12 @@ def make_topic(contender: Contender, name: str, partitions: int = 1) -> bytes:
             if not found.error_code and is_led:
                 break
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{contender.name} has no leader for {name} after 30 s")
+                raise RuntimeError(f"{contender.name} has no leader for {name} after two minutes")
             time.sleep(0.02)
         # What the metadata says, the replicas may have yet to hear of.
         while any(part.error_code for part in _ends(client, name, partitions)):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{contender.name} does not lead {name} after 30 s")
+                raise RuntimeError(f"{contender.name} does not lead {name} after two minutes")
             time.sleep(0.02)
         return bytes(found.topic_id)
 

@@ -178,6 +178,8 @@ class Purgatory:
     # Deadlines
 
     def next_deadline_ms(self) -> int | None:
+        if not self._deadlines:
+            return None
         while self._deadlines and self._deadlines[0] not in self._buckets:
             heappop(self._deadlines)
         return self._deadlines[0] if self._deadlines else None

@@ -279,13 +279,19 @@ class Broker:
         self.controller.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [
-            self.purgatory.next_deadline_ms(),
-            self.housekeeping.next_deadline_ms(),
-            self.controller.next_deadline_ms(),
-            self.cleaning.next_deadline_ms() if self.cleaning is not None else None,
-        ]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        """When to tick next. It is asked before every wait, so it is put together without a list."""
+        deadline_ms = self.housekeeping.next_deadline_ms()
+        other_ms = self.purgatory.next_deadline_ms()
+        if other_ms is not None and other_ms < deadline_ms:
+            deadline_ms = other_ms
+        other_ms = self.controller.next_deadline_ms()
+        if other_ms is not None and other_ms < deadline_ms:
+            deadline_ms = other_ms
+        if self.cleaning is not None:
+            other_ms = self.cleaning.next_deadline_ms()
+            if other_ms is not None and other_ms < deadline_ms:
+                deadline_ms = other_ms
+        return deadline_ms
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         """An address has connected; how long to hold it off, 0 if it is welcome."""

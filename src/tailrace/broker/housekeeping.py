@@ -41,6 +41,7 @@ class Housekeeping:
             _Chore(flush_interval_ms, self._flush_due, now_ms + flush_interval_ms),
             _Chore(checkpoint_interval_ms, self._checkpoint, now_ms + checkpoint_interval_ms),
         ]
+        self._due_ms = min(chore.due_ms for chore in self._chores)
 
     def tick(self, now_ms: int) -> None:
         for directory in self._logs.directories:
@@ -49,9 +50,10 @@ class Housekeeping:
             if chore.due_ms <= now_ms:
                 chore.due_ms = now_ms + chore.interval_ms
                 chore.run(now_ms)
+        self._due_ms = min(chore.due_ms for chore in self._chores)
 
     def next_deadline_ms(self) -> int:
-        return min(chore.due_ms for chore in self._chores)
+        return self._due_ms
 
     def _apply_retention(self, now_ms: int) -> None:
         for directory in self._logs.directories:

@@ -80,6 +80,8 @@ class LeaderRole:
 
     @property
     def is_under_min_isr(self) -> bool:
+        if not self.followers:  # then one is enough, whatever min.insync.replicas says
+            return not self.isr.committed
         return len(self.isr.committed) < self.min_isr
 
     def advance_high_watermark(self, now_ms: int) -> bool:

@@ -46,6 +46,7 @@ from tailrace.server.statistics import ServerStatistics, take_statistics
 from tailrace.server.wakeup import WakeUp
 
 _GONE: Final = EPOLLHUP | EPOLLERR
+_WAIT_MS_MAX: Final = 86_400_000  # what the system takes as a timeout is bounded
 _LOGGER: Final = logging.getLogger("tailrace.server")
 
 
@@ -205,12 +206,12 @@ class Loop:
             return 0
         if deadline_ms is None and self._timers_due_ms is None:
             return None
-        waits = []
+        wait_ms = _WAIT_MS_MAX
         if deadline_ms is not None:
-            waits.append(deadline_ms - self._clock_ms())
+            wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
         if self._timers_due_ms is not None:
-            waits.append(self._timers_due_ms - self._time_ms)
-        return max(min(waits), 0) / 1_000
+            wait_ms = min(self._timers_due_ms - self._time_ms, wait_ms)
+        return wait_ms / 1_000 if wait_ms > 0 else 0
 
     def _set_timers(self) -> None:
         """Something may have to be done earlier than it was planned."""
