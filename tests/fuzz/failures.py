@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.fuzz.limits import TooLong
+
 if TYPE_CHECKING:
     from tests.fuzz.targets import Target
 
@@ -36,7 +38,8 @@ def save_failure(target: Target, error: BaseException, folder: Path) -> Path:
     """Write the fewest inputs that fail in the same place, and how they fail."""
     place = place_of(error)
     history = list(target.history)
-    fewest = _fewest(target, history, place)
+    # To run into the time limit again and again would take too long.
+    fewest = history if isinstance(error, TooLong) else _fewest(target, history, place)
     folder.mkdir(parents=True, exist_ok=True)
     name = place.replace(" at ", "-").replace("/", "-").replace(":", "-")
     folder.joinpath(f"{name}.txt").write_text("".join(traceback.format_exception(error)))

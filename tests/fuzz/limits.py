@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-CPU_SECONDS_MAX = 20.0
+CPU_SECONDS_MAX = 5.0
 GROWTH_BYTES_MAX = 400 * 1024 * 1024
 
 

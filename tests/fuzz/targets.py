@@ -25,12 +25,25 @@ class Target(Protocol):
         """An input in parts, of which some may be left out."""
 
 
-NAMES = ("requests",)
+NAMES = ("requests", "records", "directories", "metadata")
 
 
 def make_target(name: str) -> Target:
+    # Each is imported when it is asked for, so that only what it uses is watched.
     if name == "requests":
         from tests.fuzz.request_target import RequestTarget
 
         return RequestTarget()
+    if name == "records":
+        from tests.fuzz.record_target import RecordTarget
+
+        return RecordTarget()
+    if name == "directories":
+        from tests.fuzz.directory_target import DirectoryTarget
+
+        return DirectoryTarget()
+    if name == "metadata":
+        from tests.fuzz.metadata_target import MetadataTarget
+
+        return MetadataTarget()
     raise ValueError(f"there is no target {name}; there are {', '.join(NAMES)}")

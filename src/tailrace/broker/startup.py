@@ -22,18 +22,40 @@ from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
+from tailrace.log.checkpoints import CorruptCheckpoint
 from tailrace.log.cleaner import CleanerSettings
 from tailrace.log.files import Files
-from tailrace.log.log_directories import LogDirectories
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.index_file import CorruptIndex
+from tailrace.log.log_directories import DuplicateLog, LogDirectories
+from tailrace.log.log_directory import DirectoryInUse, LogDirectory
 from tailrace.metadata.local_controller import LocalController
-from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.storage_format import prepare_directories
+from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
+from tailrace.metadata.metadata_snapshot import UnreadableSnapshot
+from tailrace.metadata.registrations import InconsistentMetadata
+from tailrace.metadata.storage_format import WrongDirectory, prepare_directories
 from tailrace.model.ids import TopicId
 from tailrace.model.log_fields import fields
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.protocol.errors import ProtocolError
 from tailrace.purgatory import Purgatory
+from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
+
+# What a person has to look at before the broker can start; each says in a sentence what is wrong.
+REFUSALS = (
+    InvalidConfig,
+    DirectoryInUse,
+    DuplicateLog,
+    WrongDirectory,
+    NotTheOnlyVoter,
+    UnreadableSnapshot,
+    InconsistentMetadata,
+    CorruptBatch,
+    CorruptCheckpoint,
+    CorruptIndex,
+    ProtocolError,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from tailrace.broker.properties_file import MalformedProperties, parse_properties
+from tailrace.broker.startup import REFUSALS
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log_format import set_up_logging
-from tailrace.log.checkpoints import CorruptCheckpoint
-from tailrace.log.log_directory import DirectoryInUse
-from tailrace.metadata.storage_format import WrongDirectory
 from tailrace.model.log_fields import fields
-from tailrace.model.topic_config import InvalidConfig
 from tailrace.server.main import run_broker
 from tailrace.server.server import Server
 from tailrace.serving import broker_builder, server_settings, split_settings
@@ -60,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         for warning in config.warnings:
             _log.warning("%s", warning)
         run_broker(broker_builder(config), server_settings(config, ours), on_ready=tell)
-    except (InvalidConfig, DirectoryInUse, WrongDirectory, CorruptCheckpoint) as error:
+    except REFUSALS as error:
         raise CommandError(str(error)) from error
     return 0
 

@@ -104,7 +104,10 @@ class DirectoryIdentity:
             )
             if properties.get("version") != "1":
                 raise CorruptCheckpoint(path, f"unknown version {properties.get('version')!r}")
-            return cls(properties["cluster.id"], int(properties["node.id"]), properties.get("directory.id", ""))
+            directory_id = properties.get("directory.id", "")
+            if directory_id:
+                TopicId.parse(directory_id)
+            return cls(properties["cluster.id"], int(properties["node.id"]), directory_id)
         except (UnicodeDecodeError, ValueError, KeyError) as error:
             raise CorruptCheckpoint(path, f"malformed: {error}") from None
 

@@ -49,6 +49,8 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 _SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?")
 _MARKED_FOLDER = re.compile(r"(\S+)-([0-9]+)\.(\S+)-(delete|stray|future)")
 _LONGEST_NAME = 255
+_OFFSET_MAX = 2**63 - 2  # one below the largest, which could not be followed
+_PARTITION_MAX = 2**31 - 1
 
 
 def segment_file(base_offset: Offset, kind: str, suffix: str = "") -> str:
@@ -58,16 +60,19 @@ def segment_file(base_offset: Offset, kind: str, suffix: str = "") -> str:
 def parse_segment_file(name: str) -> tuple[Offset, str, str] | None:
     """(base offset, kind, suffix) of a segment's file; None for any other file."""
     match = _SEGMENT_FILE.fullmatch(name)
-    return (int(match[1]), match[2], match[3] or "") if match else None
+    if match is None or int(match[1]) > _OFFSET_MAX:
+        return None
+    return int(match[1]), match[2], match[3] or ""
 
 
 def parse_partition_folder(name: str) -> TopicPartition | None:
     """The partition a folder belongs to, for `topic-N` and its marked forms; None for any other folder."""
     marked = _MARKED_FOLDER.fullmatch(name)
     if marked:
-        return TopicPartition(marked[1], int(marked[2]))
-    topic, dash, number = name.rpartition("-")
-    if not dash or not topic or not number.isascii() or not number.isdigit():
+        topic, number = marked[1], marked[2]
+    else:
+        topic, _, number = name.rpartition("-")
+    if not topic or not number.isascii() or not number.isdigit() or int(number) > _PARTITION_MAX:
         return None
     return TopicPartition(topic, int(number))
 

@@ -18,6 +18,7 @@ from tailrace.log.files import File
 from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.time_index import TimestampOffset
 from tailrace.model.ids import NO_TIMESTAMP, Offset
+from tailrace.model.topic_config import LONG_MAX
 from tailrace.records.batch import CorruptBatch
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def offset_after(segment: Segment) -> Offset:
     last = trusted(segment.log, segment.offset_index, segment.size, segment.offset_index.last())
     next_offset = segment.base_offset
     for header in segment.headers(last.position):
-        if header.last_offset < max(next_offset, header.base_offset):
+        if not max(next_offset, header.base_offset) <= header.last_offset < LONG_MAX:
             reason = f"offset {header.last_offset} where {next_offset} or more is next"
             raise CorruptBatch(reason, path=segment.log.path, position=header.position)
         next_offset = header.next_offset

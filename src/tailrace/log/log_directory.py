@@ -30,6 +30,7 @@ from tailrace.log.files import Files, join
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
+from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
@@ -131,9 +132,11 @@ class LogDirectory:
                     report=found,
                 )
                 self._add(partition, log)
-            except (OSError, CorruptBatch, CorruptCheckpoint, CorruptIndex) as error:
-                _log.error("%s stays offline: %s", partition, error)
-                report.failed[name] = str(error)
+            except Exception as error:
+                # Whatever is in its files: it is this partition that stays offline, and no other.
+                is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
+                _log.error("%s stays offline: %s", partition, error, exc_info=not is_expected)
+                report.failed[name] = str(error) or type(error).__name__
                 self._has_offline_logs = True
                 for checkpoint, offsets in checkpoints.items():
                     if partition in offsets:

@@ -31,6 +31,8 @@ def test_a_segment_file_name_is_read_back(kind: str, suffix: str) -> None:
         "00000000000000000042.logs",
         "00000000000000000042.log\n",
         "0000000000000000004२.log",
+        "09223372036854775807.log",
+        "99999999999999999999.log",
     ],
 )
 def test_other_files_are_no_segment_files(name: str) -> None:
@@ -52,7 +54,9 @@ def test_l1_a_folder_belongs_to_the_partition_it_is_named_after(name: str, parti
     assert file_names.parse_partition_folder(name) == partition
 
 
-@pytest.mark.parametrize("name", ["orders", "-0", "orders-", "orders-x", "orders-1a", "lost+found", "orders-²"])
+@pytest.mark.parametrize(
+    "name", ["orders", "-0", "orders-", "orders-x", "orders-1a", "lost+found", "orders-²", "orders-2147483648"]
+)
 def test_other_folders_belong_to_none(name: str) -> None:
     assert file_names.parse_partition_folder(name) is None
 

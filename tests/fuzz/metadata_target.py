@@ -1,0 +1,104 @@
+"""Metadata: a broker's directory with a damaged metadata log → the broker starts, or says why it does not.
+
+An input is a tree of files: `__cluster_metadata-0`, `meta.properties`, `bootstrap.checkpoint`. What must hold:
+
+- opening raises only what the command line tells in a sentence;
+- a broker that has started makes topics, serves them, stops, and starts again with them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.startup import REFUSALS, open_broker
+from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
+from tests.fuzz.limits import InvariantBroken, limited
+from tests.fuzz.trees import mutate_tree, pack_tree, read_tree, tree_pieces, unpack_tree
+from tests.support.golden import golden, golden_names
+from tests.support.memory_files import MemoryFiles, memory_files
+from tests.unit.broker.support import Client
+
+NOW_MS = 1_700_000_000_000
+ROOT = "/data"
+
+
+class MetadataTarget:
+    def __init__(self) -> None:
+        self._ids = count(1_000_000)
+        self._names = count(1)
+        self.history: list[bytes] = []
+        self._seeds = [pack_tree(tree) for tree in self._trees()]
+
+    def _trees(self) -> list[dict[str, bytes]]:
+        trees = []
+        for name in golden_names("data_dir"):
+            tree = read_tree(golden(name).path / "files")
+            trees.append({path: data for path, data in tree.items() if "/" not in path or path.startswith("__cluster")})
+        files = MemoryFiles()
+        broker = self._open(files)
+        self._use(broker)
+        broker.abandon()
+        trees.append(files.tree(ROOT))
+        files = memory_files(files.tree())
+        broker = self._open(files)
+        broker.controller.log.write_snapshot(NOW_MS)
+        self._use(broker)
+        broker.close(NOW_MS)
+        return [*trees, files.tree(ROOT)]
+
+    def seeds(self) -> list[bytes]:
+        return self._seeds
+
+    def mutate(self, data: bytes, dice: random.Random) -> bytes:
+        return mutate_tree(data, dice, self._seeds)
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        return tree_pieces(data)
+
+    def renew(self) -> None:
+        self.history.clear()
+
+    def replay(self, inputs: Sequence[bytes]) -> None:
+        for data in inputs:
+            self.run(data)
+
+    def run(self, data: bytes) -> None:
+        self.history[:] = [data]
+        with limited():
+            files = memory_files(unpack_tree(data), ROOT)
+            try:
+                broker = self._open(files)
+            except REFUSALS:
+                return
+            topics = self._use(broker)
+            broker.close(NOW_MS)
+            broker = self._open(files)
+            if self._use(broker)[:-1] != sorted(topics):
+                raise InvariantBroken("other topics after a clean stop")
+            broker.close(NOW_MS)
+
+    def _open(self, files: MemoryFiles) -> Broker:
+        return open_broker(
+            files,
+            BrokerConfig.of(log_dirs=[ROOT], port=9092),
+            now_ms=NOW_MS,
+            new_id=lambda: next(self._ids).to_bytes(16, "big"),
+            next_int=lambda limit: next(self._ids) % limit,
+        )
+
+    def _use(self, broker: Broker) -> list[str]:
+        """Make a topic; all topics, the new one last."""
+        client = Client(broker)
+        name = f"new-{next(self._names)}"
+        topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        (made,) = client.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+        if made.error_code:
+            raise InvariantBroken(f"a topic cannot be made: {made.error_message}")
+        told: Any = client.ask(MetadataRequest(topics=None), 12)
+        names = [one.name for one in told.topics]
+        return [*sorted(set(names) - {name}), name]
