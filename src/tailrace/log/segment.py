@@ -355,7 +355,8 @@ class Segment:
         self.release()
 
     def _complete_indexes(self, *, sync: bool = False) -> None:
-        if self._largest is not None:
+        # An index that the log contradicts, in a segment sealed long ago, stays as it is.
+        if self._largest is not None and self._largest.offset >= self.time_index.last().offset:
             self.time_index.append(*self._largest)
         self.transaction_index.write_out()
         self.offset_index.file.write_out(sync=sync)
