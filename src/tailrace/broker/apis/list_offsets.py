@@ -125,7 +125,7 @@ def _look_up(
         return
     end = _end_for(partition, request.body)
     if target == LATEST:
-        _check_caught_up(partition, end, request)
+        _check_caught_up(partition, request)
         answer.offset = end
         _tell_epoch(answer, partition.leader_epoch, request.version)
         return
@@ -133,7 +133,7 @@ def _look_up(
     if found is None:
         return
     if target not in (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED) and found.offset >= end:
-        _check_caught_up(partition, end, request)
+        _check_caught_up(partition, request)
         return
     answer.offset = found.offset
     answer.timestamp = found.timestamp
@@ -145,10 +145,14 @@ def _tell_epoch(answer: Answer, epoch: int | None, version: int) -> None:
         answer.leader_epoch = epoch
 
 
-def _check_caught_up(partition: Partition, end: Offset, request: Request) -> None:
-    """A new leader whose high watermark has yet to reach its own epoch cannot tell the end without going back."""
+def _check_caught_up(partition: Partition, request: Request) -> None:
+    """A new leader whose high watermark has yet to reach its own epoch cannot tell the end without going back.
+
+    The last stable offset may lie before it for long: a transaction that was open when the epoch began holds it there.
+    """
     leader = partition.leader
-    if leader is not None and request.body.replica_id == _CONSUMER and leader.epoch_start_offset > end:
+    high_watermark = partition.log.high_watermark
+    if leader is not None and request.body.replica_id == _CONSUMER and leader.epoch_start_offset > high_watermark:
         code = ErrorCode.OFFSET_NOT_AVAILABLE if request.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
         raise KafkaError(code, f"{partition.key}: the high watermark has not reached this leader epoch yet")
 
