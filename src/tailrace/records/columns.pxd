@@ -131,6 +131,7 @@ cdef class RecordColumns:
     cdef object _allocate
 
     cpdef reset(self)
+    cpdef skip_to(self, i64 offset)
 
     @cython.locals(data=bytes_t, view="const unsigned char[::1]", position=Py_ssize_t, size=i64, magic=cython.int,
                    base_offset=i64, last_offset=i64, attributes=cython.int)

@@ -349,6 +349,11 @@ class RecordColumns:
             self.header_values.reset()
         self._start_rows()
 
+    def skip_to(self, offset: int) -> None:
+        """Leave out what comes before an offset, from now on."""
+        self.start_offset = max(self.start_offset, offset)
+        self.next_offset = max(self.next_offset, offset)
+
     def _start_rows(self) -> None:
         self.rows = 0
         self._room = 0  # rows that every column has room for

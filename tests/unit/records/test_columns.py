@@ -122,6 +122,14 @@ def test_what_follows_the_last_asked_offset_need_not_be_batches() -> None:
     assert found.is_done
 
 
+def test_the_asked_offset_can_move_up_on_the_way() -> None:
+    data = batch(b"a", b"b", b"c", b"d", base_offset=10)
+    found = RecordColumns(columns.OFFSET, 0, 100)
+    found.skip_to(12)
+    found.put_batches(data, 0, len(data))
+    assert [row["OFFSET"] for row in rows(columns, found)] == [12, 13]
+
+
 def test_gaps_of_compaction_are_no_damage() -> None:
     builder = BatchBuilder(base_offset=10)
     builder.append(1, b"k", b"v", offset=12)

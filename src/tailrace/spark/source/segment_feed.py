@@ -41,6 +41,7 @@ def feed_range(
                 why = f"the first segment in {folder} starts at {bases[0]}" if bases else f"{folder} has no segments"
                 raise OffsetRangeLost(partition, position, first, why)
             position, slot = first, 0
+            columns.skip_to(position)
         try:
             for base in bases[slot:]:
                 if base >= end or position >= end or columns.is_done:
@@ -86,7 +87,7 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
         return {}  # the topic was deleted
     logs = [(base, suffix) for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG]
     unfinished = min((base for base, suffix in logs if suffix == file_names.CLEANED), default=None)
-    found = {base: suffix for base, suffix in logs if not suffix}
+    found: dict[Offset, str] = {base: suffix for base, suffix in logs if not suffix}
     for base, suffix in logs:
         if suffix == file_names.SWAP and (unfinished is None or base < unfinished):
             found[base] = suffix

@@ -114,8 +114,9 @@ class FetchSlice:
             while position < end and not columns.is_done:
                 try:
                     fetched = fetch(cluster, {partition: position}, options)[partition]
-                except OffsetOutOfRange as error:
-                    position = self._gone(position, error.log_start_offset, fail_on_data_loss)
+                except OffsetOutOfRange:
+                    position = self._gone(cluster, position, fail_on_data_loss)
+                    columns.skip_to(position)
                     continue
                 except UnknownTopic:
                     if fail_on_data_loss:
@@ -137,9 +138,11 @@ class FetchSlice:
                         raise OffsetRangeLost(partition, position, end, f"the log can be read up to {readable_end}")
                     return
 
-    def _gone(self, position: Offset, log_start: Offset, fail_on_data_loss: bool) -> Offset:
+    def _gone(self, cluster: ClusterClient, position: Offset, fail_on_data_loss: bool) -> Offset:
         """Where to go on when the broker does not have an offset (any more)."""
         partition, _, end = self.range
+        with _told(self.wire.bootstrap):
+            log_start = earliest_offsets(cluster, [partition])[partition]
         if log_start > position:
             if fail_on_data_loss:
                 raise OffsetRangeLost(partition, position, min(end, log_start), f"the log starts at {log_start}")

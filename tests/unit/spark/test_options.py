@@ -1,0 +1,170 @@
+"""Options are Spark's by name and by rule; what cannot be meant is told with the option's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace.model.ids import TopicPartition
+from tailrace.spark.source.errors import WrongOption
+from tailrace.spark.source.offset_ranges import AT_EARLIEST, AT_LATEST, Point
+from tailrace.spark.source.options import ReadOptions, read_options
+
+WIRE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}
+ORDERS = TopicPartition("orders", 0)
+
+
+def parsed(is_stream: bool = False, /, **more: str) -> ReadOptions:
+    return read_options(
+        {**WIRE, **{name.replace("__", "."): value for name, value in more.items()}}, is_stream=is_stream
+    )
+
+
+def test_defaults_of_a_batch_are_all_there_is_and_of_a_stream_what_comes() -> None:
+    assert (parsed().starting, parsed().ending) == (AT_EARLIEST, AT_LATEST)
+    assert parsed(True).starting == AT_LATEST
+    assert parsed().fail_on_data_loss
+    assert not parsed().include_headers
+
+
+def test_isolation_is_that_of_the_java_consumer_unless_asked_for() -> None:
+    assert not parsed().read_committed
+    assert parsed(kafka__isolation__level="read_committed").read_committed
+
+
+def test_names_are_compared_without_case_as_spark_does() -> None:
+    options = read_options(
+        {"KAFKA.bootstrap.Servers": "a:1", "SUBSCRIBE": "t", "StartingOffsets": "earliest"}, is_stream=True
+    )
+    assert options.starting == AT_EARLIEST
+
+
+def test_topics_are_separated_by_commas_and_may_have_spaces_around() -> None:
+    assert parsed(subscribe=" a, b ,a,").selection.topics == ("a", "b")
+
+
+def test_assign_names_partitions() -> None:
+    options = read_options({"path": "/data", "assign": '{"a": [1, 0], "b": [2]}'}, is_stream=False)
+    assert options.selection.partitions == (("a", 0), ("a", 1), ("b", 2))
+
+
+def test_a_time_for_all_goes_before_times_for_each_and_those_before_offsets() -> None:
+    offsets, times = '{"orders": {"0": 5}}', '{"orders": {"0": 1000}}'
+    assert parsed(startingOffsets=offsets).starting == Point(offsets={ORDERS: 5})
+    assert parsed(startingOffsets=offsets, startingOffsetsByTimestamp=times).starting == Point(times={ORDERS: 1000})
+    everything = {"startingOffsets": offsets, "startingOffsetsByTimestamp": times, "startingTimestamp": "7"}
+    assert parsed(**everything).starting == Point(time=7)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "exactly one of subscribe, subscribePattern, assign says what to read, and none is given"),
+        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign are given"),
+        ({"subscribe": " , "}, "subscribe is ',': it takes topics"),
+        ({"subscribePattern": "a("}, "subscribePattern 'a\\(' is no regular expression"),
+        ({"assign": "a:0"}, "assign is 'a:0', which is no JSON object of topics"),
+        ({"assign": '{"a": 0}'}, "assign is .* it takes"),
+        ({"assign": '{"a": [-1]}'}, "assign is .* it takes"),
+        ({"assign": "{}"}, "assign is '{}': it takes"),
+    ],
+)
+def test_what_to_read_has_to_be_said_once(options: dict[str, str], words: str) -> None:
+    with pytest.raises(WrongOption, match=words):
+        read_options({"path": "/data", **options}, is_stream=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("startingOffsets", "latest", "startingOffsets cannot be latest: a batch query would read nothing"),
+        ("startingOffsets", '{"orders":{"0":-1}}', r"startingOffsets cannot be latest \(-1\) for orders-0"),
+        ("startingOffsets", '{"orders":{"0":-3}}', "startingOffsets has -3 for orders-0: -2 is earliest"),
+        ("startingOffsets", "tomorrow", "startingOffsets is 'tomorrow', which is no JSON object"),
+        ("startingOffsets", '{"orders": 5}', "startingOffsets has 5 for orders: it takes"),
+        ("startingOffsets", '{"orders":{"x":5}}', "'x': 5 for orders, which is no partition's number"),
+        ("startingOffsets", '{"orders":{"0":true}}', "which is no partition's number"),
+        ("endingOffsets", "earliest", "endingOffsets cannot be earliest: nothing would be read"),
+        ("endingOffsets", '{"orders":{"0":-2}}', r"endingOffsets cannot be earliest \(-2\) for orders-0"),
+        ("startingTimestamp", "yesterday", "startingTimestamp is 'yesterday': it takes milliseconds since 1970"),
+        ("startingOffsetsByTimestamp", '{"orders":{"0":-5}}', "has -5 for orders-0, which is no time"),
+        ("startingOffsetsByTimestampStrategy", "guess", "it takes error or latest"),
+        ("failOnDataLoss", "maybe", "failOnDataLoss is 'maybe': it takes true or false"),
+        ("minPartitions", "0", "minPartitions is '0': it takes a whole number from 1 on"),
+        ("maxBytesPerPartition", "much", "maxBytesPerPartition is 'much': it takes a size"),
+        ("kafka.isolation.level", "read_all", "it takes read_uncommitted or read_committed"),
+        ("kafka.bootstrap.servers", "no:port:here", "'no:port:here' is no address"),
+        ("kafka.security.protocol", "SASL_SSL", "SASL_SSL is not spoken here yet"),
+        ("kafka.request.timeout.ms", "soon", "kafka.request.timeout.ms is 'soon'"),
+        ("path", "s3://bucket/x", "path is 's3://bucket/x': it takes a directory"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_option(name: str, value: str, words: str) -> None:
+    with pytest.raises(WrongOption, match=words):
+        read_options({**WIRE, name: value}, is_stream=False)
+
+
+def test_neither_path_nor_cluster_is_an_error() -> None:
+    with pytest.raises(WrongOption, match=r"neither path .* nor kafka.bootstrap.servers"):
+        read_options({"subscribe": "orders"}, is_stream=False)
+
+
+def test_a_slip_in_a_name_is_told_with_what_is_meant() -> None:
+    with pytest.raises(WrongOption, match=r"there is no option startingoffset; is startingOffsets meant\?"):
+        read_options({**WIRE, "startingOffset": "earliest"}, is_stream=False)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_stream_takes_no_end(name: str) -> None:
+    with pytest.raises(WrongOption, match=f"{name} is for batch queries"):
+        read_options({**WIRE, name: "latest"}, is_stream=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["auto.offset.reset", "enable.auto.commit", "key.deserializer", "value.deserializer", "interceptor.classes"],
+)
+def test_settings_that_the_source_owns_cannot_be_overridden(name: str) -> None:
+    with pytest.raises(WrongOption, match=f"kafka.{name} cannot be set"):
+        read_options({**WIRE, f"kafka.{name}": "earliest"}, is_stream=False)
+
+
+def test_what_tunes_a_java_consumer_is_taken_with_a_warning() -> None:
+    options = read_options({**WIRE, "kafka.max.poll.records": "20000", "groupIdPrefix": "mine"}, is_stream=False)
+    assert [warning.split()[0] for warning in options.warnings] == ["kafka.max.poll.records", "groupidprefix"]
+
+
+def test_what_only_streams_have_is_taken_with_a_warning() -> None:
+    assert parsed(maxOffsetsPerTrigger="5").warnings == (
+        "maxOffsetsPerTrigger is for streams and has no effect on a batch query",
+    )
+
+
+def test_settings_of_a_cluster_without_one_are_taken_with_a_warning() -> None:
+    options = read_options({"path": "/d", "subscribe": "t", "kafka.fetch.max.bytes": "9"}, is_stream=False)
+    assert options.warnings == ("kafka.fetch.max.bytes has no effect without kafka.bootstrap.servers",)
+
+
+def test_less_than_the_least_cannot_be_the_most() -> None:
+    with pytest.raises(WrongOption, match=r"minOffsetsPerTrigger \(9\) is more than maxOffsetsPerTrigger \(3\)"):
+        parsed(True, minOffsetsPerTrigger="9", maxOffsetsPerTrigger="3")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("500ms", 500), ("30s", 30_000), ("15m", 900_000), ("2h", 7_200_000)])
+def test_times_have_units(text: str, expected: int) -> None:
+    assert parsed(True, maxTriggerDelay=text).max_trigger_delay_ms == expected
+
+
+def test_kafka_settings_reach_the_client() -> None:
+    options = parsed(
+        kafka__client__id="me", kafka__request__timeout__ms="700", kafka__max__partition__fetch__bytes="99"
+    )
+    assert options.wire is not None
+    assert (options.wire.settings.client_id, options.wire.settings.request_timeout_ms) == ("me", 700)
+    assert options.wire.max_partition_fetch_bytes == 99
+
+
+def test_a_path_may_be_written_as_a_url() -> None:
+    options: Any = read_options({"path": "file:///var/data/", "subscribe": "t"}, is_stream=False)
+    assert options.path == "/var/data"
