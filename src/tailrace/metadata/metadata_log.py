@@ -295,10 +295,13 @@ def _batches(log: PartitionLog, start: Offset) -> Iterator[RecordBatch]:
         found = log.read(start, _READ_CHUNK, at_least_one=True).slice
         if found is None:
             return
+        before = start
         for batch in _whole_batches(found.read()):
             if batch.last_offset >= start:
                 yield batch
                 start = batch.last_offset + 1
+        if start == before:
+            raise CorruptBatch(f"no batch reaches offset {start}", path=found.file.path, position=found.position)
 
 
 def _whole_batches(data: bytes) -> Iterator[RecordBatch]:
