@@ -269,6 +269,20 @@ def test_producers_of_a_partition(pair: Pair, topic: str) -> None:
     assert rows[0] == rows[1]
 
 
+def test_the_verifiable_producer(pair: Pair, kafka: KafkaInstallation, topic: str) -> None:
+    """In a JVM of its own: it flushes when that ends."""
+    pair.same(TOPICS, "--create", "--topic", topic)
+    arguments = ("--topic", topic, "--max-messages", "5", "--acks", "-1", "--value-prefix", "7")
+    said = []
+    for broker in (pair.ours, pair.kafka):
+        text = kafka.tool(f"{TOOLS}.VerifiableProducer", "--bootstrap-server", broker.bootstrap, *arguments)
+        lines = [json.loads(line) for line in text.splitlines()]
+        said.append([{name: line.get(name) for name in ("name", "value", "offset", "acked")} for line in lines])
+    assert said[0] == said[1]
+    written = [(line["value"], line["offset"]) for line in said[0] if line["name"] == "producer_send_success"]
+    assert written == [(f"7.{number}", number) for number in range(5)]
+
+
 def words(pair: Pair, tool: str, *arguments: str) -> list[str]:
     """What a tool prints at both, without ids and numbers of the metadata log."""
     found = []
