@@ -39,7 +39,7 @@ from tailrace.protocol.headers import RequestHeader, read_request_header, write_
 from tailrace.protocol.messages import CreateTopicsRequest
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class, response_class
-from tailrace.purgatory import Purgatory
+from tailrace.purgatory import DelayedOperation, Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 
 _log = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class Broker:
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
+        self._parked: dict[int, DelayedOperation] = {}  # what each connection's request waits as
         self._appended: dict[TopicPartition, int] = {}  # since replies were last taken, and when
         self._limited_log = LimitedLog(_log)
         self.log_flushes: Histogram | None = None  # how long they took; of whoever has a clock
@@ -205,6 +206,8 @@ class Broker:
             response.throttle_time_ms = throttle_ms
         error_counter(response.__class__)(response, self.errors_of(request.api_key))
         parts = write_response(request.api_key, request.version, request.correlation_id, response)
+        if self._parked:
+            self._parked.pop(request.context.connection_id, None)
         self._replies.append(Reply(request.context.connection_id, parts, throttle_ms))
 
     def errors_of(self, api_key: int) -> defaultdict[int, int]:
@@ -231,6 +234,10 @@ class Broker:
         return replies
 
     # What handlers share
+
+    def parked(self, request: Request, operation: DelayedOperation) -> None:
+        """A request waits as this operation, which goes with its connection. It must not keep the request's body."""
+        self._parked[request.context.connection_id] = operation
 
     def appended(self, key: TopicPartition, now_ms: int) -> None:
         """Records were appended, or the high watermark has moved: whoever waits for that may go on. That is looked at
@@ -299,8 +306,11 @@ class Broker:
         return quota.record(host, now_ms) if quota.is_enabled else 0
 
     def connection_closed(self, connection_id: int) -> None:
-        """The client is gone. What it waited for is answered when its time comes, to nobody."""
+        """The client is gone: what it waited for is not waited for any more. What it has changed stays."""
         self.throttling.forget(connection_id)
+        operation = self._parked.pop(connection_id, None)
+        if operation is not None:
+            self.purgatory.cancel(operation)
 
     def close(self, now_ms: int) -> None:
         """A clean stop: everything durable, and noted as such."""

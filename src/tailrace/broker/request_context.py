@@ -35,6 +35,19 @@ class Request(NamedTuple):
     received_ms: int
     size: int = 0  # in bytes, with its header
 
+    def without_body(self) -> Request:
+        """What an answer needs of a request. The body may have views of the memory it was received in."""
+        return Request(
+            self.context,
+            self.api_key,
+            self.version,
+            self.correlation_id,
+            self.client_id,
+            None,
+            self.received_ms,
+            self.size,
+        )
+
 
 class Reply(NamedTuple):
     """What goes back on a connection: header and body without the size in front, or nothing (acks=0)."""

@@ -23,11 +23,14 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteRecordsRespon
     if all(part.is_done for part in parts):
         return _response(topics)
 
+    waiting = request.without_body()
+
     def answer(_: DelayedDeleteRecords, now_ms: int) -> None:
-        broker.answer(request, _response(topics), now_ms)
+        broker.answer(waiting, _response(topics), now_ms)
 
     operation = DelayedDeleteRecords(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
-    broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms)
+    if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
+        broker.parked(waiting, operation)
     return None
 
 

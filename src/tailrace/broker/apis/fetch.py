@@ -32,19 +32,20 @@ _TOPIC_IDS_FROM = 13
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
     throttling = broker.throttling
+    waiting = request.without_body()
 
     def answer(fetch: Fetch, now_ms: int) -> None:
         if throttling.is_on and not fetch.params.is_follower:
-            throttle_ms = throttling.of_fetch(request, fetch.response_size(), now_ms)
+            throttle_ms = throttling.of_fetch(waiting, fetch.response_size(), now_ms)
             if throttle_ms:
-                broker.reply(request, fetch.throttled_response(throttle_ms), throttle_ms)
+                broker.reply(waiting, fetch.throttled_response(throttle_ms), throttle_ms)
                 return
         response = fetch.response(now_ms)
         _count_bytes(response, broker.partitions.traffic, is_follower=fetch.params.is_follower)
-        broker.reply(request, response)
+        broker.reply(waiting, response)
 
     try:
-        broker.fetches.start(
+        fetch = broker.fetches.start(
             request.body,
             request.version,
             now_ms,
@@ -55,6 +56,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         )
     except KafkaError as error:
         broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
+        return
+    if fetch.operation is not None and fetch.operation.is_waiting:
+        broker.parked(waiting, fetch.operation)
 
 
 def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> None:

@@ -19,6 +19,8 @@ Version notes
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
@@ -34,6 +36,14 @@ _TOPIC_IDS_FROM = 13
 _LEADERS_FROM = 10
 
 
+class ProducedTopic(NamedTuple):
+    """What became of one topic's part of a request; nothing of the request itself, whose memory is needed again."""
+
+    name: str
+    topic_id: bytes
+    parts: list[ProducedPartition]
+
+
 def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | None:
     body: ProduceRequest = request.body
     throttling = broker.throttling
@@ -44,8 +54,11 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | N
     if body.acks not in (-1, 0, 1):
         _answer(broker, request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms)
         return None
-    topics = [(topic, _produce_topic(broker, request, topic, now_ms)) for topic in body.topic_data]
-    parts = [part for _, produced in topics for part in produced]
+    topics = [
+        ProducedTopic(topic.name, topic.topic_id, _produce_topic(broker, request, topic, now_ms))
+        for topic in body.topic_data
+    ]
+    parts = [part for topic in topics for part in topic.parts]
     for part in parts:
         if part.is_appended:
             broker.appended(part.key, now_ms)
@@ -55,12 +68,14 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | N
         broker.reply_nothing(request, throttle_ms, close=bool(refused))
         return None
     if has_to_wait(parts, body.acks):
+        waiting = request.without_body()
 
         def answer(_: DelayedProduce, now_ms: int) -> None:
-            _answer(broker, request, _response(broker, request, topics), now_ms)
+            _answer(broker, waiting, _response(broker, waiting, topics), now_ms)
 
         operation = DelayedProduce(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
-        broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms)
+        if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
+            broker.parked(waiting, operation)
         return None
     _answer(broker, request, _response(broker, request, topics), now_ms)
     return None
@@ -127,21 +142,17 @@ def _refuse_all(request: Request, code: ErrorCode) -> ProduceResponse:
     )
 
 
-def _response(
-    broker: Broker,
-    request: Request,
-    topics: list[tuple[ProduceRequest.TopicProduceData, list[ProducedPartition]]],
-) -> ProduceResponse:
+def _response(broker: Broker, request: Request, topics: list[ProducedTopic]) -> ProduceResponse:
     response = ProduceResponse(
         responses=[
             ProduceResponse.TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=[part.response for part in produced]
+                name=topic.name, topic_id=topic.topic_id, partition_responses=[part.response for part in topic.parts]
             )
-            for topic, produced in topics
+            for topic in topics
         ]
     )
     if request.version >= _LEADERS_FROM:
-        _tell_leaders(broker, request, response, [part for _, produced in topics for part in produced])
+        _tell_leaders(broker, request, response, [part for topic in topics for part in topic.parts])
     return response
 
 

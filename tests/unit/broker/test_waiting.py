@@ -1,0 +1,113 @@
+"""Requests that wait: what they keep, and what becomes of them when their client goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import ConnectionContext
+from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    FetchRequest,
+    ProduceRequest,
+)
+from tailrace.records.builder import BatchBuilder
+from tailrace.replication.partition import Partition
+from tests.unit.broker.support import NOW_MS, Client, start
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    """A broker whose other replicas, which it does not have, never answer."""
+    broker = start()
+    topic = CreateTopicsRequest.CreatableTopic(name="orders", num_partitions=2, replication_factor=1)
+    assert Client(broker).ask(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
+    monkeypatch.setattr(Partition, "acks_error", lambda self, offset: None)
+    return broker
+
+
+def fetch_request(session_epoch: int = -1) -> FetchRequest:
+    parts = [FetchRequest.FetchPartition(partition=number, partition_max_bytes=1000) for number in (0, 1)]
+    topics = [FetchRequest.FetchTopic(topic="orders", partitions=parts)]
+    return FetchRequest(max_wait_ms=5000, min_bytes=1, session_epoch=session_epoch, topics=topics)
+
+
+def produce_request(acks: int = -1) -> ProduceRequest:
+    builder = BatchBuilder()
+    builder.append(NOW_MS, b"k", b"v" * 5000)
+    parts = [ProduceRequest.PartitionProduceData(index=number, records=builder.build()) for number in (0, 1)]
+    topics = [ProduceRequest.TopicProduceData(name="orders", partition_data=parts)]
+    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=topics)
+
+
+WAITING = {
+    "fetch": (fetch_request(), 12),
+    "fetch with a session": (fetch_request(session_epoch=0), 12),
+    "produce": (produce_request(), 12),
+}
+
+
+def send(broker: Broker, request: Any, version: int, connection_id: int = 1) -> bytearray:
+    """Hand over a request that has to wait; the memory it was received in."""
+    header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, "test"))
+    memory = bytearray(header + request.encode(version))
+    broker.handle(memoryview(memory), ConnectionContext(connection_id), NOW_MS)
+    assert broker.take_replies() == []
+    assert len(broker.purgatory) > 0
+    return memory
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_the_memory_of_a_request_that_waits_can_be_used_again(broker: Broker, kind: str) -> None:
+    memory = send(broker, *WAITING[kind])
+    memory.append(0)  # which fails while anybody has a view of it
+    broker.tick(NOW_MS + 5000)
+    (reply,) = broker.take_replies()
+    assert reply.parts
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_what_a_client_waited_for_goes_with_it(broker: Broker, kind: str) -> None:
+    send(broker, *WAITING[kind])
+    send(broker, *WAITING[kind], connection_id=2)
+    broker.connection_closed(1)
+    assert len(broker.purgatory) == 1
+    broker.tick(NOW_MS + 5000)
+    assert [reply.connection_id for reply in broker.take_replies()] == [2]
+    assert broker._parked == {}
+
+
+def test_records_stay_when_their_producer_has_gone(broker: Broker) -> None:
+    send(broker, *WAITING["produce"])
+    broker.connection_closed(1)
+    partition = next(one for one in broker.partitions if one.key.partition == 0)
+    assert partition.log.log_end_offset == 1
+
+
+def test_an_answer_ends_the_waiting(broker: Broker) -> None:
+    send(broker, *WAITING["fetch"])
+    Client(broker, connection_id=2).send(produce_request(acks=1), 12)
+    assert (broker._parked, len(broker.purgatory)) == ({}, 0)
+    broker.connection_closed(1)
+    send(broker, *WAITING["produce"], connection_id=3)
+    broker.connection_closed(1)
+    assert len(broker.purgatory) == 1
+
+
+def test_records_to_delete_are_waited_for_in_the_same_way(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    Client(broker, connection_id=2).send(produce_request(acks=1), 12)
+    part = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=1)
+    topic = DeleteRecordsRequest.DeleteRecordsTopic(name="orders", partitions=[part])
+    monkeypatch.setattr("tailrace.replication.delayed_delete_records.DelayedDeleteRecords.try_complete", _never)
+    monkeypatch.setattr("tailrace.replication.delayed_delete_records.DeletedPartition.is_done", False)
+    send(broker, DeleteRecordsRequest(topics=[topic], timeout_ms=5000), 2).append(0)
+    broker.connection_closed(1)
+    assert len(broker.purgatory) == 0
+
+
+def _never(*_: object) -> bool:
+    return False
