@@ -7,7 +7,7 @@ TARGET  ?= requests
 MINUTES ?= 5
 # Python that is compiled where it can be; each has its C types beside it.
 KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/log/cleaner_kernels \
-           src/tailrace/protocol/request_kernels
+           src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run test test-all fuzz check format bench clean

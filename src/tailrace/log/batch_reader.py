@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from tailrace.log import scan_kernels
 from tailrace.log.files import File
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
 from tailrace.records import kernels
@@ -27,32 +28,33 @@ LEGACY_MIN_SIZE = {
     1: 34,
 }  # an empty message with its offset, length, CRC, magic, attributes, key and value sizes
 _INT64 = Struct(">q")
+_LEGACY_HEADER = Struct(">Ibb")  # CRC, magic, attributes
 _LEGACY_TIMESTAMP_POSITION = 18
-_LEGACY_ATTRIBUTES_POSITION = 17
 
 # Where batches are small, one read brings the headers between two index entries of 4 KB. Where they are large, a chunk
 # would bring record bytes that nobody looks at: a header at a time is the quicker way.
 _HEADER_CHUNK = 8 * 1024
 _SMALL_BATCH = 1024
-_BATCH_CHUNK = 1024 * 1024
+_RUN_SIZE = 512 * 1024  # what stays in a core's cache between reading and checking
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says about itself before anything is unpacked."""
+    """What a batch says about itself before anything is unpacked; the fields of `kernels.scan_batches`."""
 
     position: int
     size: int
     base_offset: Offset  # for v0 and v1 the same as last_offset: the first is only known by unpacking
     last_offset: Offset
-    magic: int
-    attributes: int
     leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    base_timestamp: int
     max_timestamp: int
-    base_timestamp: int = NO_TIMESTAMP
-    producer_id: int = -1
-    producer_epoch: int = -1
-    base_sequence: int = -1
-    record_count: int = -1
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
 
     @property
     def next_offset(self) -> Offset:
@@ -73,30 +75,17 @@ def parse_header(data: bytes | bytearray | memoryview, start: int, position: int
     if magic == 2:
         if size < HEADER_SIZE:
             raise CorruptBatch(f"batch of {size} bytes is smaller than its header of {HEADER_SIZE}")
-        (_, _, epoch, _, _, attributes, delta, base_ts, max_ts, producer_id, producer_epoch, sequence, count) = (
-            HEADER.unpack_from(data, start)
-        )
-        return BatchHeader(
-            position,
-            size,
-            offset,
-            offset + delta,
-            2,
-            attributes,
-            epoch,
-            max_ts,
-            base_ts,
-            producer_id,
-            producer_epoch,
-            sequence,
-            count,
-        )
+        _, _, epoch, _, crc, attributes, delta, *rest = HEADER.unpack_from(data, start)
+        return BatchHeader(position, size, offset, offset + delta, epoch, 2, crc, attributes, *rest)
     if magic in (0, 1):
         if size < LEGACY_MIN_SIZE[magic]:
             raise CorruptBatch(f"message of {size} bytes is smaller than an empty one of {LEGACY_MIN_SIZE[magic]}")
+        crc, _, attributes = _LEGACY_HEADER.unpack_from(data, start + LOG_OVERHEAD)
         timestamp = NO_TIMESTAMP if magic == 0 else _INT64.unpack_from(data, start + _LEGACY_TIMESTAMP_POSITION)[0]
-        attributes = data[start + _LEGACY_ATTRIBUTES_POSITION]
-        return BatchHeader(position, size, offset, offset, magic, attributes, NO_LEADER_EPOCH, timestamp)
+        times = timestamp, timestamp
+        return BatchHeader(
+            position, size, offset, offset, NO_LEADER_EPOCH, magic, crc, attributes, *times, -1, -1, -1, -1
+        )
     raise CorruptBatch(f"unknown magic {magic}")
 
 
@@ -146,30 +135,32 @@ def find_header(file: File, start: int, end: int, offset: Offset) -> BatchHeader
     return None
 
 
-def read_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The batches from byte `start` on with all their bytes. A batch's view is good until the next one is taken."""
-    buffer = bytearray(min(_BATCH_CHUNK, max(end - start, 0)))
-    filled_start = filled_end = start
+def read_runs(file: File, start: int, end: int) -> Iterator[tuple[int, memoryview]]:
+    """The bytes from `start` on in pieces of whole batches, each with its position; good until the next one is taken.
+
+    CorruptBatch, with its place, where the bytes make no sense.
+    """
+    buffer = bytearray(min(_RUN_SIZE, max(end - start, 0)))
     position = start
     while position < end:
-        if filled_end - position < min(HEADER_SIZE, end - position):
-            filled_start, filled_end = _fill(file, buffer, position, end)
-        try:
-            header = parse_header(buffer, position - filled_start, position, end - position)
-        except CorruptBatch as error:
-            raise error.at(file.path, position) from None
-        if filled_end - position < header.size:
-            if header.size > len(buffer):
-                buffer = bytearray(header.size)
-            filled_start, filled_end = _fill(file, buffer, position, end)
-        inside = position - filled_start
-        yield header, memoryview(buffer)[inside : inside + header.size]
-        position += header.size
+        wanted = min(len(buffer), end - position)
+        got = file.read_into(position, memoryview(buffer)[:wanted])
+        if got < wanted:
+            raise CorruptBatch(f"the file ends after {got} of {wanted} bytes", path=file.path, position=position)
+        whole = scan_kernels.whole_batches(buffer, got)
+        if whole:
+            yield position, memoryview(buffer)[:whole]
+            position += whole
+        else:
+            try:
+                header = parse_header(buffer, 0, position, end - position)
+            except CorruptBatch as error:
+                raise error.at(file.path, position) from None
+            buffer = bytearray(header.size)
 
 
-def _fill(file: File, buffer: bytearray, position: int, end: int) -> tuple[int, int]:
-    wanted = min(len(buffer), end - position)
-    got = file.read_into(position, memoryview(buffer)[:wanted])
-    if got < wanted:
-        raise CorruptBatch(f"the file ends after {got} of {wanted} bytes", path=file.path, position=position)
-    return position, position + got
+def read_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches from byte `start` on with all their bytes. A batch's view is good until the next one is taken."""
+    for position, run in read_runs(file, start, end):
+        for inside, size, *fields in kernels.scan_batches(run, 0, len(run))[0]:
+            yield BatchHeader(position + inside, size, *fields), run[inside : inside + size]

@@ -14,11 +14,10 @@ is kept beside the log as a `.broken` file; a torn tail is not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tailrace.log import file_names
-from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.checkpoints import read_topic_id
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
@@ -30,17 +29,15 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_replay import rebuild_producers
 from tailrace.log.producer_states import ProducerStates
+from tailrace.log.recovery_scan import RecoveryScan, check_batch
 from tailrace.log.resync import next_position
 from tailrace.log.segment import Segment, SegmentOverflow
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments
-from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
-from tailrace.records.batch import CorruptBatch, RecordBatch
-from tailrace.records.legacy import check_message
-from tailrace.records.validation import Origin
+from tailrace.records.batch import CorruptBatch
 
 _log = logging.getLogger(__name__)
 _COPY_CHUNK = 1024 * 1024
@@ -280,17 +277,22 @@ class _Loader:
         self.report.segments_scanned += 1
         self.report.bytes_scanned += segment.size
         segment.start_rebuild()
-        valid = 0
+        is_flushed = later is None
+        end = self._end_of(segment, is_flushed=is_flushed)
+        # What was flushed is no torn write: a gap in it is compaction's.
+        gaps_end = LONG_MAX if is_flushed or self.may_have_gaps else self.recovery_point
+        scan = RecoveryScan(segment, self.epochs, states, end, gaps_end)
+        valid = segment.size
         try:
-            for end in self._take_batches(segment, states, is_flushed=later is None):
-                valid = end
+            scan.run(self._note_problem if is_flushed else None)
         except CorruptBatch as error:
             self._note_problem(error)
             if later is not None:
+                valid = error.position or 0
                 self._keep_whole_batches(segment, valid)
                 # First what follows, then the cut itself: after a crash in between, this is done again.
                 self._set_aside(later, segment)
-        self.report.bytes_cut += segment.finish_rebuild(segment.size if later is None else valid)
+        self.report.bytes_cut += segment.finish_rebuild(scan.found, valid)
         states.take_snapshot()
         segment.release()
 
@@ -298,51 +300,12 @@ class _Loader:
         self.report.problems.append(str(problem))
         _log.warning("%s: %s", self.partition, problem)
 
-    def _take_batches(self, segment: Segment, states: ProducerStates, *, is_flushed: bool) -> Iterator[int]:
-        """Take each valid batch into indexes, epochs and producers; yields the byte where it ends."""
-        expected, end = segment.base_offset, self._end_of(segment, is_flushed=is_flushed)
-        may_jump = is_flushed or self.may_have_gaps
-        for header, view in segment.batches():
-            try:
-                _check(header, view)
-                # What was flushed is no torn write: a gap in it is compaction's.
-                is_durable = header.last_offset < self.recovery_point
-                _check_offsets(segment, header, expected, end, may_jump=may_jump or is_durable)
-            except CorruptBatch as error:
-                located = error.at(segment.log.path, header.position)
-                if not is_flushed:
-                    raise located from None
-                self._note_problem(located)
-                continue
-            expected = header.next_offset
-            segment.note_rebuilt(header)
-            if header.magic == 2:
-                latest = self.epochs.latest
-                if header.leader_epoch >= 0 and (latest is None or header.leader_epoch > latest.epoch):
-                    self.epochs.assign(header.leader_epoch, header.base_offset)
-                if header.producer_id >= 0:
-                    self._note_producer(segment, states, RecordBatch(view))
-                states.end_offset = header.next_offset
-            yield header.position + header.size
-
     def _end_of(self, segment: Segment, *, is_flushed: bool) -> Offset:
         """An offset that no batch of a segment reaches."""
         ends = [later.base_offset for later in self.segments.after(segment.base_offset)[:1]]
         if is_flushed and self.recovery_point:
             ends.append(self.recovery_point)
         return min(ends, default=LONG_MAX)
-
-    def _note_producer(self, segment: Segment, states: ProducerStates, batch: RecordBatch) -> None:
-        append = states.prepare(batch.producer_id, Origin.REPLICATION)
-        ended = append.add(batch)
-        states.apply(append)
-        if ended is not None:
-            if ended.is_aborted:
-                stable = states.last_stable_offset_after(ended)
-                segment.transaction_index.append(
-                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
-                )
-            states.complete(ended)
 
     def _keep_whole_batches(self, segment: Segment, position: int) -> None:
         """A torn tail is noise; whole batches in it are data, and kept aside. So is what cannot be a torn tail."""
@@ -354,7 +317,7 @@ class _Loader:
     def _has_whole_batch(self, segment: Segment, position: int) -> bool:
         """Whether a checksum holds in what would be cut: behind the damage, or at it, if only the offset is wrong."""
         try:
-            _check(*next(segment.batches(position)))
+            check_batch(*next(segment.batches(position)))
             return True
         except CorruptBatch:
             return next_position(segment.log, position, segment.size, segment.base_offset, None) is not None
@@ -440,28 +403,3 @@ class _Loader:
         self.segments.add(segment)
         self.files.sync_directory(self.directory)
         return self.log_start_offset
-
-
-def _check(header: BatchHeader, view: memoryview) -> None:
-    if header.magic == 2:
-        RecordBatch(view).check()
-    else:
-        check_message(view)
-
-
-def _check_offsets(segment: Segment, header: BatchHeader, expected: Offset, end: Offset, *, may_jump: bool) -> None:
-    """No checksum covers the offset. But it grows, stays below the next segment's, and seldom jumps."""
-    is_in_order = expected <= header.base_offset <= header.last_offset < end
-    jumps = header.base_offset > expected and header.magic == 2 and not may_jump
-    fits = segment.offset_index.fits(header.last_offset)
-    if jumps or not is_in_order or not (fits or _is_passed(segment, header)):
-        raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
-
-
-def _is_passed(segment: Segment, header: BatchHeader) -> bool:
-    """Whether the next batch goes on from an offset that does not fit into a segment; if not, a bit of it flipped."""
-    try:
-        following = next(segment.headers(header.position + header.size), None)
-    except CorruptBatch:
-        return False
-    return following is None or following.base_offset > header.last_offset

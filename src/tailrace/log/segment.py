@@ -19,6 +19,7 @@ from tailrace.log.files import File, Files, join
 from tailrace.log.index_trust import find_batch, holds, largest_after_cut, largest_timestamp, offset_after, trusted
 from tailrace.log.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.scan_kernels import SegmentScan
 from tailrace.log.time_index import TimeIndex, TimestampOffset
 from tailrace.log.transaction_index import TransactionIndex
 from tailrace.model.ids import NO_TIMESTAMP, Offset
@@ -300,29 +301,24 @@ class Segment:
         return cut
 
     def start_rebuild(self) -> None:
-        """Empty the indexes and forget what they said; `note_rebuilt` and `finish_rebuild` follow."""
+        """Empty the indexes and forget what they said; `finish_rebuild` follows."""
         self._index_room = 0
         self.offset_index.reset()
         self.time_index.reset()
         self.transaction_index.reset()
-        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._bytes_since_index_entry = 0
 
-    def note_rebuilt(self, header: BatchHeader) -> None:
-        if not self.offset_index.fits(header.last_offset):
-            raise SegmentOverflow(self, header.last_offset)
-        self.note_batch(header.position, header.last_offset, header.max_timestamp)
-        self._bytes_since_index_entry += header.size
-
-    def finish_rebuild(self, valid_bytes: int) -> int:
-        """Cut what follows the last valid batch; says how many bytes went."""
+    def finish_rebuild(self, scan: SegmentScan, valid_bytes: int) -> int:
+        """Take over what a scan found, cut what follows the last valid batch; says how many bytes went."""
         cut = self.size - valid_bytes
         if cut:
             self.log.truncate(valid_bytes)
             self.log.sync()
             self.size = valid_bytes
-        self._bytes_since_index_entry = 0
-        self.time_index.append(*self.largest)
+        self._largest = TimestampOffset(scan.largest_timestamp, scan.largest_offset)
+        scan.note_time()
+        self.offset_index.file.append(bytes(scan.offset_entries))
+        self.time_index.file.append(bytes(scan.time_entries))
         # Each as a whole, so that an index that is there is right, even after a crash on the way.
         self.transaction_index.rewrite()
         self.time_index.file.rewrite()

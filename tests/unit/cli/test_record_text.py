@@ -9,7 +9,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.records.record import Record, RecordHeader, TimestampType
 
 PARTITION = TopicPartition("t", 0)
-BATCH = BatchHeader(0, 100, 7, 7, 2, 0, 3, 1000)
+BATCH = BatchHeader(0, 100, 7, 7, 3, 2, 0, 0, 1000, 1000, -1, -1, -1, 1)
 
 
 def found(key: bytes | None, value: bytes | None, *headers: RecordHeader) -> FoundRecord:

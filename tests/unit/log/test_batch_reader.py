@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.log.batch_reader import BatchHeader, find_header, parse_header, read_batches, walk_headers
 from tailrace.log.files import File
-from tailrace.records.batch import Codec, CorruptBatch
+from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
 from tests.support.batches import batch
@@ -46,11 +46,12 @@ def test_a_v2_header_tells_everything_before_anything_is_unpacked() -> None:
         size=len(data),
         base_offset=40,
         last_offset=41,
-        magic=2,
-        attributes=0,
         leader_epoch=3,
-        max_timestamp=9,
+        magic=2,
+        crc=RecordBatch(memoryview(data)).crc,
+        attributes=0,
         base_timestamp=9,
+        max_timestamp=9,
         producer_id=5,
         producer_epoch=0,
         base_sequence=6,
