@@ -59,11 +59,18 @@ class KafkaInstallation:
     cache: Path
     jars: tuple[Path, ...]
 
-    def command(self, main_class: str, *arguments: str, heap: str = "512m", classes: Path | None = None) -> list[str]:
+    def command(
+        self,
+        main_class: str,
+        *arguments: str,
+        heap: str = "512m",
+        classes: Path | None = None,
+        jvm_flags: Sequence[str] = JVM_FLAGS,
+    ) -> list[str]:
         """The command line that runs main_class of Kafka (or of `classes`)."""
         # The archive fits any class path that begins with the jars it was made from, so ours come last.
         path = [*map(str, self.jars), *([str(classes)] if classes else [])]
-        flags = [*JVM_FLAGS, f"-Xmx{heap}", f"-Dlog4j2.configurationFile={LOG4J}"]
+        flags = [*jvm_flags, f"-Xmx{heap}", f"-Dlog4j2.configurationFile={LOG4J}"]
         archive = self._archive()
         if archive.exists():
             flags.append(f"-XX:SharedArchiveFile={archive}")

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.support.kafka_client import KafkaClient
-from tests.support.kafka_install import KafkaInstallation
+from tests.support.kafka_install import JVM_FLAGS, KafkaInstallation
 from tests.support.oracle_log import OracleLog
 from tests.support.oracle_types import (
     Codec,
@@ -42,8 +42,8 @@ START_MS = 1_700_000_000_000
 
 
 class LogOracle:
-    def __init__(self, installation: KafkaInstallation) -> None:
-        command = installation.command("LogOracle", classes=installation.compiled_classes())
+    def __init__(self, installation: KafkaInstallation, jvm_flags: Sequence[str] = JVM_FLAGS) -> None:
+        command = installation.command("LogOracle", classes=installation.compiled_classes(), jvm_flags=jvm_flags)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
@@ -67,6 +67,10 @@ class LogOracle:
         if "error" in parsed:
             raise OracleError(parsed["error"])
         return parsed["result"]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def stderr(self) -> str:
         """What Kafka logged (warnings and errors) and the JVM said."""
