@@ -30,7 +30,7 @@ class LogDataSource(DataSource):
         return "tailrace"
 
     def schema(self) -> str:
-        options = dict(self.options)
+        options = {name.lower(): value for name, value in self.options.items()}
         headers = options.get("includeheaders", "").lower() == "true"
         batch_facts = options.get("includebatchfacts", "").lower() == "true"
         return ddl(default_columns(headers=headers, batch_facts=batch_facts))
