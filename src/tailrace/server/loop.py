@@ -38,7 +38,7 @@ from tailrace.server.connections import Connections
 from tailrace.server.listener import Accepted, Listener
 from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
-from tailrace.server.request_meter import RequestMeter
+from tailrace.server.request_meter import make_meter
 from tailrace.server.server_measures import ServerMeasures
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.slice_sender import SliceSender
@@ -86,7 +86,7 @@ class Loop:
         self._timers_due_ms: int | None = None  # our own
         self._drain_until_ms: int | None = None
         self._is_stopped = False
-        self._meter = RequestMeter()
+        self._meter = make_meter(is_asked=metrics is not None)
         self._server_measures = ServerMeasures(self._meter)
         self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
 

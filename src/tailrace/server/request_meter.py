@@ -7,17 +7,21 @@ These are Kafka's words. `queue` is the time that other requests of the same pas
 for others, in the purgatory, and 0 for most, so only those that wait are added. A request is in one place at a time and
 a connection has one request at the broker, so what has to be remembered fits on the connection.
 
-The clock is read once after each request, once for the replies of a round, and once when a connection was sent to.
+The clock is read once after each request, once before and after a round, and once when a connection was sent to. Every
+request comes through here, so what it costs counts: histograms are added to in place rather than by a call each, and a
+time too short for the first bound is only summed up; who asks for its histogram puts the missing ones there.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable
+from struct import Struct
 from typing import Final
 
-from tailrace.metrics.histogram import SIZE_BOUNDS, Histogram
+from tailrace.metrics.histogram import TIME_BOUNDS_NS, Histogram
 from tailrace.model.log_fields import fields
 from tailrace.protocol.api_keys import apis
 from tailrace.protocol.errors import ProtocolError
@@ -27,35 +31,66 @@ from tailrace.server.connection import Connection
 REQUEST_LOGGER: Final = logging.getLogger("tailrace.request")
 OTHER: Final = "other"  # what no API is called
 VERSIONS_MAX: Final = 32
+_HEAD: Final = Struct(">I").unpack_from  # an API's key and version
+_SHORT_NS: Final = TIME_BOUNDS_NS[0]
+_SIZE_BITS: Final = range(6, 27, 2)  # 63 bytes to 64 MB
 
 
 class ApiMeter:
     """The requests of one API."""
 
-    __slots__ = ("bytes", "local", "name", "queue", "remote", "response", "throttle", "total", "versions")
+    __slots__ = (
+        "bytes", "local", "name", "queue", "remote", "response", "sizes", "throttle", "total", "versions",
+    )  # fmt: skip
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.versions = [0] * (VERSIONS_MAX + 1)  # requests by version; the last one stands for all beyond
-        self.bytes = Histogram(SIZE_BOUNDS)
-        self.queue = Histogram()
+        self.versions: dict[int, VersionMeter] = {}
+        self.bytes = 0
+        self.sizes = [0] * 33  # requests by the bits of their size
+        self.queue = Histogram()  # of those that took longer than the first bound; the sum is of all
         self.local = Histogram()
         self.remote = Histogram()  # of those that waited
         self.response = Histogram()
         self.throttle = Histogram()  # of those that were throttled
         self.total = Histogram()
 
+    @property
+    def requests(self) -> int:
+        return sum(version.requests for version in self.versions.values())
+
+    def size_histogram(self) -> Histogram:
+        histogram = Histogram([2**bits - 1 for bits in _SIZE_BITS])
+        low = 0
+        for index, bits in enumerate(_SIZE_BITS):
+            histogram.counts[index] = sum(self.sizes[low : bits + 1])
+            low = bits + 1
+        histogram.counts[-1] = sum(self.sizes[low:])
+        histogram.total = self.bytes
+        return histogram
+
+
+class VersionMeter:
+    """The requests of one version of an API."""
+
+    __slots__ = ("api", "requests")
+
+    def __init__(self, api: ApiMeter) -> None:
+        self.api = api
+        self.requests = 0
+
 
 class RequestMeter:
     __slots__ = (
-        "_clock_ns", "_names", "_pass_ns", "_round_ns", "apis", "busy_ns", "bytes_in", "bytes_out", "idle_ns",
-        "logs_requests", "now_ns", "passes", "replies", "requests",
+        "_by_head", "_clock_ns", "_names", "_pass_ns", "_round_ns", "apis", "busy_ns", "bytes_in", "bytes_out",
+        "idle_ns", "logs_requests", "now_ns", "passes", "replies", "requests",
     )  # fmt: skip
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._clock_ns = clock_ns
         self._names = {int(api.key): api.name for api in apis()}
         self.apis: dict[int, ApiMeter] = {}
+        self._by_head: dict[int, VersionMeter] = {}
         self.now_ns = self._pass_ns = self._round_ns = clock_ns()
         self.bytes_in = self.bytes_out = self.requests = self.replies = self.passes = 0
         self.idle_ns = self.busy_ns = 0
@@ -80,38 +115,48 @@ class RequestMeter:
         """It goes to the broker now."""
         self.requests += 1
         size = len(frame)
-        meter = None
-        version = 0
-        if size >= 4:
-            meter = self.apis.get(frame[0] << 8 | frame[1])
-            version = frame[2] << 8 | frame[3]
-        if meter is None:
-            meter = self._new_meter(frame)
-        meter.versions[version if version < VERSIONS_MAX else VERSIONS_MAX] += 1
-        meter.bytes.add(size)
-        now_ns = self.now_ns
-        meter.queue.add(now_ns - self._pass_ns)
+        version = self._by_head.get(_HEAD(frame)[0]) if size >= 4 else None
+        if version is None:
+            version = self._version(frame)
+        version.requests += 1
+        meter = version.api
+        meter.bytes += size
+        meter.sizes[size.bit_length()] += 1
         connection.meter = meter
-        connection.read_ns = self._pass_ns
-        connection.taken_ns = now_ns
+        connection.read_ns = read_ns = self._pass_ns
+        connection.taken_ns = now_ns = self.now_ns
+        queue_ns = now_ns - read_ns
+        if queue_ns > _SHORT_NS:
+            meter.queue.add(queue_ns)
+        else:
+            meter.queue.total += queue_ns
         if self.logs_requests:
             connection.request = _describe(frame, meter.name)
 
-    def _new_meter(self, frame: memoryview) -> ApiMeter:
-        key = frame[0] << 8 | frame[1] if len(frame) >= 4 else -1
+    def _version(self, frame: memoryview) -> VersionMeter:
+        """A new version, or what stands for all that nobody knows: no client can make more of them."""
+        head = _HEAD(frame)[0] if len(frame) >= 4 else 0xFFFF_FFFF
+        key, number = head >> 16, min(head & 0xFFFF, VERSIONS_MAX)
         if key not in self._names:
-            key = -1
-        meter = self.apis.get(key)
-        if meter is None:
-            meter = self.apis[key] = ApiMeter(self._names.get(key, OTHER))
-        return meter
+            key, number = -1, VERSIONS_MAX
+        api = self.apis.get(key)
+        if api is None:
+            api = self.apis[key] = ApiMeter(self._names.get(key, OTHER))
+        version = api.versions.get(number)
+        if version is None:
+            version = api.versions[number] = VersionMeter(api)
+        if number < VERSIONS_MAX:
+            self._by_head[head] = version
+        return version
 
     def handled(self, connection: Connection) -> None:
         """The broker has returned, with a reply or without one."""
         now_ns = self.now_ns = self._clock_ns()
         meter = connection.meter
-        if meter is not None:  # it may have been closed meanwhile
-            meter.local.add(now_ns - connection.taken_ns)
+        if meter is not None:
+            local, local_ns = meter.local, now_ns - connection.taken_ns
+            local.counts[bisect_left(TIME_BOUNDS_NS, local_ns)] += 1
+            local.total += local_ns
         connection.handled_ns = now_ns
 
     def round_begins(self) -> None:
@@ -147,8 +192,12 @@ class RequestMeter:
         """All replies of a connection have been taken by its socket."""
         now_ns = self._clock_ns()
         for meter, read_ns, replied_ns in connection.unsent:
-            meter.response.add(now_ns - replied_ns)
-            meter.total.add(now_ns - read_ns)
+            histogram, time_ns = meter.response, now_ns - replied_ns
+            histogram.counts[bisect_left(TIME_BOUNDS_NS, time_ns)] += 1
+            histogram.total += time_ns
+            histogram, time_ns = meter.total, now_ns - read_ns
+            histogram.counts[bisect_left(TIME_BOUNDS_NS, time_ns)] += 1
+            histogram.total += time_ns
         connection.unsent.clear()
 
     def _log(self, connection: Connection, remote_ns: int, throttle_ms: int) -> None:
@@ -163,6 +212,41 @@ class RequestMeter:
             throttle_ms=throttle_ms,
         )
         REQUEST_LOGGER.debug("request answered", extra=about)
+
+
+class UntimedMeter(RequestMeter):
+    """Only counts, where nobody will ask for more."""
+
+    __slots__ = ()
+
+    def waits(self) -> None:
+        """Nothing to note, and so below."""
+
+    def wakes(self) -> None:
+        self.passes += 1
+
+    def round_begins(self) -> None:
+        pass
+
+    def taken(self, connection: Connection, frame: memoryview) -> None:
+        self.requests += 1
+
+    def handled(self, connection: Connection) -> None:
+        pass
+
+    def round_ends(self, replies: int) -> None:
+        self.replies += replies
+
+    def replied(self, connection: Connection, throttle_ms: int, *, is_sent: bool) -> None:
+        pass
+
+    def sent(self, connection: Connection) -> None:
+        pass
+
+
+def make_meter(*, is_asked: bool) -> RequestMeter:
+    """`is_asked`: metrics are served. The request log needs times as well."""
+    return RequestMeter() if is_asked or REQUEST_LOGGER.isEnabledFor(logging.DEBUG) else UntimedMeter()
 
 
 def _describe(frame: memoryview, name: str) -> dict[str, object]:

@@ -36,7 +36,7 @@ PHASES: Final = (  # ours, Kafka's, what it is
     ("throttle", "throttletimems", "that clients were told to pause"),
     ("total", "totaltimems", "from being read to the reply being sent"),
 )
-_RARE: Final = ("remote", "throttle")  # only values other than 0 are in their histograms
+_RARE: Final = ("queue", "remote", "throttle")  # what is 0, or next to it, is not in their histograms
 SOFTWARES_MAX: Final = 50
 _MS: Final = 1_000_000
 
@@ -63,7 +63,11 @@ class ServerMeasures:
             f"{prefix}_requestbytes",
             Kind.HISTOGRAM,
             "Bytes of requests.",
-            [sample for one in meters for sample in histogram_samples(one.bytes, {"request": one.name}, unit=1)],
+            [
+                sample
+                for one in meters
+                for sample in histogram_samples(one.size_histogram(), {"request": one.name}, unit=1)
+            ],
         )
         for phase, kafka, words in PHASES:
             yield Family(
@@ -172,15 +176,14 @@ class _IdleShare:
 
 def _versions(meters: Iterable[ApiMeter]) -> Iterator[Sample]:
     for meter in meters:
-        for version, count in enumerate(meter.versions):
-            if count:
-                label = str(version) if version < VERSIONS_MAX else "other"
-                yield Sample({"request": meter.name, "version": label}, count)
+        for number, version in meter.versions.items():
+            label = str(number) if number < VERSIONS_MAX else "other"
+            yield Sample({"request": meter.name, "version": label}, version.requests)
 
 
 def _times(meter: ApiMeter, phase: str) -> Iterable[Sample]:
     histogram: Histogram = getattr(meter, phase)
-    if phase in _RARE and not histogram.count:
+    if phase in _RARE and not histogram.total:
         return ()  # an API that never waits has no need of so many lines to say so
     zeros = max(meter.total.count - histogram.count, 0) if phase in _RARE else 0
     return histogram_samples(histogram, {"request": meter.name, "phase": phase}, zeros=zeros)
