@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.foreign_clients import Program, go_program, node_program
 
 PARTITIONS = 3
@@ -49,8 +51,8 @@ def told(codecs: int, *, without: set[str] = frozenset()) -> dict[str, Any]:
     return {name: fact for name, fact in everything.items() if name not in without}
 
 
-def tell(program: Program, bootstrap: str, topic: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(program(bootstrap, topic))
+def tell(program: Program, *arguments: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(program(*arguments))
     return answer
 
 
@@ -61,6 +63,14 @@ def test_franz_go(bootstrap: str, topic: str) -> None:
 def test_sarama(bootstrap: str, topic: str) -> None:
     """It waits for an unknown topic to appear, so it is not asked for one."""
     assert tell(go_program("sarama"), bootstrap, topic) == told(codecs=5, without={"unknown topic"})
+
+
+@pytest.mark.parametrize("client", ["franz", "sarama"])
+def test_as_if_the_broker_were_old(bootstrap: str, topic: str, client: str) -> None:
+    """The protocol of 2019, for which no header or message was flexible."""
+    found = tell(go_program(client), bootstrap, topic, "2.3.0")
+    found.pop("unknown topic", None)
+    assert found == told(codecs=5, without={"unknown topic"})
 
 
 def test_segmentio_kafka_go(bootstrap: str, topic: str) -> None:

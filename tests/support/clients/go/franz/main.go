@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 	"tailrace.test/clients/story"
 )
 
@@ -26,7 +27,7 @@ func main() {
 	defer cancel()
 	told := story.Told{}
 	// Changes are asked about right after they were made, so nothing is remembered for long.
-	client := story.Got(kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.MetadataMinAge(10*time.Millisecond)))
+	client := story.Got(connect(kgo.SeedBrokers(bootstrap), kgo.MetadataMinAge(10*time.Millisecond)))
 	defer client.Close()
 	admin := kadm.NewClient(client)
 
@@ -70,9 +71,16 @@ func main() {
 	told.Print()
 }
 
+func connect(options ...kgo.Opt) (*kgo.Client, error) {
+	if version := story.Version(); version != "" {
+		options = append(options, kgo.MaxVersions(kversion.FromString("v"+version)))
+	}
+	return kgo.NewClient(options...)
+}
+
 func produce(ctx context.Context, bootstrap, topic string) {
 	for number, codec := range story.Codecs {
-		producer := story.Got(kgo.NewClient(
+		producer := story.Got(connect(
 			kgo.SeedBrokers(bootstrap),
 			kgo.RecordPartitioner(kgo.ManualPartitioner()),
 			kgo.ProducerBatchCompression(codecs[codec]),
@@ -96,7 +104,7 @@ func consume(ctx context.Context, bootstrap, topic string) []story.Read {
 	for partition := int32(0); partition < story.Partitions; partition++ {
 		start[partition] = kgo.NewOffset().AtStart()
 	}
-	consumer := story.Got(kgo.NewClient(
+	consumer := story.Got(connect(
 		kgo.SeedBrokers(bootstrap),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: start}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -117,13 +125,13 @@ func consume(ctx context.Context, bootstrap, topic string) []story.Read {
 }
 
 func writeToNowhere(ctx context.Context, bootstrap, topic string) string {
-	producer := story.Got(kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.UnknownTopicRetries(0)))
+	producer := story.Got(connect(kgo.SeedBrokers(bootstrap), kgo.UnknownTopicRetries(0)))
 	defer producer.Close()
 	return nameOf(producer.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("x")}).FirstErr())
 }
 
 func writeTooMuch(ctx context.Context, bootstrap, topic string) string {
-	producer := story.Got(kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.ProducerBatchMaxBytes(4_000_000),
+	producer := story.Got(connect(kgo.SeedBrokers(bootstrap), kgo.ProducerBatchMaxBytes(4_000_000),
 		kgo.ProducerBatchCompression(kgo.NoCompression())))
 	defer producer.Close()
 	return nameOf(producer.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: make([]byte, 3_000_000)}).FirstErr())
@@ -131,7 +139,7 @@ func writeTooMuch(ctx context.Context, bootstrap, topic string) string {
 
 // readFromCut asks for an offset that is no longer there, and does not want to be moved.
 func readFromCut(ctx context.Context, bootstrap, topic string) string {
-	consumer := story.Got(kgo.NewClient(
+	consumer := story.Got(connect(
 		kgo.SeedBrokers(bootstrap),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(0)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),

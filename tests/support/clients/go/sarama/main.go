@@ -16,6 +16,9 @@ var codecs = map[string]sarama.CompressionCodec{
 func settings() *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
+	if version := story.Version(); version != "" {
+		config.Version = story.Got(sarama.ParseKafkaVersion(version))
+	}
 	config.Consumer.Return.Errors = true
 	config.Producer.Return.Successes = true
 	config.Producer.Return.Errors = true

@@ -66,11 +66,19 @@ func (told Told) Print() {
 
 // Arguments are the broker's address and the topic's name.
 func Arguments() (bootstrap, topic string) {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: PROGRAM BOOTSTRAP TOPIC")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: PROGRAM BOOTSTRAP TOPIC [VERSION]")
 		os.Exit(2)
 	}
 	return os.Args[1], os.Args[2]
+}
+
+// Version is the release of Kafka whose protocol is to be spoken; empty for the newest that both sides know.
+func Version() string {
+	if len(os.Args) < 4 {
+		return ""
+	}
+	return os.Args[3]
 }
 
 func Must(err error) {
