@@ -101,7 +101,6 @@ class ProducerStates:
 
     def remove_stray_snapshots(self, base_offsets: list[Offset]) -> None:
         """Drop snapshots that belong to no segment, but for the latest if it lies past them all: the clean stop's."""
-        self.snapshots = self._find_snapshots()
         known = set(base_offsets)
         stray = sorted(offset for offset in self.snapshots if offset not in known)
         if stray and not (known and stray[-1] < max(known)):

@@ -143,8 +143,10 @@ class _Loader:
         self.epochs = LeaderEpochs(files, join(directory, file_names.LEADER_EPOCH_CHECKPOINT))
 
     def load(self) -> PartitionLog:
-        finish_interrupted_changes(self.files, self.directory, self.config)
         names = self._names()
+        if any(name.endswith((file_names.CLEANED, file_names.SWAP, file_names.DELETED)) for name in names):
+            finish_interrupted_changes(self.files, self.directory, self.config)
+            names = self._names()
         if file_names.LEADER_EPOCH_CHECKPOINT not in names:
             self.files.write(self.epochs.path, b"", sync=False)  # as Kafka makes it: there, and empty
         self.epochs.load()
