@@ -17,7 +17,12 @@ TEXT = (
     "checksum checked, indexes, epochs and producers rebuilt. Kafka's time is that of its own log loader on the same "
     "files in a warm JVM with its default compilers, one thread each. Both read from the page cache. CPU seconds of "
     "either process count, medians of rounds in which they take turns: the machine is shared, and neither waits for "
-    "anything else."
+    "anything else.\n\n"
+    "Where ours goes, per 500 MB (profiled; before the compiled loop → with it): 16 KB batches 0.38 → 0.12 s, 128 KB "
+    "batches 0.12 → 0.09 s, and per 100 MB of 1 KB batches 0.90 → 0.06 s. What was 9 µs of Python a batch is 0.4 µs. "
+    "What is left is the kernel's copy out of the page cache, 0.08 s per 500 MB (a mapping costs as much in page "
+    "faults), and the checksums, 0.04 s. With large batches Kafka does little else either, so one thread cannot be "
+    "three times as fast there."
 )
 CASES = ((2**28, 2**10), (2**31, 2**14), (2**31, 2**17))  # bytes, bytes of a batch
 WARM_UP = 3
