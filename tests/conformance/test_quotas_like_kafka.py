@@ -388,6 +388,7 @@ def test_kafka_configs_sets_and_shows_quotas(pair: Pair, kafka: KafkaInstallatio
         assert client.ask(produced(70_000), 12).throttle_time_ms > 0
 
 
+@pytest.mark.slow
 def test_an_address_that_connects_too_fast_is_closed(pair: Pair) -> None:
     names: dict[str, str | None] = {"ip": "127.0.0.1"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from struct import pack
 
 import pytest
 
@@ -164,6 +165,20 @@ def test_a_reader_that_takes_nothing_is_silent() -> None:
         harness.timer_ms += 11_000
         harness.until(lambda: harness.loop.statistics().connections == 0)
         assert harness.loop.statistics().closed == {"idle": 1}
+
+
+def test_a_pause_is_not_held_against_a_connection() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=10_000)) as harness:
+        client = harness.client()
+        assert harness.ask(client, b"T" + pack(">i", 30_000)) == b""
+        for _ in range(39):
+            harness.timer_ms += 1_000
+            harness.turn(2)
+        assert harness.ask(client, b"Ex") == b"x"
+        for _ in range(12):
+            harness.timer_ms += 1_000
+            harness.turn(2)
+        harness.until(client.is_closed)
 
 
 def test_without_an_idle_limit_nobody_is_closed() -> None:
