@@ -51,7 +51,6 @@ KNOWN = (
     Known("IncrementalAlterConfigs", r"4 1? ?no.such.key=5", _ANY, "as above"),
     Known("IncrementalAlterConfigs", "operation (4|-1) of .*", _ANY, "Kafka trips over such an operation"),
     Known("IncrementalAlterConfigs", "8 1 kafka.nothing=INFO", r".*errorCode", "there are no loggers to set"),
-    Known("DescribeLogDirs", _ANY, r".*(total|usable)Bytes", "sizes of file systems are not told"),
     Known("ElectLeaders", "timeout -1", _ANY, "what is done at once is not refused for its deadline"),
 )
 

@@ -93,6 +93,7 @@ def main() -> None:
 
     session = Session(target, arguments)
     options = [sys.argv[0], str(corpus), f"-max_len={INPUT_BYTES_MAX}", "-rss_limit_mb=3000", "-timeout=300"]
+    options += [f"-artifact_prefix={arguments.failures}/", "-report_slow_units=300"]
     atheris.Setup([*options, "-print_final_stats=1", "-len_control=0"], session.test_one_input, custom_mutator=mutate)
     atheris.Fuzz()
 

@@ -17,7 +17,7 @@ import errno
 import os
 from dataclasses import dataclass
 
-from tailrace.log.files import Entry, File, Files
+from tailrace.log.files import Entry, File, Files, Space
 from tailrace.records.batch import Buffer
 
 
@@ -222,6 +222,11 @@ class FaultyFiles:
     def sync_directory(self, path: str) -> None:
         self.strike("sync_directory", path)
         self.files.sync_directory(path)
+
+    def space(self, path: str) -> Space:
+        self.strike("stat", path)
+        space = self.files.space(path)
+        return space if self.free_bytes is None else space._replace(usable=self.free_bytes)
 
     def lock(self, path: str) -> File:
         self.strike("create", path)

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
 
-from tailrace.log.files import Entry
+from tailrace.log.files import Entry, Space
 from tailrace.records.batch import Buffer
 
 Result = TypeVar("Result")
 _numbers = count()
+SPACE = Space(total=1 << 40, usable=1 << 39)
 
 
 class FileNode:
@@ -227,6 +228,10 @@ class MemoryFiles:
 
     def sync_directory(self, path: str) -> None:
         self._sync_folder(self._folder_node(path))
+
+    def space(self, path: str) -> Space:
+        self._folder_node(path)
+        return SPACE
 
     def lock(self, path: str) -> MemoryFile:
         self._file_node_or_new(path)

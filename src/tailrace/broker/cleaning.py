@@ -82,11 +82,15 @@ class LogCleaning:
 
     def _dirtiest(self, now_ms: int) -> tuple[LogDirectory, PartitionLog, DirtyRange] | None:
         best: tuple[LogDirectory, PartitionLog, DirtyRange] | None = None
-        for directory in self._logs.directories:
+        for directory in self._logs.online:
             compacted = [log for log in directory.logs.values() if log.config.is_compacted]
             if not compacted:
                 continue
-            clean_to = CleanerCheckpoint(self._files, directory.path).read()
+            try:
+                clean_to = CleanerCheckpoint(self._files, directory.path).read()
+            except OSError as error:
+                self._logs.on_failure(directory, error)
+                continue
             for log in compacted:
                 if self._failed_until.get(log.partition, 0) > now_ms:
                     continue
@@ -115,7 +119,10 @@ class LogCleaning:
         """A round is done; the next log may be due at once."""
         if directory.logs.get(log.partition) is log:
             checkpoint = CleanerCheckpoint(self._files, directory.path)
-            checkpoint.update(log.partition, cleaned.end_offset, directory.logs.keys())
+            try:
+                checkpoint.update(log.partition, cleaned.end_offset, directory.logs.keys())
+            except OSError as error:
+                self._logs.on_failure(directory, error)
         self.rounds += 1
         self.bytes_read += cleaned.stats.bytes_read
         self.bytes_written += cleaned.stats.bytes_written

@@ -5,6 +5,8 @@ log.flush.scheduler.interval.ms               flush.ms
 log.flush.offset.checkpoint.interval.ms       recovery points, log starts
 replica.high.watermark.checkpoint.interval.ms high watermarks
 at every tick                                 what logs put off: files to remove, segments to flush
+
+A directory whose disk fails on the way is taken out of use; the others get their turn.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tailrace.broker.disk_failures import DiskFailures
 from tailrace.log.log_directories import LogDirectories
+from tailrace.log.log_directory import LogDirectory
 from tailrace.purgatory import Purgatory
 
 
 @dataclass(slots=True)
 class _Chore:
     interval_ms: int
-    run: Callable[[int], None]
+    run: Callable[[LogDirectory, int], None]
     due_ms: int = 0
 
 
@@ -28,6 +32,7 @@ class Housekeeping:
         self,
         logs: LogDirectories,
         purgatory: Purgatory,
+        failures: DiskFailures,
         *,
         retention_interval_ms: int,
         flush_interval_ms: int,
@@ -36,6 +41,7 @@ class Housekeeping:
     ) -> None:
         self._logs = logs
         self._purgatory = purgatory
+        self._failures = failures
         self._chores = [
             _Chore(retention_interval_ms, self._apply_retention, now_ms + retention_interval_ms),
             _Chore(flush_interval_ms, self._flush_due, now_ms + flush_interval_ms),
@@ -44,29 +50,33 @@ class Housekeeping:
         self._due_ms = min(chore.due_ms for chore in self._chores)
 
     def tick(self, now_ms: int) -> None:
-        for directory in self._logs.directories:
-            directory.run_due(now_ms)
+        self._in_each(LogDirectory.run_due, now_ms)
         for chore in self._chores:
             if chore.due_ms <= now_ms:
                 chore.due_ms = now_ms + chore.interval_ms
-                chore.run(now_ms)
+                self._in_each(chore.run, now_ms)
         self._due_ms = min(chore.due_ms for chore in self._chores)
+        self._failures.tick(now_ms)
 
     def next_deadline_ms(self) -> int:
-        return self._due_ms
+        return 0 if self._failures.is_due else self._due_ms
 
-    def _apply_retention(self, now_ms: int) -> None:
-        for directory in self._logs.directories:
-            for key, log in list(directory.logs.items()):
-                log.producers.remove_expired(now_ms)
-                if any(log.delete_old_segments(now_ms).values()):
-                    self._purgatory.check(key, now_ms)
+    def _in_each(self, work: Callable[[LogDirectory, int], object], now_ms: int) -> None:
+        for directory in self._logs.online:
+            try:
+                work(directory, now_ms)
+            except OSError as error:
+                self._failures.directory_failed(directory, error)
 
-    def _flush_due(self, now_ms: int) -> None:
-        for directory in self._logs.directories:
-            for log in directory.logs.values():
-                log.flush_if_due(now_ms)
+    def _apply_retention(self, directory: LogDirectory, now_ms: int) -> None:
+        for key, log in list(directory.logs.items()):
+            log.producers.remove_expired(now_ms)
+            if any(log.delete_old_segments(now_ms).values()):
+                self._purgatory.check(key, now_ms)
 
-    def _checkpoint(self, now_ms: int) -> None:
-        for directory in self._logs.directories:
-            directory.checkpoint({key: log.high_watermark for key, log in directory.logs.items()})
+    def _flush_due(self, directory: LogDirectory, now_ms: int) -> None:
+        for log in directory.logs.values():
+            log.flush_if_due(now_ms)
+
+    def _checkpoint(self, directory: LogDirectory, now_ms: int) -> None:
+        directory.checkpoint({key: log.high_watermark for key, log in directory.logs.items()})

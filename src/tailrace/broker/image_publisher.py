@@ -14,6 +14,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType, broker_resource
 from tailrace.metadata.loader import Change
 from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.purgatory import Purgatory
@@ -41,6 +42,7 @@ class ImagePublisher:
         self._purgatory = purgatory
         self._replicas = replicas
         self._throttling = throttling
+        self._is_starting = True
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
@@ -54,6 +56,7 @@ class ImagePublisher:
         for directory in self._logs.directories:
             for key in [key for key in directory.logs if self._partitions.get(key) is None]:
                 _log.warning("%s is not in the metadata: set apart as %s", key, directory.mark_stray(key))
+        self._is_starting = False
 
     # Changes
 
@@ -72,7 +75,11 @@ class ImagePublisher:
     def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
         partition = self._partitions.get(key)
         if partition is None:
-            partition = Partition(self._log_of(image, key, topic_id), self._replicas, topic_id)
+            log = None if key in self._partitions.offline else self._log_of(image, key)
+            if log is None:
+                self._partitions.mark_offline(key)
+                return
+            partition = Partition(log, self._replicas, topic_id)
             self._partitions.add(partition)
         if state.leader == self._broker_id:
             partition.make_leader(state, self.now_ms)
@@ -80,7 +87,8 @@ class ImagePublisher:
             partition.make_follower(state)
         self._purgatory.check(key, self.now_ms)
 
-    def _log_of(self, image: MetadataImage, key: TopicPartition, topic_id: bytes) -> PartitionLog:
+    def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
+        """A partition's log, which is made if there is none; None if it is on a disk that cannot be used."""
         known = image.topics[key.topic].topic_id
         log = self._logs.get(key)
         if log is not None and log.topic_id is not None and log.topic_id != known:
@@ -89,10 +97,25 @@ class ImagePublisher:
                 if key in directory.logs:
                     _log.warning("%s has another topic id: set apart as %s", key, directory.mark_stray(key))
             log = None
-        if log is None:
-            return self._logs.create(key, self._config.topic_config(image, key.topic), self.now_ms, known)
-        log.assign_topic_id(known)
+        if log is None and self._may_be_out_of_reach(key):
+            return None
+        try:
+            if log is None:
+                return self._logs.create(key, self._config.topic_config(image, key.topic), self.now_ms, known)
+            log.assign_topic_id(known)
+        except KafkaError as error:
+            _log.error("%s stays offline: %s", key, error)
+            return None
+        except OSError as error:
+            assert log is not None
+            self._logs.on_failure(self._logs.directory_of(log), error)
+            return None
         return log
+
+    def _may_be_out_of_reach(self, key: TopicPartition) -> bool:
+        """It could not be opened; or it was there before, and not all directories are: it may be in one of those."""
+        has_all = len(self._logs.online) == len(self._config.log_dirs)
+        return self._logs.is_offline(key) or (self._is_starting and not has_all)
 
     def _delete(self, key: TopicPartition) -> None:
         self._partitions.remove(key)

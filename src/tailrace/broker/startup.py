@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
+from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
@@ -32,7 +33,7 @@ from tailrace.metadata.local_controller import LocalController
 from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
 from tailrace.metadata.metadata_snapshot import UnreadableSnapshot
 from tailrace.metadata.registrations import InconsistentMetadata
-from tailrace.metadata.storage_format import WrongDirectory, prepare_directories
+from tailrace.metadata.storage_format import WrongDirectory, is_formatted, prepare_directories, read_identity
 from tailrace.model.ids import TopicId
 from tailrace.model.log_fields import fields
 from tailrace.model.topic_config import InvalidConfig
@@ -45,6 +46,7 @@ from tailrace.replication.leader import ReplicaSettings
 # What a person has to look at before the broker can start; each says in a sentence what is wrong.
 REFUSALS = (
     InvalidConfig,
+    LogDirectoriesFailed,
     DirectoryInUse,
     DuplicateLog,
     WrongDirectory,
@@ -78,7 +80,7 @@ def open_broker(
     `work_ns` is the clock by which request_percentage is measured; one that stands still lets requests take no time.
     """
     node_id = config.node_id
-    paths = config.log_dirs
+    paths = usable_paths(files, config)
     controller_endpoints = config.controller_endpoints(bound, default_host)
     identities = prepare_directories(
         files,
@@ -107,6 +109,11 @@ def open_broker(
     purgatory = Purgatory()
     partitions = HostedPartitions(image=lambda: controller.image)
     logs = LogDirectories(directories)
+    logs.unusable = tuple(path for path in config.log_dirs if path not in paths)
+    ids = {path: TopicId.parse(one.directory_id).value.bytes for path, one in zip(paths, identities, strict=True)}
+    failures = DiskFailures(logs, partitions, purgatory, controller, ids=ids, metadata_path=config.metadata_log_dir)
+    partitions.on_failure = failures.partition_failed
+    logs.on_failure = failures.directory_failed
     replicas = ReplicaSettings(
         broker_id=node_id,
         image=lambda: controller.image,
@@ -120,15 +127,21 @@ def open_broker(
     image = controller.image
     reports = []
     for directory in directories:
-        report = directory.load(lambda topic: config.topic_config(image, topic), now_ms, progress_of(directory))
+        try:
+            report = directory.load(lambda topic: config.topic_config(image, topic), now_ms, progress_of(directory))
+        except OSError as error:
+            failures.directory_failed(directory, error)
+            continue
         tell_loaded(directory, report)
         reports.append(report)
+    if config.metadata_log_dir not in [directory.path for directory in logs.online]:
+        raise LogDirectoriesFailed(f"{config.metadata_log_dir}, which has the metadata log, cannot be used")
     logs.check_unique()
     publisher.start(image)
     controller.listener = publisher.publish
     controller.start_broker(
         config.endpoints(bound, default_host),
-        directories=[TopicId.parse(identity.directory_id).value.bytes for identity in identities],
+        directories=[ids[directory.path] for directory in logs.online],
         rack=config.rack,
         previous_epoch=min(report.previous_broker_epoch for report in reports),
         now_ms=now_ms,
@@ -166,6 +179,7 @@ def open_broker(
         Housekeeping(
             logs,
             purgatory,
+            failures,
             retention_interval_ms=config.integer("log.retention.check.interval.ms"),
             flush_interval_ms=config.integer("log.flush.scheduler.interval.ms"),
             checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
@@ -186,3 +200,21 @@ def open_broker(
         ),
     )
     return broker
+
+
+def usable_paths(files: Files, config: BrokerConfig) -> tuple[str, ...]:
+    """The log directories that can be read at all; LogDirectoriesFailed without that of the metadata log."""
+    usable = []
+    for path in config.log_dirs:
+        try:
+            files.make_directory(path)
+            files.entries(path)
+            if is_formatted(files, path):
+                read_identity(files, path)
+        except OSError as error:
+            if path == config.metadata_log_dir:
+                raise LogDirectoriesFailed(f"{path}, which has the metadata log, cannot be used: {error}") from error
+            _log.error("log directory %s is offline: %s", path, error)
+            continue
+        usable.append(path)
+    return tuple(usable)

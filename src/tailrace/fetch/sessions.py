@@ -46,6 +46,7 @@ from tailrace.protocol.messages import FetchRequest
 from tailrace.purgatory import Purgatory
 
 TOPIC_ID_VERSION = 13
+_ID_TRIES = 100  # of two thousand million ids, with a thousand taken as a rule
 
 
 class SessionStatistics(NamedTuple):
@@ -121,15 +122,23 @@ class FetchSessions:
         """A new session, if there is room or room can be made."""
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
             return None
-        session_id = self._new_session_id()
-        while session_id in self._sessions or session_id == NO_SESSION:
-            session_id = self._new_session_id()
+        session_id = self._unused_id()
+        if session_id is None:
+            return None
         session = FetchSession(
             session_id, partitions, is_privileged=is_privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
         self._sessions[session_id] = session
         self._touch(session, now_ms)
         return session
+
+    def _unused_id(self) -> int | None:
+        """An id that no session has; None where the dice give none, and the client fetches without a session."""
+        for _ in range(_ID_TRIES):
+            session_id = self._new_session_id()
+            if session_id != NO_SESSION and session_id not in self._sessions:
+                return session_id
+        return None
 
     def _evict_for(self, is_privileged: bool, size: int, now_ms: int) -> bool:
         oldest = next(iter(self._sessions.values()), None)

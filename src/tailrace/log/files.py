@@ -22,6 +22,13 @@ class Entry(NamedTuple):
     is_directory: bool
 
 
+class Space(NamedTuple):
+    """Bytes of a file system: all, and those that this process may still take."""
+
+    total: int
+    usable: int
+
+
 class File(Protocol):
     """An open file, read and written by position."""
 
@@ -70,6 +77,9 @@ class Files(Protocol):
         """Remove a folder with the files in it."""
 
     def sync_directory(self, path: str) -> None: ...
+    def space(self, path: str) -> Space:
+        """Of the file system that a folder is on."""
+
     def lock(self, path: str) -> File:
         """Hold a file for this process until it is closed; BlockingIOError if another process holds it."""
 
@@ -221,6 +231,10 @@ class DiskFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def space(self, path: str) -> Space:
+        found = os.statvfs(path)
+        return Space(found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail)
 
     def lock(self, path: str) -> DiskFile:
         file = self.open(path, create=True)

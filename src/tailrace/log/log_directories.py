@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 
@@ -18,6 +19,19 @@ class LogDirectories:
     def __init__(self, directories: Sequence[LogDirectory]) -> None:
         assert directories, "at least one log directory is needed"
         self.directories = list(directories)
+        self.unusable: tuple[str, ...] = ()  # paths that could not even be opened
+        self.on_failure: Callable[[LogDirectory, OSError], object] = LogDirectory.fail  # what else to do when one fails
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    def is_offline(self, partition: TopicPartition) -> bool:
+        """Whether it is in a directory that works, but could not be opened."""
+        return any(partition in directory.offline for directory in self.directories)
+
+    def directory_of(self, log: PartitionLog) -> LogDirectory:
+        return next(one for one in self.directories if one.logs.get(log.partition) is log)
 
     def check_unique(self) -> None:
         """Raise DuplicateLog if a partition is in more than one directory: only a person can tell which is right."""
@@ -38,5 +52,10 @@ class LogDirectories:
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
     ) -> PartitionLog:
         assert self.get(partition) is None, f"{partition} is there already"
-        emptiest = min(self.directories, key=lambda directory: len(directory.logs))
-        return emptiest.create(partition, config, now_ms, topic_id)
+        assert not self.is_offline(partition), f"{partition} is there, but cannot be used"
+        for directory in sorted(self.online, key=lambda one: len(one.logs)):
+            try:
+                return directory.create(partition, config, now_ms, topic_id)
+            except OSError as error:
+                self.on_failure(directory, error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"no log directory takes {partition}")

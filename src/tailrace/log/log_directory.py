@@ -26,7 +26,7 @@ from tailrace.log.checkpoints import (
     write_offsets,
 )
 from tailrace.log.deferred import Deferred
-from tailrace.log.files import Files, join
+from tailrace.log.files import Files, Space, join
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
@@ -74,7 +74,8 @@ class LogDirectory:
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self._is_loading = False
         self._was_clean = True
-        self._has_offline_logs = False
+        self.offline: set[TopicPartition] = set()  # there, but could not be opened
+        self.failure: OSError | None = None  # why nothing here can be used
         self._offline: dict[str, dict[TopicPartition, Offset]] = {}  # what checkpoints say of logs that did not open
         files.make_directory(path)
         try:
@@ -137,7 +138,7 @@ class LogDirectory:
                 is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
                 _log.error("%s stays offline: %s", partition, error, exc_info=not is_expected)
                 report.failed[name] = str(error) or type(error).__name__
-                self._has_offline_logs = True
+                self.offline.add(partition)
                 for checkpoint, offsets in checkpoints.items():
                     if partition in offsets:
                         self._offline.setdefault(checkpoint, {})[partition] = offsets[partition]
@@ -229,6 +230,10 @@ class LogDirectory:
 
         self._deferred.add(due_ms, remove)
 
+    def space(self) -> Space:
+        """Of the file system it is on."""
+        return self._files.space(self.path)
+
     # Upkeep
 
     def run_due(self, now_ms: int) -> int:
@@ -257,17 +262,28 @@ class LogDirectory:
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """A clean stop: everything durable, checkpoints, and last the marker. None of it if loading was cut short."""
-        if self._is_loading:
+        if self._is_loading or self.failure is not None:
             self.abandon()
             return
         for log in self.logs.values():
             log.flush(now_ms)
             log.close()
         self.checkpoint({partition: log.high_watermark for partition, log in self.logs.items()})
-        if self._was_clean or not self._has_offline_logs:
+        if self._was_clean or not self.offline:
             # A log that could not be opened after a crash has yet to be recovered.
             write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
         self._lock.close()
+
+    def fail(self, error: OSError) -> list[TopicPartition]:
+        """The disk fails: nothing here is used from now on, and nothing more is written; the partitions it had."""
+        self.failure = error
+        self._deferred.clear()
+        lost = [*self.logs, *self.offline]
+        for log in self.logs.values():
+            log.abandon()
+        self.logs.clear()
+        self.offline.clear()
+        return lost
 
     def abandon(self) -> None:
         """Let go of everything without writing anything, as a crash would."""

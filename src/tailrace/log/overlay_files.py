@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tailrace.log import file_names
-from tailrace.log.files import Entry, File, Files, join
+from tailrace.log.files import Entry, File, Files, Space, join
 from tailrace.records.batch import Buffer
 
 MAX_MEMORY = 256 * 1024 * 1024
@@ -308,6 +308,9 @@ class OverlayFiles:
 
     def sync_directory(self, path: str) -> None:
         pass
+
+    def space(self, path: str) -> Space:
+        return self._disk.space(path)
 
     def lock(self, path: str) -> OverlayFile:
         """No lock: what only looks keeps nobody out."""

@@ -219,6 +219,11 @@ class MetadataLog:
         self.image = delta.apply(offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms)
         return Change(delta, self.image)
 
+    @property
+    def failure(self) -> OSError | None:
+        """Why nothing can be written any more."""
+        return self._failed
+
     def flush(self, now_ms: int) -> None:
         self.log.flush(now_ms)
         self.log.advance_high_watermark(self.log.log_end_offset)

@@ -27,7 +27,7 @@ class HostedPartitions:
         """`image`: the metadata as it is now. `on_failure`: what to do when a partition's disk fails; as a rule its
         whole directory goes offline, the partition itself does in any case."""
         self._image = image
-        self._on_failure = on_failure
+        self.on_failure = on_failure
         self._online: dict[TopicPartition, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[TopicPartition] = set()
@@ -116,5 +116,5 @@ class HostedPartitions:
         """The disk failed under a partition: it is offline from now on."""
         _log.error("%s is offline: %s", partition.key, error)
         self.mark_offline(partition.key)
-        if self._on_failure is not None:
-            self._on_failure(partition, error)
+        if self.on_failure is not None:
+            self.on_failure(partition, error)

@@ -496,3 +496,9 @@ def test_a_log_written_anew_up_to_the_same_high_watermark_is_told_to_one_who_gav
     partition.log.truncate_to(1, node.now_ms)
     take(1, epoch=4)
     assert consumer.poll().only.diverging_epoch.end_offset == 1
+
+
+def test_dice_that_always_show_the_same_leave_the_second_client_without_a_session() -> None:
+    sessions = FetchSessions(Purgatory(), lambda: 7, slots=10)
+    made = [sessions.create({}, is_privileged=False, uses_topic_ids=True, now_ms=0) for _ in range(2)]
+    assert [None if one is None else one.id for one in made] == [7, None]

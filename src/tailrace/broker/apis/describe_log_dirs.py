@@ -2,13 +2,13 @@
 
 Behaviour
     The log directories of this broker, and the partitions asked for (null: all) with their size and how far they lag
-    behind their high watermark. Partitions that are not here are not told.
+    behind their high watermark. Partitions that are not here are not told. A directory whose disk has failed is told
+    with KAFKA_STORAGE_ERROR.
 Version notes
     3   an error for the whole request
     4   the size of the file system and what is left of it
     5   whether a directory takes no new partitions
 Not implemented
-    file system sizes: told as -1, not known
     directories that take no new partitions: there are none (cordoned.log.dirs is refused)
 """
 
@@ -19,9 +19,11 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.cluster_authorization import check_cluster
 from tailrace.broker.request_context import Request
 from tailrace.log.log_directory import LogDirectory
+from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
+Result = DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
 
 
@@ -33,10 +35,27 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeLogDirsResp
         wanted = {TopicPartition(one.topic, number) for one in body.topics for number in one.partitions}
     return DescribeLogDirsResponse(
         results=[
-            DescribeLogDirsResponse.DescribeLogDirsResult(log_dir=one.path, topics=_topics(one, wanted))
-            for one in broker.logs.directories
+            *(_described(broker, one, wanted) for one in broker.logs.directories),
+            *(_offline(path) for path in broker.logs.unusable),
         ]
     )
+
+
+def _described(broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None) -> Result:
+    if directory.failure is not None:
+        return _offline(directory.path)
+    try:
+        space = directory.space()
+    except OSError as error:
+        broker.logs.on_failure(directory, error)
+        return _offline(directory.path)
+    return Result(
+        log_dir=directory.path, topics=_topics(directory, wanted), total_bytes=space.total, usable_bytes=space.usable
+    )
+
+
+def _offline(path: str) -> Result:
+    return Result(log_dir=path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _topics(directory: LogDirectory, wanted: set[TopicPartition] | None) -> list[Topic]:

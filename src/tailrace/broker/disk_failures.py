@@ -1,0 +1,86 @@
+"""DiskFailures: a log directory that fails while the broker runs.
+
+As in Kafka, one failed read, write or sync takes the whole directory offline: its partitions answer
+KAFKA_STORAGE_ERROR, the controller gives them no leader, nothing is written to it any more, and the others go on. What
+was acknowledged is in its files, and served again after the disk is repaired and the broker started anew. Without the
+directory of the metadata log, or without any, a broker cannot go on: `tick` raises LogDirectoriesFailed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from tailrace.log.log_directories import LogDirectories
+from tailrace.log.log_directory import LogDirectory
+from tailrace.metadata.local_controller import LocalController
+from tailrace.model.ids import TopicPartition
+from tailrace.purgatory import Purgatory
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.partition import Partition
+
+_log = logging.getLogger(__name__)
+
+
+class LogDirectoriesFailed(Exception):
+    """No log directory is left, or the one with the metadata log is not."""
+
+
+class DiskFailures:
+    def __init__(
+        self,
+        logs: LogDirectories,
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        controller: LocalController,
+        *,
+        ids: Mapping[str, bytes],
+        metadata_path: str,
+    ) -> None:
+        """`ids`: each directory's id, by its path."""
+        self._logs = logs
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._controller = controller
+        self._ids = ids
+        self._metadata_path = metadata_path
+        self._lost: list[tuple[TopicPartition, bytes]] = []  # with the id of its directory
+        self._is_due = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether somebody has to be told of a failure."""
+        return self._is_due or self._controller.log.failure is not None
+
+    def partition_failed(self, partition: Partition, error: OSError) -> None:
+        """From a request that met it."""
+        log = partition.log
+        for directory in self._logs.online:
+            if directory.logs.get(log.partition) is log:
+                self.directory_failed(directory, error)
+
+    def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """Take it out of use at once; who waits for its partitions is told with the next tick."""
+        if directory.failure is not None:
+            return
+        _log.error("log directory %s is offline: %s", directory.path, error)
+        for key in directory.fail(error):
+            self._partitions.mark_offline(key)
+            self._lost.append((key, self._ids[directory.path]))
+        self._is_due = True
+
+    def tick(self, now_ms: int) -> None:
+        if not self.is_due:
+            return
+        self._is_due = False
+        online = [directory.path for directory in self._logs.online]
+        if self._metadata_path not in online or self._controller.log.failure is not None:
+            raise LogDirectoriesFailed(f"the log directory with the metadata log has failed: {self._metadata_path}")
+        lost, self._lost = self._lost, []
+        topics = self._controller.image.topics
+        # Of several directories the controller does not know yet which one a partition is in.
+        places = [(place, topics[key.topic].id, key.partition) for key, place in lost if key.topic in topics]
+        self._controller.assign_directories(places, now_ms)
+        self._controller.directories_online([self._ids[path] for path in online], now_ms)
+        for key, _ in lost:
+            self._purgatory.check(key, now_ms)
