@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_FROM = 13
 _NO_OFFSET = bytes(8)
+_REST = (1, 0, 0, 0, 0, 0)  # no refused records, no message, tags twice, no throttling, tags
 
 
 @cache
@@ -51,18 +52,24 @@ class QuickProduce:
             partition = self._partitions.of_topic(topic, index)
         else:
             partition = self._partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
-        if partition is None or (leader := partition.leader) is None or leader.followers or acks not in (-1, 0, 1):
+        if (
+            partition is None
+            or (leader := partition.leader) is None
+            or leader.followers
+            or not leader.isr.committed
+            or acks not in (-1, 0, 1)
+        ):
             return False
-        broker = self._broker
+        broker, log = self._broker, partition.log
         broker.publisher.now_ms = now_ms
         records = memoryview(frame)[start:stop]
         try:
-            result, _ = partition.append_as_leader(records, required_acks=acks, now_ms=now_ms)
+            result = log.append_as_leader(records, leader_epoch=partition.leader_epoch, now_ms=now_ms)
         except (KafkaError, OSError):
             if not records.readonly:
                 records[:8] = _NO_OFFSET  # an offset may have been given before the refusal
             return False
-        assert partition.log.high_watermark > result.last_offset
+        log.advance_high_watermark(log.marks.log_end.offset)  # there is nobody to wait for
         traffic = partition.traffic
         traffic.produce_requests += 1
         traffic.bytes_in += stop - start
@@ -72,20 +79,7 @@ class QuickProduce:
             broker.put(Reply(context.connection_id, None))
             return True
         self._codes[0] += 1
-        values = (
-            2,
-            index,
-            0,
-            result.first_offset,
-            result.log_append_time_ms,
-            result.log_start_offset,
-            1,
-            0,
-            0,
-            0,
-            0,
-            0,
-        )
+        values = (2, index, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset, *_REST)
         if version >= _TOPIC_IDS_FROM:
             answer = _BY_ID(correlation_id, 0, 2, topic, *values)
         else:

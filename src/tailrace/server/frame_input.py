@@ -46,6 +46,11 @@ class FrameInput:
         """The bytes held that no frame has been made of."""
         return self._end - self._start + self._filled
 
+    @property
+    def may_have_frame(self) -> bool:
+        """Whether it is worth asking for the next one."""
+        return self._end > self._start or self._own is not None
+
     def receive(self, recv_into: Callable[[memoryview], int], arena: ReceiveArena) -> int:
         """Read; says how many bytes came, 0 at the end of the stream. Only for when `next_frame` had nothing."""
         if self._own is not None:

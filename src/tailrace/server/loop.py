@@ -46,7 +46,7 @@ from tailrace.server.statistics import ServerStatistics, take_statistics
 from tailrace.server.wakeup import WakeUp
 
 _GONE: Final = EPOLLHUP | EPOLLERR
-_WAIT_MS_MAX: Final = 86_400_000  # what the system takes as a timeout is bounded
+_DAY_MS: Final = 86_400_000
 _LOGGER: Final = logging.getLogger("tailrace.server")
 
 
@@ -206,7 +206,7 @@ class Loop:
             return 0
         if deadline_ms is None and self._timers_due_ms is None:
             return None
-        wait_ms = _WAIT_MS_MAX
+        wait_ms = _DAY_MS
         if deadline_ms is not None:
             wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
         if self._timers_due_ms is not None:
@@ -292,10 +292,9 @@ class Loop:
                     _LOGGER.exception("connection closed: its request failed", extra=fields(client=connection.peer))
                     self._close_after_sending(connection, "broker error")
                 meter.handled(connection)
-            replies = take_replies()
-            if not replies:
+            ready = self._queue(take_replies())
+            if not ready:
                 return
-            ready = self._queue(replies)
 
     def _queue(self, replies: Sequence[Reply]) -> list[Connection]:
         """Queue replies to be sent; returns whose turn it is to hand over another frame."""
@@ -324,7 +323,7 @@ class Loop:
                     self._send(connection)
             elif not output.size:
                 self._go_on(connection)
-            if not connection.hold:
+            if not connection.hold and connection.input.may_have_frame:
                 ready.append(connection)
         return ready
 
@@ -350,7 +349,8 @@ class Loop:
         else:
             self._meter.sent(connection)
             connection.hold &= ~WRITING
-            self._go_on(connection)
+            if connection.hold or connection.throttle_ms or connection.interest != EPOLLIN:
+                self._go_on(connection)
 
     def _go_on(self, connection: Connection) -> None:
         """Everything is sent: close, pause or read, as the last reply asks."""

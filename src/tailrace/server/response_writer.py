@@ -1,8 +1,9 @@
 """ResponseWriter: what one connection has to be sent, in order.
 
 A response is its size, then its parts: encoded bytes and ranges of files. Responses that are small and ready together
-leave with one call. Ranges up to 32 KB are read and travel with the bytes around them, no more than 64 KB of them at a
-time; larger ones go through the `SliceSender`. Bytes in front of more are marked so, and share its first packet.
+leave with one call; one of up to 64 KB is put together at once, its ranges read. Of larger ones, ranges up to 32 KB are
+read and travel with the bytes around them, no more than 64 KB of them at a time, and larger ranges go through the
+`SliceSender`. Bytes in front of more are marked so, and share its first packet.
 
 What the socket does not take stays here, and the caller waits until it can be written. Nothing is copied for that but
 the joined small parts.
@@ -38,14 +39,23 @@ class ResponseWriter:
 
     def add(self, parts: list[Part]) -> None:
         """Queue a response."""
-        size = 0
+        if len(parts) == 1 and isinstance(only := parts[0], bytes):  # as most are; it need not be joined later
+            self._queue.append(_SIZE.pack(len(only)) + only)
+            self.size += len(only) + _SIZE.size
+            return
+        size = slices = 0
         for part in parts:
             size += len(part)
             if isinstance(part, FileSlice):
-                self._slices += 1
+                slices += 1
+        if slices and size <= JOIN_BYTES_MAX and (whole := _read_whole(parts, size)) is not None:
+            self._queue.append(whole)
+        else:
+            self._queue.append(_SIZE.pack(size))
+            self._queue.extend(parts)
+            if slices:
+                self._slices += slices
                 self._is_pinned = False
-        self._queue.append(_SIZE.pack(size))
-        self._queue.extend(parts)
         self.size += size + _SIZE.size
 
     def send(self, target: socket, slices: SliceSender) -> int:
@@ -151,3 +161,13 @@ class ResponseWriter:
                 self._queue.appendleft(memoryview(part)[sent:])
                 return
             sent -= len(part)
+
+
+def _read_whole(parts: list[Part], size: int) -> bytes | None:
+    """A small response in one piece, its ranges read; None if one cannot be, which sending it will find out again."""
+    try:
+        pieces = [part.read() if isinstance(part, FileSlice) else part for part in parts]
+    except OSError:
+        return None
+    whole = b"".join([_SIZE.pack(size), *pieces])
+    return whole if len(whole) == size + _SIZE.size else None
