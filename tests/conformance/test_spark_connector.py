@@ -1,0 +1,45 @@
+"""Spark's own Kafka connector at a real Kafka and at our broker: batch and structured streaming, both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.confluent import create_topic
+from tests.support.foreign_clients import SOURCES, maven_jars, python_with
+
+pytestmark = pytest.mark.slow  # two Sparks
+
+SPARK = "4.0.0"
+CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}"
+ROWS = 300
+MORE = 60
+PARTITIONS = 3
+
+
+def test_batch_and_stream(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    jars = ",".join(map(str, maven_jars(CONNECTOR)))
+    spark = python_with(f"pyspark=={SPARK}").with_environment(SPARK_LOCAL_IP="127.0.0.1")
+    copy = f"{topic}-copy"
+    create_topic(bootstrap, topic, PARTITIONS)
+    create_topic(bootstrap, copy, 2)
+    script = str(SOURCES / "spark" / "connector.py")
+    told = json.loads(spark(script, bootstrap, topic, copy, jars, str(tmp_path / "checkpoint"), timeout_s=400))
+
+    found = {(partition, offset): (key, value) for partition, offset, key, value in told["records"]}
+    assert found.keys() == {(number % PARTITIONS, number // PARTITIONS) for number in range(ROWS)}
+    rows = {(f"key-{number}", f"value {number}") for number in range(ROWS)}
+    assert set(found.values()) == rows
+    for (partition, _), (key, _) in found.items():
+        assert int(key.removeprefix("key-")) % PARTITIONS == partition
+    assert told["headers"] == list(range(ROWS))
+
+    assert told["part"] == [[0, offset] for offset in range(10, 20)] + [[1, offset] for offset in range(5)]
+    assert told["later"] == []
+    assert told["splits"] == 6
+
+    assert (told["first copy"], told["third copy"]) == (1, 0)
+    assert told["second copy"] >= MORE / 20
+    assert told["copied"] == sorted(f"VALUE {number}" for number in range(ROWS + MORE))
