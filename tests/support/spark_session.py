@@ -1,6 +1,8 @@
 """One Spark session per test process, small and quiet; or the reason why there is none.
 
 Spark needs Java 17 or newer: the one of JAVA_HOME, or `java` on the path. Everything stays on the loopback interface.
+Spark's own Kafka connector is loaded beside ours if a test wants it and Maven can fetch its jars: they have to be there
+when the session is made.
 """
 
 from __future__ import annotations
@@ -9,17 +11,31 @@ import os
 import shutil
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.support.cache import Unavailable
+from tests.support.foreign_clients import maven_jars
+
+# The newest release of which all parts are to be had; it runs on later Sparks too.
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 
 
 class SparkUnavailable(Exception):
     """Why Spark cannot be run here, in one sentence."""
 
 
-@cache
-def spark_session() -> Any:
+_sessions: list[Any] = []
+
+
+def spark_session(*, with_connector: bool = False) -> Any:
+    """The session of this process."""
+    if not _sessions:
+        _sessions.append(_new_session(with_connector))
+    return _sessions[0]
+
+
+def _new_session(with_connector: bool) -> Any:
     home = os.environ.get("JAVA_HOME")
     if not (home and Path(home, "bin", "java").exists()) and shutil.which("java") is None:
         raise SparkUnavailable("no Java was found: install a JDK or JRE of version 17 or newer, or set JAVA_HOME")
@@ -31,9 +47,11 @@ def spark_session() -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Workers import what is tested from where the tests do.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")]))
+    jars, why_not = _connector_jars() if with_connector else ([], "no test asked for them")
     scratch = tempfile.mkdtemp(prefix="tailrace-spark-")
     session = (
         SparkSession.builder.master("local[2]")
+        .config("spark.jars", ",".join(jars))
         .appName("tailrace tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
@@ -48,12 +66,22 @@ def spark_session() -> Any:
         .getOrCreate()
     )
     session.scratch = scratch
+    session.has_connector = bool(jars)
+    session.why_no_connector = why_not
     return session
 
 
+def _connector_jars() -> tuple[list[str], str]:
+    try:
+        found = maven_jars(CONNECTOR)
+    except Unavailable as why:
+        return [], str(why)
+    needed = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
+    return [str(path) for path in found if path.name.startswith(needed)], ""
+
+
 def stop_session() -> None:
-    if spark_session.cache_info().currsize:
-        session = spark_session()
+    while _sessions:
+        session = _sessions.pop()
         session.stop()
         shutil.rmtree(session.scratch, ignore_errors=True)
-        spark_session.cache_clear()

@@ -38,8 +38,10 @@ class LogDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(dict(self.options), is_stream=False)
         # A reader that takes conditions is refused where spark.sql.python.filterPushdown.enabled is not set, and the
-        # setting cannot be seen from here. Which of Spark's workers runs us can.
-        kind = FilteringLogReader if _PUSHDOWN_WORKER in sys.modules else LogReader
+        # setting cannot be seen from here. Which of Spark's workers runs us can. And it has to be asked for: Spark 4.3
+        # keeps what a DataFrame's first query pushed down and reads no more in a second one.
+        can_push = options.push_filters and _PUSHDOWN_WORKER in sys.modules
+        kind = FilteringLogReader if can_push else LogReader
         return kind(options, _plan(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802

@@ -41,6 +41,7 @@ _OWN = (
     "failOnDataLoss",
     "includeHeaders",
     "includeBatchFacts",
+    "pushFilters",
     "minPartitions",
     "maxRecordsPerPartition",
     "maxBytesPerPartition",
@@ -145,6 +146,7 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     include_headers: bool = False
     include_batch_facts: bool = False
+    push_filters: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_bytes_per_partition: int = 134_217_728
@@ -189,6 +191,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         fail_on_data_loss=options.flag("failOnDataLoss", default=True),
         include_headers=options.flag("includeHeaders"),
         include_batch_facts=options.flag("includeBatchFacts"),
+        push_filters=options.flag("pushFilters"),
         min_partitions=options.count("minPartitions"),
         max_records_per_partition=options.count("maxRecordsPerPartition"),
         max_bytes_per_partition=options.size("maxBytesPerPartition", 134_217_728),
