@@ -271,6 +271,23 @@ def test_what_comes_most_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(broker.take_replies()) == 2
 
 
+def test_what_waits_goes_with_its_connection() -> None:
+    broker = Pair().quick
+    for connection, value in ((1, b"one"), (2, b"two")):
+        data = frame(_fetch({TOPIC: broker.image.topics[TOPIC].id}), 17)
+        broker.handle(memoryview(data), ConnectionContext(connection), NOW_MS)
+        assert (len(broker.purgatory), broker.take_replies()) == (1, [])
+        if connection == 1:
+            broker.connection_closed(connection)
+            assert len(broker.purgatory) == 0
+        else:
+            broker.handle(
+                memoryview(frame(_produce({TOPIC: broker.image.topics[TOPIC].id}, value), 13)), CONTEXT, NOW_MS
+            )
+            assert len(broker.take_replies()) == 2
+    assert broker._parked == {}
+
+
 def test_with_a_quota_everything_goes_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
     broker, ids = pair.quick, pair.ids

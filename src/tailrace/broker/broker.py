@@ -223,6 +223,8 @@ class Broker:
 
     def put(self, reply: Reply) -> None:
         """A reply that is ready to be sent."""
+        if self._parked:
+            self._parked.pop(reply.connection_id, None)
         self._replies.append(reply)
 
     def take_replies(self) -> list[Reply]:
@@ -235,9 +237,9 @@ class Broker:
 
     # What handlers share
 
-    def parked(self, request: Request, operation: DelayedOperation) -> None:
+    def parked(self, context: ConnectionContext, operation: DelayedOperation) -> None:
         """A request waits as this operation, which goes with its connection. It must not keep the request's body."""
-        self._parked[request.context.connection_id] = operation
+        self._parked[context.connection_id] = operation
 
     def appended(self, key: TopicPartition, now_ms: int) -> None:
         """Records were appended, or the high watermark has moved: whoever waits for that may go on. That is looked at

@@ -67,6 +67,7 @@ class QuickFetch:
             place = bound if bound is marks.log_end and not level else None
             waiting = WaitingFetch(self, frame, context, asked, topic, partition, place, now_ms + wait_ms)
             broker.purgatory.watch(waiting, (partition.key,))
+            broker.parked(context, waiting)
             return True
         if not marks.log_start_offset <= offset < bound.offset:
             return False

@@ -30,7 +30,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteRecordsRespon
 
     operation = DelayedDeleteRecords(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
     if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-        broker.parked(waiting, operation)
+        broker.parked(waiting.context, operation)
     return None
 
 

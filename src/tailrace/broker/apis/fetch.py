@@ -58,7 +58,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
         return
     if fetch.operation is not None and fetch.operation.is_waiting:
-        broker.parked(waiting, fetch.operation)
+        broker.parked(request.context, fetch.operation)
 
 
 def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> None:

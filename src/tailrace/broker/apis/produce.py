@@ -75,7 +75,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | N
 
         operation = DelayedProduce(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
         if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-            broker.parked(waiting, operation)
+            broker.parked(waiting.context, operation)
         return None
     _answer(broker, request, _response(broker, request, topics), now_ms)
     return None
