@@ -26,15 +26,15 @@ SIZE = 1_000
 
 @dataclass(frozen=True)
 class RoundTrip:
-    p50_ms: float
+    mean_ms: float
     p99_ms: float
 
     @property
     def cost(self) -> float:
-        return self.p50_ms
+        return self.mean_ms
 
     def __str__(self) -> str:
-        return f"p50 {self.p50_ms:g} ms, p99 {self.p99_ms:g} ms"
+        return f"mean {self.mean_ms:.2f} ms, p99 {self.p99_ms:g} ms"
 
 
 def run(contenders: list[Contender], rounds: int) -> list[Comparison]:
@@ -134,12 +134,12 @@ def _consume(one: Contender, topic: str) -> None:
     consumer.close()
 
 
-def _tool(main_class: str, *arguments: str) -> str:
+def _tool(main_class: str, *arguments: str, may_fail: bool = False) -> str:
     command = production_installation().command(main_class, *arguments, heap="512m")
     done = subprocess.run(
         [word for word in command if word != "-Xms1g"], capture_output=True, text=True, timeout=300, check=False
     )
-    if done.returncode:
+    if done.returncode and not may_fail:
         raise RuntimeError(f"{main_class} ended with {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
     return done.stdout
 
@@ -153,8 +153,11 @@ def _java_produce(one: Contender, topic: str) -> None:
 
 
 def _java_round_trip(one: Contender, topic: str) -> RoundTrip:
-    told = _tool("org.apache.kafka.tools.EndToEndLatency", f"127.0.0.1:{one.port}", topic, "5000", "all", "100")
-    found = re.search(r"Percentiles: 50th = (\d+), 99th = (\d+)", told)
-    if found is None:
+    arguments = (f"127.0.0.1:{one.port}", topic, "5000", "all", "100")
+    # It commits offsets in the end, and fails where there is no group coordinator; its figures are out by then.
+    told = _tool("org.apache.kafka.tools.EndToEndLatency", *arguments, may_fail=True)
+    mean = re.search(r"Avg latency: ([\d.]+) ms", told)
+    percentiles = re.search(r"99th = (\d+)", told)
+    if mean is None or percentiles is None:
         raise RuntimeError(f"EndToEndLatency said {told[-300:]}")
-    return RoundTrip(float(found[1]), float(found[2]))
+    return RoundTrip(float(mean[1]), float(percentiles[1]))

@@ -9,7 +9,7 @@ from benchmarks.broker.comparison import Comparison, table
 from benchmarks.broker.contenders import contenders
 
 PARTS = ("requests", "throughput", "latency", "sessions", "cold", "clients", "start")
-ROUNDS = 3
+ROUNDS = 2
 
 
 def run(parts: Sequence[str], rounds: int = ROUNDS) -> list[tuple[str, str, list[Comparison]]]:
