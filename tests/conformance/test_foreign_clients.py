@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.foreign_clients import Program, go_program, node_program
+from tests.support.confluent import create_topic
+from tests.support.foreign_clients import Program, go_program, node_program, rust_program
 
 PARTITIONS = 3
 PER_CODEC = 60
@@ -82,3 +83,10 @@ def test_segmentio_kafka_go(bootstrap: str, topic: str) -> None:
 def test_kafkajs(bootstrap: str, topic: str) -> None:
     """Codecs other than gzip are packages beside it; reading without a group is not part of its public face."""
     assert tell(node_program("kafkajs.js"), bootstrap, topic) == told(codecs=2, without={"out of range"})
+
+
+@pytest.mark.slow  # it takes a minute to build
+def test_rskafka(bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic, PARTITIONS, {"retention.ms": "-1"})
+    without = {"unknown topic", "config", "config changed", "partitions"}
+    assert tell(rust_program("rskafka"), bootstrap, topic) == told(codecs=5, without=without)

@@ -3,6 +3,7 @@
     kcat()                          the tool, from the machine or from its Debian package
     librdkafka("1.0.0")             a librdkafka of any age, driven through ctypes
     go_program("franz")             a program of `clients/go`, compiled
+    rust_program("rskafka")         a program of `clients/rust`, compiled
     node_modules()                  what `clients/node/package.json` names
     python_packages("kafka-python==1.4.7")
     kafka_jars("kafka_2.11", "0.10.2.2")
@@ -31,6 +32,7 @@ SOURCES = Path(__file__).resolve().parent / "clients"
 GO = SOURCES / "go"
 NODE = SOURCES / "node"
 PYTHON = SOURCES / "python"
+RUST = SOURCES / "rust"
 KCAT_PACKAGES = ("kcat", "librdkafka1", "libyajl2")
 RUN_TIMEOUT_S = 120
 
@@ -163,6 +165,20 @@ def go_program(name: str) -> Program:
         run_to_fetch("the clients written in Go", *command)
 
     return Program((str(make_once(_cache() / f"go-{digest_of_files(sources)}", build) / name),))
+
+
+@remembered
+def rust_program(name: str) -> Program:
+    sources = [RUST / "Cargo.toml", RUST / "Cargo.lock", *sorted(RUST.glob("src/*.rs"))]
+
+    def build(directory: Path) -> None:
+        target = directory / "target"
+        options = ("--locked", "--quiet", f"--manifest-path={RUST / 'Cargo.toml'}", f"--target-dir={target}")
+        run_to_fetch("the clients written in Rust", "cargo", "build", *options)
+        shutil.move(target / "debug" / name, directory)
+        shutil.rmtree(target)
+
+    return Program((str(make_once(_cache() / f"rust-{digest_of_files(sources)}", build) / name),))
 
 
 @remembered
