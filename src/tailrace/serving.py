@@ -70,6 +70,7 @@ def broker_builder(
             next_int=random.randrange,
             bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
             default_host=socket.gethostname(),
+            submit=surroundings.submit,
             work_ns=time.perf_counter_ns,
         )
         broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 
+from tailrace.log.sealed_flush import SealedFlush
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
@@ -68,6 +69,29 @@ def roll_without_flush() -> Driver:
     driver = Driver(small_segments())
     partition = driver.create()
     fill(driver, partition, 9)
+    return driver
+
+
+def roll_with_late_flushes() -> Driver:
+    """Sealed segments are synced by somebody else: after more appends and a checkpoint, and not in their order."""
+    driver = Driver(small_segments())
+    waiting: list[SealedFlush] = []
+    driver.directory.flush_by(waiting.append, lambda error: None)
+    partition = driver.create()
+    for mark in "vwx":
+        fill(driver, partition, 5, mark=mark)
+        driver.run_due()
+        driver.checkpoint()
+    assert len(waiting) > 2
+    driver.change(partition, lambda log: waiting[1].run())
+    fill(driver, partition, 1, mark="y")
+    driver.change(partition, lambda log: waiting[1].apply(None, driver.now_ms))
+    driver.checkpoint()
+    for flush in waiting[:1] + waiting[2:]:
+        driver.change(partition, lambda log, flush=flush: flush.run())
+        driver.change(partition, lambda log, flush=flush: flush.apply(None, driver.now_ms))
+    driver.checkpoint()
+    fill(driver, partition, 1, mark="z")
     return driver
 
 
@@ -391,6 +415,7 @@ SCENARIOS = [
     append_and_flush,
     roll,
     roll_without_flush,
+    roll_with_late_flushes,
     roll_after_flush,
     roll_preallocated,
     roll_preallocated_after_flush,

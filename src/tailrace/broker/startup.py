@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
@@ -134,6 +135,8 @@ def open_broker(
             continue
         tell_loaded(directory, report)
         reports.append(report)
+        if submit is not None:
+            directory.flush_by(submit, partial(failures.directory_failed, directory))
     if config.metadata_log_dir not in [directory.path for directory in logs.online]:
         raise LogDirectoriesFailed(f"{config.metadata_log_dir}, which has the metadata log, cannot be used")
     logs.check_unique()

@@ -30,6 +30,8 @@ from tailrace.log.files import Files, Space, join
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
+from tailrace.log.sealed_flush import SealedFlush, flush_at_once
+from tailrace.log.segment import Segment
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -76,6 +78,7 @@ class LogDirectory:
         self._was_clean = True
         self.offline: set[TopicPartition] = set()  # there, but could not be opened
         self.failure: OSError | None = None  # why nothing here can be used
+        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once
         self._offline: dict[str, dict[TopicPartition, Offset]] = {}  # what checkpoints say of logs that did not open
         files.make_directory(path)
         try:
@@ -186,6 +189,7 @@ class LogDirectory:
 
     def _add(self, partition: TopicPartition, log: PartitionLog) -> None:
         log.write_checkpoints = self.checkpoint
+        log.flush_sealed = self.flush_sealed
         self.logs[partition] = log
 
     def create(
@@ -235,6 +239,16 @@ class LogDirectory:
         return self._files.space(self.path)
 
     # Upkeep
+
+    def flush_by(self, submit: Callable[[SealedFlush], None], on_failure: Callable[[OSError], None]) -> None:
+        """From now on somebody else syncs sealed segments."""
+
+        def flush_sealed(log: PartitionLog, following: Segment, now_ms: int) -> None:
+            submit(SealedFlush(self._files, log, following, on_failure))
+
+        self.flush_sealed = flush_sealed
+        for log in self.logs.values():
+            log.flush_sealed = flush_sealed
 
     def run_due(self, now_ms: int) -> int:
         """Do what was put off, here and in every log."""

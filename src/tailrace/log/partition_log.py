@@ -38,6 +38,7 @@ from tailrace.log.producer_replay import rebuild_producers
 from tailrace.log.producer_states import ProducerStates
 from tailrace.log.removal import Removal
 from tailrace.log.roll_policy import RollReason, roll_reason
+from tailrace.log.sealed_flush import flush_at_once
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments
@@ -92,6 +93,7 @@ class PartitionLog:
         self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
         self.write_checkpoints: Callable[[], None] = lambda: None  # set by the directory that has them
+        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once  # set by who has threads
         self._removal = Removal(files, deferred, producers)
         self._update_first_unstable()
 
@@ -259,11 +261,7 @@ class PartitionLog:
         self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
 
-        def make_durable() -> None:
-            self.producers.sync_snapshots()
-            self.flush_to(base_offset, now_ms)
-
-        self.deferred.add(now_ms, make_durable)
+        self.deferred.add(now_ms, lambda: self.flush_sealed(self, segment, now_ms))
         return segment
 
     def _seal_active(self, now_ms: int) -> None:
@@ -289,14 +287,14 @@ class PartitionLog:
         """Make everything durable."""
         if self.log_end_offset + 1 > self.recovery_point:
             self._flush_segments(self.log_end_offset + 1)
-            self._flushed(self.log_end_offset, now_ms)
+            self.note_flushed(self.log_end_offset, now_ms)
 
     def flush_to(self, offset: Offset, now_ms: int) -> None:
         """Make everything below `offset` durable."""
         offset = min(offset, self.log_end_offset)  # a truncation may have come between
         if offset > self.recovery_point:
             self._flush_segments(offset)
-            self._flushed(offset, now_ms)
+            self.note_flushed(offset, now_ms)
 
     def flush_if_due(self, now_ms: int) -> bool:
         """Flush if `flush.ms` has passed since the last time and there is something to flush."""
@@ -310,7 +308,8 @@ class PartitionLog:
         for segment in self.segments.between(self.recovery_point, end):
             segment.flush()
 
-    def _flushed(self, offset: Offset, now_ms: int) -> None:
+    def note_flushed(self, offset: Offset, now_ms: int) -> None:
+        """Everything below `offset` is durable."""
         if offset > self.recovery_point:
             self.recovery_point = offset
             self.last_flush_ms = now_ms

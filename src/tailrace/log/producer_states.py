@@ -84,6 +84,12 @@ class ProducerStates:
                     file.close()
             self._unsynced_snapshots.pop()
 
+    def take_unsynced(self) -> list[str]:
+        """Where the snapshots are that were taken without a sync; whoever asks has to sync them."""
+        paths = [self.snapshot_path(offset) for offset in self._unsynced_snapshots]
+        self._unsynced_snapshots.clear()
+        return paths
+
     def remove_snapshot(self, offset: Offset) -> None:
         self.snapshots.discard(offset)
         self._files.remove(self.snapshot_path(offset))

@@ -1,0 +1,108 @@
+"""Sealed segments are synced beside the log; until that is done, recovery starts where it did before."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from tailrace.log.log_directory import LogDirectory
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.sealed_flush import SealedFlush
+from tailrace.model.ids import TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tests.support.batches import batch
+from tests.support.faulty_files import FaultyFiles
+from tests.support.memory_files import MemoryFiles, memory_files
+
+NOW_MS = 1_000_000
+CONFIG = TopicConfig(internal_segment_bytes=200)
+ORDERS = TopicPartition("orders", 0)
+
+
+class Bench:
+    """A directory with one log, whose flushes wait until they are called for."""
+
+    def __init__(self, files: MemoryFiles | FaultyFiles) -> None:
+        self.waiting: list[SealedFlush] = []
+        self.errors: list[OSError] = []
+        files.make_directory("/data")
+        self.directory = LogDirectory(files, "/data", new_id=lambda: "id")
+        self.directory.load(lambda topic: CONFIG, NOW_MS)
+        self.directory.flush_by(self.waiting.append, self.errors.append)
+        self.log: PartitionLog = self.directory.logs.get(ORDERS) or self.directory.create(ORDERS, CONFIG, NOW_MS)
+
+    def append(self, *values: bytes) -> None:
+        for value in values:
+            self.log.append_as_leader(batch(value), leader_epoch=0, now_ms=NOW_MS)
+        self.directory.run_due(NOW_MS)
+
+    def finish(self, flush: SealedFlush) -> None:
+        flush.run()
+        flush.apply(None, NOW_MS)
+
+
+def test_the_recovery_point_moves_when_the_sync_is_done() -> None:
+    bench = Bench(MemoryFiles())
+    bench.append(b"one", b"two", b"three", b"four")
+    (flush,) = bench.waiting
+    assert bench.log.recovery_point == 0
+    flush.run()
+    assert bench.log.recovery_point == 0
+    flush.apply(None, NOW_MS)
+    assert bench.log.recovery_point == bench.log.segments.active.base_offset > 0
+
+
+def test_the_last_of_several_flushes_covers_what_the_others_would() -> None:
+    bench = Bench(MemoryFiles())
+    for number in range(4):
+        bench.append(b"%d" % number, b"more")
+    first, second, *_ = bench.waiting
+    bench.finish(second)
+    point = bench.log.recovery_point
+    assert point > 0
+    bench.finish(first)
+    assert bench.log.recovery_point == point
+
+
+def test_a_truncation_meanwhile_makes_a_flush_void() -> None:
+    bench = Bench(MemoryFiles())
+    bench.append(b"one", b"two", b"three", b"four")
+    (flush,) = bench.waiting
+    flush.run()
+    bench.log.truncate_to(1, NOW_MS)
+    bench.append(b"other two", b"other three", b"other four")
+    assert len(bench.waiting) > 1
+    flush.apply(None, NOW_MS)
+    assert bench.log.recovery_point <= 1
+
+
+def test_a_log_that_was_deleted_meanwhile_is_no_failure() -> None:
+    bench = Bench(MemoryFiles())
+    bench.append(b"one", b"two", b"three", b"four")
+    bench.directory.delete(ORDERS, NOW_MS)
+    bench.directory.run_due(NOW_MS + 10**9)
+    bench.finish(bench.waiting[0])
+    assert bench.errors == []
+
+
+def test_a_sync_that_fails_is_told_to_who_looks_after_the_disk() -> None:
+    files = FaultyFiles(MemoryFiles())
+    bench = Bench(files)
+    bench.append(b"one", b"two", b"three", b"four")
+    files.fail("sync", errno.EIO)
+    (flush,) = bench.waiting
+    with pytest.raises(OSError, match="Input/output") as failure:
+        flush.run()
+    flush.failed(failure.value, NOW_MS)
+    assert bench.errors == [failure.value]
+    assert bench.log.recovery_point == 0
+
+
+def test_a_clean_stop_with_flushes_still_waiting_is_durable_all_the_same() -> None:
+    files = MemoryFiles()
+    bench = Bench(files)
+    bench.append(*(b"value %d" % number for number in range(10)))
+    bench.directory.close(NOW_MS)
+    again = Bench(memory_files(files.tree()))
+    assert again.log.log_end_offset == 10
