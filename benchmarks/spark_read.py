@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory, tailrace.Broker(f"{directory}/data") as broker:
         broker.create_topic("orders", config={"retention.ms": "-1"})
         fill(broker.bootstrap, batches)
-        spark = spark_session(with_connector=True)
+        spark = spark_session(with_connector=True, is_hasty=False)
         try:
             spark_queries(spark, broker, Path(directory), batches * PER_BATCH)
         finally:

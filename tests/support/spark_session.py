@@ -28,14 +28,14 @@ class SparkUnavailable(Exception):
 _sessions: list[Any] = []
 
 
-def spark_session(*, with_connector: bool = False) -> Any:
-    """The session of this process."""
+def spark_session(*, with_connector: bool = False, is_hasty: bool = True) -> Any:
+    """The session of this process. is_hasty: Java compiles little, which suits short tests."""
     if not _sessions:
-        _sessions.append(_new_session(with_connector))
+        _sessions.append(_new_session(with_connector, is_hasty))
     return _sessions[0]
 
 
-def _new_session(with_connector: bool) -> Any:
+def _new_session(with_connector: bool, is_hasty: bool) -> Any:
     home = os.environ.get("JAVA_HOME")
     if not (home and Path(home, "bin", "java").exists()) and shutil.which("java") is None:
         raise SparkUnavailable("no Java was found: install a JDK or JRE of version 17 or newer, or set JAVA_HOME")
@@ -62,7 +62,8 @@ def _new_session(with_connector: bool) -> Any:
         .config("spark.local.dir", scratch)
         .config("spark.sql.python.filterPushdown.enabled", "true")
         .config("spark.log.level", "ERROR")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if is_hasty else "")
         .getOrCreate()
     )
     session.scratch = scratch
