@@ -120,8 +120,10 @@ class SnapshotStore:
     def next_deadline_ms(self, deferred_ms: int | None) -> int | None:
         if self._writer is not None or self._bytes_since >= self._settings.snapshot_after_bytes:
             return 0
-        snapshot_ms = self._last_ms + self._interval if self._bytes_since and self._interval else None
-        return min((due for due in (snapshot_ms, deferred_ms) if due is not None), default=None)
+        if not self._bytes_since or not self._interval:
+            return deferred_ms
+        snapshot_ms: int = self._last_ms + self._interval
+        return snapshot_ms if deferred_ms is None else min(snapshot_ms, deferred_ms)
 
     def abandon(self) -> None:
         """Leave a snapshot that is not finished."""
