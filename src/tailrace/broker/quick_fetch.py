@@ -13,6 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import KafkaError
@@ -94,7 +95,7 @@ class QuickFetch:
                 records = FileSlice(segment.log, place.position, end.position - place.position)
         if records is None or records.size > most:
             try:
-                found = log.read(offset, most, _ISOLATIONS[level], at_least_one=True)
+                found = read_log(partition.key, log.segments, marks, offset, most, _ISOLATIONS[level], True)
             except (KafkaError, CorruptBatch, OSError):
                 return False
             records = found.slice

@@ -14,7 +14,7 @@ import logging
 from typing import NamedTuple
 
 from tailrace.log.leader_epochs import EpochEnd
-from tailrace.log.log_read import LogRead, OffsetOutOfRange
+from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
 from tailrace.log.partition_log import AppendResult, PartitionLog
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.metadata.partition_registration import PartitionRegistration
@@ -230,7 +230,7 @@ class Partition:
             if offset == bound.offset:  # at the end: nothing to look for
                 found = LogRead(bound, aborted=[] if isolation is Isolation.READ_COMMITTED else None)
             else:
-                found = self.log.read(offset, max(max_bytes, 0), isolation, at_least_one=at_least_one)
+                found = read_log(self.key, self.log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one)
                 if max_bytes < 0 and offset < bound.offset:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.key}: asked for {max_bytes} bytes")
         return ReplicaRead(
