@@ -91,14 +91,15 @@ a share of Kafka's, so less is better.
 
 
 def page(before: str, sections: list[Section]) -> str:
-    """The results page: where it was, then each benchmark; sections of `before` that were not run again stay."""
+    """The results page: where it was, then each benchmark; what `before` says of others, and above them, stays."""
+    head = before.partition("\n## ")[0].strip() if before else f"{_HEAD}Machine: {machine()}."
     kept = dict(_split(before))
     for section in sections:
         load = os.getloadavg()[1]
         where = f"*Commit {commit()}, {datetime.now(UTC):%Y-%m-%d}, load average {load:.1f} on {os.cpu_count()} cores.*"
         kept[section.title] = f"{section.text}\n\n{where}\n\n{section.figures}\n"
     parts = [f"## {title}\n\n{content.strip()}\n" for title, content in kept.items()]
-    return _HEAD + f"Machine: {machine()}.\n\n" + "\n".join(parts)
+    return f"{head}\n\n" + "\n".join(parts)
 
 
 def _split(text: str) -> list[tuple[str, str]]:
