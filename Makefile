@@ -48,7 +48,7 @@ format: $(READY) ## apply the formatter and the linter's safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## benchmarks against plain writes and Apache Kafka; results in benchmarks/RESULTS.md
+bench: $(READY) ## benchmarks against plain writes, Apache Kafka and kfake; results in benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.run
 
 clean: ## remove .venv and build products
