@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tailrace.log import file_names
@@ -26,20 +25,18 @@ from tailrace.log.offline import OfflineLog, open_bounds, open_exact
 from tailrace.log.timestamp_lookup import find_offset
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.records.batch import CorruptBatch
-from tailrace.records.columns import RecordColumns
+from tailrace.records.columns import AbortedRanges
 from tailrace.spark.source.errors import UnknownLog, Unreadable
 from tailrace.spark.source.offset_ranges import Bounds, OffsetRange
 from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.planning import bytes_per_slice, cut_by_bytes, extents, split_by_count
-from tailrace.spark.source.segment_feed import feed_range
+from tailrace.spark.source.segment_feed import SegmentSlice
 from tailrace.spark.source.segment_map import IndexedSegment
 
 _log = logging.getLogger(__name__)
 INTERNAL_TOPICS = frozenset({
     "__consumer_offsets", "__transaction_state", "__share_group_state", file_names.CLUSTER_METADATA_TOPIC
 })  # fmt: skip
-
-AbortedRanges = Mapping[ProducerId, Sequence[tuple[Offset, Offset]]]
 
 
 class FilesTransport:
@@ -176,15 +173,3 @@ class FilesTransport:
         for one in segments.aborted_transactions(base_offset, wanted.start, wanted.end):
             aborted.setdefault(one.producer_id, []).append((one.first_offset, one.last_offset))
         return aborted
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentSlice:
-    range: OffsetRange
-    folder: str
-    aborted: AbortedRanges
-    files: Files
-
-    def feed(self, columns: RecordColumns, *, fail_on_data_loss: bool) -> Iterator[None]:
-        columns.aborted = self.aborted
-        return feed_range(self.files, self.folder, self.range, columns, fail_on_data_loss=fail_on_data_loss)

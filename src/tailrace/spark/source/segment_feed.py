@@ -3,12 +3,15 @@
 The folder is listed when reading begins, and again when a file that was listed is gone. What matters is offsets: a
 range whose first offset lies below the first segment has lost records to retention; one that a cleaner has thinned out
 has only gaps. Every batch that gives records is checked against its checksum.
+
+This is what a task imports: it stays apart from all that planning needs.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tailrace.log import file_names
 from tailrace.log.files import File, Files
@@ -17,12 +20,26 @@ from tailrace.log.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
-from tailrace.records.columns import RecordColumns
+from tailrace.records.columns import AbortedRanges, RecordColumns
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, Unreadable
 from tailrace.spark.source.offset_ranges import OffsetRange
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _LOOKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSlice:
+    """A range of offsets in a partition's folder, and the aborted transactions in it that are to be left out."""
+
+    range: OffsetRange
+    folder: str
+    aborted: AbortedRanges
+    files: Files
+
+    def feed(self, columns: RecordColumns, *, fail_on_data_loss: bool) -> Iterator[None]:
+        columns.aborted = self.aborted
+        return feed_range(self.files, self.folder, self.range, columns, fail_on_data_loss=fail_on_data_loss)
 
 
 def feed_range(
