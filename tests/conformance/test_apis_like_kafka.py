@@ -50,7 +50,6 @@ KNOWN = (
     Known("AlterConfigs", r"4 1 no.such.key=5", _ANY, "a key that nobody knows has no effect: it is refused"),
     Known("IncrementalAlterConfigs", r"4 1? ?no.such.key=5", _ANY, "as above"),
     Known("IncrementalAlterConfigs", "operation (4|-1) of .*", _ANY, "Kafka trips over such an operation"),
-    Known("IncrementalAlterConfigs", "8 1 kafka.nothing=INFO", r".*errorCode", "there are no loggers to set"),
     Known("ElectLeaders", "timeout -1", _ANY, "what is done at once is not refused for its deadline"),
 )
 

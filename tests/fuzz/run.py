@@ -91,6 +91,7 @@ def main() -> None:
             return bytes(atheris.Mutate(data, max_size))
         return target.mutate(data, dice)[:max_size]
 
+    arguments.failures.mkdir(parents=True, exist_ok=True)
     session = Session(target, arguments)
     options = [sys.argv[0], str(corpus), f"-max_len={INPUT_BYTES_MAX}", "-rss_limit_mb=3000", "-timeout=300"]
     options += [f"-artifact_prefix={arguments.failures}/", "-report_slow_units=300"]

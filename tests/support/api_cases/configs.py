@@ -44,6 +44,7 @@ def config_cases() -> Iterator[Case]:
     yield "unknown topics", describe((2, "nowhere", None), (2, "", None), (2, "a b", None))
     yield "brokers", describe((4, "2", None), (4, "x", None), (4, "-1", None))
     yield "no names", describe((32, "", None), (16, "", None), (8, "", None))
+    yield "loggers of others", describe((8, "2", None), (8, "x", None))
     yield "twice", describe((2, "orders", ["retention.ms"]), (2, "orders", ["retention.ms"]))
     for kind in (0, 1, 3, 64, -1):
         yield f"type {kind}", describe((kind, "x", None), (2, "orders", ["retention.ms"]))
@@ -152,6 +153,14 @@ def config_cases() -> Iterator[Case]:
     yield "a resource twice", alter((2, "orders", [("retention.ms", "5")]), (2, "orders", []))
     yield "good and bad", change((2, "orders", [("retention.ms", SET, "5")]), (2, "timed", [("x.y", SET, "5")]))
     yield "no change", change((2, "orders", []))
+    for level in ("TRACE", "FATAL", "OFF", "warn", "", None):
+        yield f"logger at {level}", change((8, "1", [("root", SET, level)]))
+    for op in (DELETE, APPEND, SUBTRACT):
+        yield f"logger, operation {op}", change((8, "1", [("root", op, "INFO")]))
+    yield "logger of a name", change((8, "x", [("root", SET, "INFO")]), (8, "", [("root", SET, "INFO")]))
+    yield "logger set", change((8, "1", [("root", SET, "ERROR")]), validate_only=False)
+    yield "logger after changes", describe((8, "1", ["root", "nothing"]), include_synonyms=True)
+    yield "logger put back", change((8, "1", [("root", SET, "WARN")]), validate_only=False)
 
     yield (
         "set",

@@ -2,14 +2,13 @@
 
 Behaviour
     The settings of topics, brokers, groups and metrics subscriptions: all keys, or those asked for, with the place
-    that each value comes from. Secrets are told without their value.
+    that each value comes from. Secrets are told without their value. The levels of this process's loggers.
 Version notes
     0   only whether a value is the default
     1   where a value comes from, and on request all places that could have given one
     3   types, and on request documentation
 Not implemented
     documentation: it is Kafka's prose, so none is told
-    loggers (resource type 8): a broker has no loggers that a client could set
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from tailrace.broker.authorizer import Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.config_authorization import refusal
 from tailrace.broker.config_description import DescribedConfig, describe_config
+from tailrace.broker.loggers import describe_loggers
 from tailrace.broker.request_context import Request
 from tailrace.metadata.effective_config import ConfigSource
 from tailrace.metadata.image import ConfigResource, ResourceType
@@ -46,7 +46,10 @@ def _describe(broker: Broker, request: Request, asked: DescribeConfigsRequest.De
     if denied is not None:
         return _refused(asked, KafkaError(denied))
     try:
-        found = describe_config(broker.config, broker.image, resource)
+        if resource.type == ResourceType.BROKER_LOGGER:
+            found = describe_loggers(broker.node_id, resource.name)
+        else:
+            found = describe_config(broker.config, broker.image, resource)
     except KafkaError as error:
         return _refused(asked, error)
     keys = asked.configuration_keys
@@ -66,7 +69,7 @@ def _entry(config: DescribedConfig, request: Request) -> Entry:
         is_sensitive=config.is_sensitive,
         config_source=config.source,
         config_type=config.config_type,
-        documentation=None,
+        documentation="" if config.source == ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG else None,
     )
     if request.version == 0:
         entry.is_default = config.source == ConfigSource.DEFAULT_CONFIG

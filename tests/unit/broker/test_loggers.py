@@ -1,0 +1,79 @@
+"""A broker's loggers can be looked at and set by a client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tailrace.metadata.config_changes import Operation
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from tests.unit.broker.support import Client, start
+
+NAME = "tailrace.broker.broker"
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    before = logging.getLogger(NAME).level
+    yield Client(start())
+    logging.getLogger(NAME).setLevel(before)
+
+
+def levels(client: Client) -> dict[str, str]:
+    asked = DescribeConfigsRequest.DescribeConfigsResource(resource_type=8, resource_name="1")
+    (told,) = client.ask(DescribeConfigsRequest(resources=[asked]), 4).results
+    assert told.error_code == 0
+    assert {one.config_source for one in told.configs} == {6}
+    return {one.name: one.value for one in told.configs}
+
+
+def alter(client: Client, name: str, operation: int, value: str | None, **options: Any) -> int:
+    request = IncrementalAlterConfigsRequest(**options)
+    config = request.AlterableConfig(name=name, config_operation=operation, value=value)
+    request.resources = [request.AlterConfigsResource(resource_type=8, resource_name="1", configs=[config])]
+    (told,) = client.ask(request, 1).responses
+    return int(told.error_code)
+
+
+def test_loggers_are_told_with_the_level_that_counts(client: Client) -> None:
+    logging.getLogger(NAME).setLevel(logging.WARNING)
+    told = levels(client)
+    assert told[NAME] == "WARN"
+    assert "root" in told
+    assert all(name == "root" or name.startswith("tailrace") for name in told)
+
+
+def test_a_level_is_set_and_taken_back(client: Client) -> None:
+    assert alter(client, NAME, Operation.SET, "TRACE") == 0
+    assert logging.getLogger(NAME).level == 5
+    assert levels(client)[NAME] == "TRACE"
+    assert alter(client, NAME, Operation.DELETE, None) == 0
+    assert logging.getLogger(NAME).level == logging.NOTSET
+
+
+def test_a_check_changes_nothing(client: Client) -> None:
+    before = levels(client)
+    assert alter(client, NAME, Operation.SET, "FATAL", validate_only=True) == 0
+    assert levels(client) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "value", "code"),
+    [
+        ("tailrace.no.such", Operation.SET, "INFO", ErrorCode.INVALID_CONFIG),
+        (NAME, Operation.SET, "LOUD", ErrorCode.INVALID_CONFIG),
+        (NAME, Operation.SET, None, ErrorCode.INVALID_REQUEST),
+        (NAME, Operation.APPEND, "INFO", ErrorCode.INVALID_REQUEST),
+        ("root", Operation.DELETE, None, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    client: Client, name: str, operation: Operation, value: str | None, code: ErrorCode
+) -> None:
+    before = levels(client)
+    assert alter(client, name, operation, value) == code
+    assert levels(client) == before
