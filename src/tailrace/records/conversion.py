@@ -28,6 +28,12 @@ from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import MIN_SIZE, Message, build_messages
 from tailrace.records.record import Record, TimestampType, iter_records
 
+LAST_OFFSET_DELTA_END = 27
+
+
+class HeaderCutShort(CorruptBatch):
+    """A v2 batch whose length leaves out its own last offset."""
+
 
 class Converted(NamedTuple):
     data: bytes
@@ -50,7 +56,8 @@ def split_any(data: Buffer) -> Iterator[RecordBatch | Message]:
             return
         piece = view[position : position + size]
         if magic == 2 and size < HEADER_SIZE:
-            raise CorruptBatch(f"batch of {size} bytes is smaller than its header of {HEADER_SIZE}")
+            kind = CorruptBatch if size >= LAST_OFFSET_DELTA_END else HeaderCutShort
+            raise kind(f"batch of {size} bytes is smaller than its header of {HEADER_SIZE}")
         yield RecordBatch(piece) if magic == 2 else Message(piece)
         position += size
 

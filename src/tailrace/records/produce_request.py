@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import CODEC_MASK, Buffer, Codec, CorruptBatch, RecordBatch
-from tailrace.records.conversion import split_any
+from tailrace.records.conversion import HeaderCutShort, split_any
 from tailrace.records.legacy import Message
 
 FIRST_VERSION_WITH_ZSTD = 7
@@ -17,6 +17,9 @@ def split_produced(data: Buffer, partition: TopicPartition | None = None) -> Ite
     """The batches and messages in `data`; KafkaError where there is neither. A last one cut short is left out."""
     try:
         yield from split_any(data)
+    except HeaderCutShort as error:
+        # Kafka wants to know the last offset before it looks at the size, and stumbles.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error} in {partition}") from error
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
 
