@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -40,6 +41,7 @@ from tests.support.memory_files import MemoryFile, MemoryFiles, memory_files
 CLIENTS = 3
 INPUTS_A_BROKER = 50
 ALLOCATED_BYTES_MAX = 100_000
+THROTTLED_MAX = 20
 REPLY_BYTES_MAX = 64_000_000
 STEADY = "steady"  # the topic of the client that does nothing wrong; no seed knows its name
 
@@ -53,6 +55,10 @@ class SmallFiles(MemoryFiles):
     """Files that a client cannot make us set aside a gigabyte for (`preallocate`): on a disk that is no memory."""
 
     file_class = SmallFile
+
+
+class Throttled(Exception):
+    """Even a good client has to wait for ever: somebody gave everybody a quota of next to nothing."""
 
 
 class Waiting:
@@ -225,15 +231,25 @@ class RequestTarget:
         self._acknowledged.append(value)
         if offset != len(self._acknowledged) - 1:
             raise InvariantBroken(f"offset {offset} for record {len(self._acknowledged) - 1}")
-        if value not in self._fetch_well(offset):
-            raise InvariantBroken("what was acknowledged is not there")
+        with suppress(Throttled):
+            if value not in self._fetch_well(offset):
+                raise InvariantBroken("what was acknowledged is not there")
 
     def _fetch_well(self, offset: int) -> bytes:
         """Records from an offset on, as far as one segment has them."""
         fetch = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=10_000_000)
         partition = fetch.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=10_000_000)
         fetch.topics = [fetch.FetchTopic(topic=STEADY, partitions=[partition])]
-        (answered,) = self._ask_well(fetch, 12).responses
+        told = self._ask_well(fetch, 12)
+        for _ in range(THROTTLED_MAX):
+            if told.responses or not told.throttle_time_ms:
+                break
+            # Somebody gave everybody a quota: then nothing is told until the client has waited.
+            self._now_ms += told.throttle_time_ms
+            told = self._ask_well(fetch, 12)
+        if not told.responses and told.throttle_time_ms:
+            raise Throttled
+        (answered,) = told.responses
         (data,) = answered.partitions
         if data.error_code:
             raise InvariantBroken(f"a good fetch is refused with {data.error_code}")
@@ -249,7 +265,10 @@ class RequestTarget:
         records = b""
         offset = 0
         while offset < len(self._acknowledged):
-            piece = self._fetch_well(offset)
+            try:
+                piece = self._fetch_well(offset)
+            except Throttled:
+                return
             if not piece:
                 break
             records += piece
