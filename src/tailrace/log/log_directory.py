@@ -174,7 +174,9 @@ class LogDirectory:
                 self._remove_folder_later(self._file(entry.name), now_ms)
                 continue
             partition = file_names.parse_partition_folder(entry.name)
-            if partition is None or file_names.is_marked(entry.name, file_names.STRAY_FOLDER):
+            # A future folder is a copy that Kafka was making of a partition in another directory.
+            set_apart = (file_names.STRAY_FOLDER, file_names.FUTURE_FOLDER)
+            if partition is None or any(file_names.is_marked(entry.name, mark) for mark in set_apart):
                 continue
             folders.append((entry.name, partition))
         return folders
