@@ -40,7 +40,7 @@ from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
-from tailrace.records.batch import LENGTH_POSITION, LOG_OVERHEAD, CorruptBatch, RecordBatch
+from tailrace.records.batch import HEADER_SIZE, LENGTH_POSITION, LOG_OVERHEAD, CorruptBatch, RecordBatch
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
 from tailrace.records.validation import Origin
 
@@ -316,6 +316,8 @@ def _whole_batches(data: bytes) -> Iterator[RecordBatch]:
     while len(view) - position >= LOG_OVERHEAD:
         start = position + LENGTH_POSITION
         size = LOG_OVERHEAD + int.from_bytes(view[start : start + 4], "big")
+        if size < HEADER_SIZE:
+            raise CorruptBatch(f"a batch of {size} bytes in the metadata log")
         if position + size > len(view):
             return
         yield RecordBatch(view[position : position + size])
