@@ -35,6 +35,7 @@ from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
 from tailrace.metadata.metadata_snapshot import UnreadableSnapshot
 from tailrace.metadata.registrations import InconsistentMetadata
 from tailrace.metadata.storage_format import WrongDirectory, is_formatted, prepare_directories, read_identity
+from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicId
 from tailrace.model.log_fields import fields
 from tailrace.model.topic_config import InvalidConfig
@@ -47,6 +48,7 @@ from tailrace.replication.leader import ReplicaSettings
 # What a person has to look at before the broker can start; each says in a sentence what is wrong.
 REFUSALS = (
     InvalidConfig,
+    KafkaError,  # the controller does not let the broker in: its metadata has what we do not know
     LogDirectoriesFailed,
     DirectoryInUse,
     DuplicateLog,
