@@ -49,9 +49,6 @@ def _new_session(with_connector: bool, is_hasty: bool) -> Any:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")]))
     jars, why_not = _connector_jars() if with_connector else ([], "no test asked for them")
     scratch = tempfile.mkdtemp(prefix="tailrace-spark-")
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-        # Workers are many short-lived processes, and each would compile all it imports.
-        os.environ["PYTHONPYCACHEPREFIX"] = f"{scratch}/bytecode"
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", ",".join(jars))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.ids import TopicPartition
@@ -27,6 +27,7 @@ def test_a_new_partition_starts_at_its_beginning() -> None:
     assert admitted({P[0]: 50}, {P[0]: 100, P[1]: 50}, 10) == {P[0]: 55, P[1]: 5}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 500)), min_size=1, max_size=4), st.integers(1, 60))
 def test_every_stream_ends(sizes: list[tuple[int, int]], limit: int) -> None:
     starts = {P[number]: start for number, (start, _) in enumerate(sizes)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.ids import TopicPartition
@@ -66,6 +66,7 @@ def test_only_the_segments_of_the_range_count() -> None:
     assert [(part.segment.base_offset, part.start, part.end) for part in parts] == [(100, 5000, 10_000), (200, 0, 5000)]
 
 
+@settings(deadline=None)
 @given(
     counts=st.lists(st.integers(1, 60), min_size=1, max_size=6),
     gap=st.integers(0, 30),

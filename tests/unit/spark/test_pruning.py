@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.ids import TopicPartition
@@ -84,6 +84,7 @@ def test_what_is_not_understood_narrows_nothing(condition: tuple[str, str, objec
     assert narrowing([Condition(*condition)]) == Narrowing()
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
