@@ -28,7 +28,9 @@ class FakeSegment:
         return self.count * 100
 
     def position_of(self, offset: int) -> int:
-        entries = max(0, min(offset - self.base_offset, self.count)) // self.every
+        if offset >= self.base_offset + self.count:
+            return self.size
+        entries = max(0, offset - self.base_offset) // self.every
         return entries * self.every * 100
 
     def cut_after(self, position: int) -> CutPoint | None:
@@ -56,8 +58,15 @@ def test_small_segments_are_read_together() -> None:
     assert len(slices) == 4
 
 
-def test_without_index_entries_a_segment_stays_whole() -> None:
-    assert cut(0, 1000, [FakeSegment(0, 1000, every=10_000)], 10) == [(0, 1000)]
+def test_without_index_entries_a_segment_is_cut_by_offsets() -> None:
+    slices = cut(0, 1000, [FakeSegment(0, 1000, every=10_000)], 30_000)
+    assert slices == [(0, 250), (250, 500), (500, 750), (750, 1000)]
+    assert cut(0, 1000, [FakeSegment(0, 1000, every=10_000)], 60_000) == [(0, 500), (500, 1000)]
+
+
+def test_the_end_of_an_index_does_not_end_the_cuts() -> None:
+    sealed, active = FakeSegment(0, 100), FakeSegment(100, 300, every=10_000)
+    assert cut(0, 400, [sealed, active], 10_000) == [(0, 100), (100, 200), (200, 300), (300, 400)]
 
 
 def test_only_the_segments_of_the_range_count() -> None:

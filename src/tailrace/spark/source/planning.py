@@ -59,29 +59,41 @@ def extents(wanted: OffsetRange, segments: Sequence[SegmentMap]) -> list[ByteExt
 
 
 def cut_by_bytes(wanted: OffsetRange, parts: Sequence[ByteExtent], max_bytes: int) -> list[OffsetRange]:
-    """A range as slices of about the same size, of at most max_bytes as far as index entries allow."""
+    """A range as slices of about the same size, of at most max_bytes as far as index entries allow.
+
+    Where an index has no entries, as that of a segment which a broker is still writing may have none, a slice that is
+    too large is cut by its offsets.
+    """
     total = sum(part.end - part.start for part in parts)
     target = -(-total // max(1, -(-total // max_bytes)))  # no small rest at the end
-    cuts: list[Offset] = []
+    cuts: list[tuple[Offset, int]] = []  # where, and how many bytes lie before it
     held = 0
     for part in parts:
         if held >= target:
-            cuts.append(part.segment.base_offset)
+            cuts.append((part.segment.base_offset, held))
             held = 0
         position = part.start
         while held + part.end - position > target:
             found = part.segment.cut_after(position + target - held)
             if found is None or found.position >= part.end:
                 break
-            cuts.append(found.offset)
+            cuts.append((found.offset, held + found.position - position))
             held, position = 0, max(position + 1, found.position)
         held += part.end - position
-    return _between(wanted, cuts)
+    result: list[OffsetRange] = []
+    start = wanted.start
+    for end, size in [*cuts, (wanted.end, held)]:
+        if start < end <= wanted.end:
+            whole = OffsetRange(wanted.partition, start, end)
+            pieces = min(whole.size, round(size / target)) if size >= 2 * target > 0 else 1
+            result += _in_equal_parts(whole, pieces)
+            start = end
+    return result
 
 
-def _between(wanted: OffsetRange, cuts: Sequence[Offset]) -> list[OffsetRange]:
-    edges = [wanted.start, *(cut for cut in cuts if wanted.start < cut < wanted.end), wanted.end]
-    return [OffsetRange(wanted.partition, start, end) for start, end in pairwise(edges) if start < end]
+def _in_equal_parts(wanted: OffsetRange, parts: int) -> list[OffsetRange]:
+    edges = [wanted.start + wanted.size * number // parts for number in range(parts + 1)]
+    return [OffsetRange(wanted.partition, start, end) for start, end in pairwise(edges)]
 
 
 def bytes_per_slice(total: int, max_bytes: int, min_slices: int | None) -> int:
@@ -94,14 +106,12 @@ def split_by_count(
 ) -> list[OffsetRange]:
     """Ranges in equal parts: at least min_slices in all, shared out by size; none of more than max_offsets."""
     total = sum(wanted.size for wanted in ranges)
-    result = []
+    result: list[OffsetRange] = []
     for wanted in ranges:
         parts = 1
         if min_slices and min_slices > len(ranges):
             parts = max(1, round(wanted.size / total * min_slices))
         if max_offsets:
             parts = max(parts, -(-wanted.size // max_offsets))
-        parts = min(parts, wanted.size)
-        edges = [wanted.start + wanted.size * number // parts for number in range(parts + 1)]
-        result += _between(wanted, edges[1:-1])
+        result += _in_equal_parts(wanted, min(parts, wanted.size))
     return result
