@@ -88,6 +88,11 @@ def send_each(port: int, frames: Sequence[bytes], *, error_at: Sequence[int]) ->
     _run("requests", port, 1, 1, 120, -len(frames), _frames_file("requests", frames), -1, *error_at)
 
 
+def send_many(port: int, frame: bytes, count: int, *, connections: int, in_flight: int) -> None:
+    """One frame so many times, whatever time that takes."""
+    _run("requests", port, connections, in_flight, TIMEOUT_S - 30, -count, _frames_file("requests", [frame]), -1)
+
+
 def run_latency(
     port: int,
     produce: Sequence[bytes],
