@@ -17,9 +17,9 @@ TITLE = "Append"
 TEXT = (
     "Batches of 1 KB records unless said otherwise, uncompressed, appended one by one by a leader: header and checksum "
     "checked, every record validated by the compiled kernel, offset and epoch set, written, indexed. Compared with "
-    "`os.pwrite` of the same bytes after `crc32c` of them: the least a log could do. Both take them from one buffer, which "
-    "is filled anew each time, as a connection's is. CPU time of the process, kernel "
-    "included, which other work on the machine disturbs less than it does the wall clock."
+    "`os.pwrite` of the same bytes after `crc32c` of them: the least a log could do. Both take them from one buffer, "
+    "filled anew each time as a connection's is. CPU time of the process, kernel included, which other work on the "
+    "machine disturbs less than it does the wall clock."
 )
 TOTAL = 512 * 2**20
 MAX_APPENDS = 50_000
