@@ -33,6 +33,8 @@ def run_and_kill(directory: Path, seed: int, lines: int) -> dict[str, int]:
     said: dict[str, int] = {}
     with process:
         for number, line in enumerate(process.stdout):
+            if not line.endswith("\n"):
+                break  # cut short by its end
             word, offset = line.split()
             said[word] = int(offset)
             if number == lines:
