@@ -53,7 +53,9 @@ def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
 
 def _is_ready(descriptor: int) -> bool:
     """Whether a read would return at once; files are always ready, a terminal or a pipe is when something came."""
-    return bool(select.select([descriptor], [], [], LINGER_S)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(LINGER_S * 1_000))
 
 
 def line_reader(options: argparse.Namespace) -> Callable[[bytes], NewRecord]:
