@@ -167,6 +167,10 @@ class DiskFile:
 
     close = release
 
+    def __del__(self) -> None:
+        """Readers of a directory open what they meet and let it go: its descriptor goes with it."""
+        self.release()
+
 
 class DiskFiles:
     """The operating system's files."""

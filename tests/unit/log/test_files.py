@@ -231,3 +231,11 @@ def test_a_read_or_write_that_the_system_cuts_short_goes_on(
 
 def test_join() -> None:
     assert join("/data", "topic-0", "a") == "/data/topic-0/a"
+
+
+def test_a_file_that_is_let_go_leaves_no_descriptor(tmp_path: Path) -> None:
+    file = DiskFiles().open(str(tmp_path / "file"), create=True)
+    link = f"/proc/self/fd/{file.fileno()}"
+    assert os.readlink(link) == str(tmp_path / "file")
+    del file
+    assert not os.path.exists(link) or os.readlink(link) != str(tmp_path / "file")
