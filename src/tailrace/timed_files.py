@@ -32,10 +32,5 @@ class TimedFiles(DiskFiles):
     def __init__(self) -> None:
         self.flushes = Histogram()
 
-    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> DiskFile:
-        opened = super().open(path, create=create, read_only=read_only)
-        if not path.endswith(SEGMENT):
-            return opened
-        timed = TimedFile(path, opened._flags, self.flushes)
-        timed._fd = opened._fd
-        return timed
+    def _new_file(self, path: str, flags: int) -> DiskFile:
+        return TimedFile(path, flags, self.flushes) if path.endswith(SEGMENT) else DiskFile(path, flags)

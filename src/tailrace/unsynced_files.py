@@ -18,11 +18,8 @@ class UnsyncedFile(DiskFile):
 
 
 class UnsyncedFiles(DiskFiles):
-    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> UnsyncedFile:
-        opened = super().open(path, create=create, read_only=read_only)
-        unsynced = UnsyncedFile(path, opened._flags)
-        unsynced._fd = opened._fd
-        return unsynced
+    def _new_file(self, path: str, flags: int) -> DiskFile:
+        return UnsyncedFile(path, flags)
 
     def write(self, path: str, data: Buffer, *, sync: bool) -> None:
         super().write(path, data, sync=False)

@@ -177,10 +177,13 @@ class DiskFiles:
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> DiskFile:
         flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR) | (os.O_CREAT if create else 0)
-        file = DiskFile(path, flags)
+        file = self._new_file(path, flags)
         if create:
             file.fileno()
         return file
+
+    def _new_file(self, path: str, flags: int) -> DiskFile:
+        return DiskFile(path, flags)
 
     def entries(self, path: str) -> list[Entry]:
         with os.scandir(path) as found:
