@@ -20,7 +20,7 @@ TEXT = (
     "`os.pwrite` of the same bytes after `crc32c` of them: the least a log could do. Both take them from one buffer, "
     "filled anew each time as a connection's is. CPU time of the process, kernel included, which other work on the "
     "machine disturbs less than it does the wall clock.\n\n"
-    "A batch of one record takes 8 µs more than its write, one of 128 KB about 14: two index entries more, its records, "
+    "A batch of one record takes 8 µs more than its write, one of 128 KB about 14: two index entries, its records, "
     "and an interpreter whose code the write has pushed out of the caches."
 )
 TOTAL = 512 * 2**20

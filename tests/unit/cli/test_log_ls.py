@@ -56,7 +56,9 @@ def test_one_partitions_folder_will_do(broker: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_directory_without_partitions(tmp_path: Path) -> None:
-    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAw\n")
+    (tmp_path / "meta.properties").write_text(
+        "version=1\ncluster.id=c\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAw\n"
+    )
     ran = tailrace("log", "ls", tmp_path)
     assert (ran.status, ran.lines[-1]) == (0, "no partitions yet")
 

@@ -101,7 +101,9 @@ def test_malformed_partition_metadata_is_named(text: str) -> None:
 
 
 def test_l1_meta_properties_name_cluster_node_and_directory() -> None:
-    text = "#\n#Sun Nov 15 22:56:07 UTC 2026\nnode.id=1\ndirectory.id=7ZnSsFnRQHWeFKAlOAGpcw\nversion=1\ncluster.id=CCC\n"
+    text = (
+        "#\n#Sun Nov 15 22:56:07 UTC 2026\nnode.id=1\ndirectory.id=7ZnSsFnRQHWeFKAlOAGpcw\nversion=1\ncluster.id=CCC\n"
+    )
     identity = DirectoryIdentity.read(files_with(text), PATH)
     assert identity == DirectoryIdentity(cluster_id="CCC", node_id=1, directory_id="7ZnSsFnRQHWeFKAlOAGpcw")
     files = new_files()
