@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -42,10 +44,21 @@ class Command:
             time.sleep(0.02)
         return ran
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
+    @contextmanager
+    def start(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+        """A command that goes on. It is ended when the test fails meanwhile, or waits for it in vain."""
         command = [sys.executable, "-m", "tailrace", *map(str, arguments), "--bootstrap", self.bootstrap]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            deadline = Timer(60, process.kill)
+            deadline.start()
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                deadline.cancel()
 
     def fed(self, text: str, *arguments: object) -> Ran:
         with self.start(*arguments) as process:
