@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Timer
 
@@ -49,7 +50,9 @@ class Command:
         """A command that goes on. It is ended when the test fails meanwhile, or waits for it in vain."""
         command = [sys.executable, "-m", "tailrace", *map(str, arguments), "--bootstrap", self.bootstrap]
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        # A suite that runs in the background of a shell ignores Ctrl-C, and so would its children.
+        hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=hear) as process:
             deadline = Timer(60, process.kill)
             deadline.start()
             try:
