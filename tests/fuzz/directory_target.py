@@ -9,8 +9,6 @@ An input is a tree of files. What must hold:
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from contextlib import suppress
 
 from tailrace.log.index_file import CorruptIndex
@@ -22,14 +20,14 @@ from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch, split_batches
-from tests.fuzz.limits import InvariantBroken, limited
-from tests.fuzz.trees import TREE_BYTES_MAX, mutate_tree, pack_tree, read_tree, tree_pieces, unpack_tree
+from tests.fuzz.limits import InvariantBroken
+from tests.fuzz.tree_target import ROOT, TreeTarget
+from tests.fuzz.trees import TREE_BYTES_MAX, read_tree
 from tests.support.batches import batch
 from tests.support.golden import golden, golden_names
-from tests.support.memory_files import MemoryFiles, memory_files
+from tests.support.memory_files import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
-ROOT = "/data"
 CONFIG = TopicConfig(internal_segment_bytes=20_000, index_interval_bytes=100)
 SOUND = TopicPartition("sound", 0)
 
@@ -46,35 +44,15 @@ def golden_trees() -> list[dict[str, bytes]]:
     return trees
 
 
-class DirectoryTarget:
+class DirectoryTarget(TreeTarget):
     def __init__(self) -> None:
         clean = {".kafka_cleanshutdown": b'{"version":1,"brokerEpoch":5}'}
         trees = golden_trees()
-        self._seeds = [pack_tree(tree) for tree in trees] + [pack_tree(tree | clean) for tree in trees]
-        self.history: list[bytes] = []
+        super().__init__([*trees, *(tree | clean for tree in trees)])
 
-    def seeds(self) -> list[bytes]:
-        return self._seeds
-
-    def mutate(self, data: bytes, dice: random.Random) -> bytes:
-        return mutate_tree(data, dice, self._seeds)
-
-    def pieces(self, data: bytes) -> list[bytes]:
-        return tree_pieces(data)
-
-    def renew(self) -> None:
-        self.history.clear()
-
-    def replay(self, inputs: Sequence[bytes]) -> None:
-        for data in inputs:
-            self.run(data)
-
-    def run(self, data: bytes) -> None:
-        self.history[:] = [data]
-        with limited():
-            files = memory_files(unpack_tree(data), ROOT)
-            ends = self._use(files, {})
-            self._use(files, ends)
+    def open(self, files: MemoryFiles) -> None:
+        ends = self._use(files, {})
+        self._use(files, ends)
 
     def _use(self, files: MemoryFiles, ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Open, use and close the directory; the log ends that it must have, and those it has."""

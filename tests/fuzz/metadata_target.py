@@ -8,8 +8,6 @@ An input is a tree of files: `__cluster_metadata-0`, `meta.properties`, `bootstr
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -17,22 +15,21 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import REFUSALS, open_broker
 from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
-from tests.fuzz.limits import InvariantBroken, limited
-from tests.fuzz.trees import mutate_tree, pack_tree, read_tree, tree_pieces, unpack_tree
+from tests.fuzz.limits import InvariantBroken
+from tests.fuzz.tree_target import ROOT, TreeTarget
+from tests.fuzz.trees import read_tree
 from tests.support.golden import golden, golden_names
 from tests.support.memory_files import MemoryFiles, memory_files
 from tests.unit.broker.support import Client
 
 NOW_MS = 1_700_000_000_000
-ROOT = "/data"
 
 
-class MetadataTarget:
+class MetadataTarget(TreeTarget):
     def __init__(self) -> None:
         self._ids = count(1_000_000)
         self._names = count(1)
-        self.history: list[bytes] = []
-        self._seeds = [pack_tree(tree) for tree in self._trees()]
+        super().__init__(self._trees())
 
     def _trees(self) -> list[dict[str, bytes]]:
         trees = []
@@ -51,36 +48,17 @@ class MetadataTarget:
         broker.close(NOW_MS)
         return [*trees, files.tree(ROOT)]
 
-    def seeds(self) -> list[bytes]:
-        return self._seeds
-
-    def mutate(self, data: bytes, dice: random.Random) -> bytes:
-        return mutate_tree(data, dice, self._seeds)
-
-    def pieces(self, data: bytes) -> list[bytes]:
-        return tree_pieces(data)
-
-    def renew(self) -> None:
-        self.history.clear()
-
-    def replay(self, inputs: Sequence[bytes]) -> None:
-        for data in inputs:
-            self.run(data)
-
-    def run(self, data: bytes) -> None:
-        self.history[:] = [data]
-        with limited():
-            files = memory_files(unpack_tree(data), ROOT)
-            try:
-                broker = self._open(files)
-            except REFUSALS:
-                return
-            topics = self._use(broker)
-            broker.close(NOW_MS)
+    def open(self, files: MemoryFiles) -> None:
+        try:
             broker = self._open(files)
-            if self._use(broker)[:-1] != sorted(topics):
-                raise InvariantBroken("other topics after a clean stop")
-            broker.close(NOW_MS)
+        except REFUSALS:
+            return
+        topics = self._use(broker)
+        broker.close(NOW_MS)
+        broker = self._open(files)
+        if self._use(broker)[:-1] != sorted(topics):
+            raise InvariantBroken("other topics after a clean stop")
+        broker.close(NOW_MS)
 
     def _open(self, files: MemoryFiles) -> Broker:
         return open_broker(
