@@ -1,6 +1,7 @@
 """One Spark session per test process, small and quiet; or the reason why there is none.
 
-Spark needs Java 17 or newer: the one of JAVA_HOME, or `java` on the path. Everything stays on the loopback interface.
+Spark needs Java 17 or newer, which `tailrace.spark.java` finds. Everything stays on the loopback interface. The session
+is local, or that of the cluster which TAILRACE_SPARK_MASTER names (tests/support/spark_cluster.py).
 Spark's own Kafka connector is loaded beside ours if a test wants it and Maven can fetch its jars: they have to be there
 when the session is made.
 """
@@ -11,9 +12,9 @@ import os
 import shutil
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
+from tailrace.spark.java import JavaMissing, use_java
 from tests.support.cache import Unavailable
 from tests.support.foreign_clients import maven_jars
 
@@ -28,17 +29,19 @@ class SparkUnavailable(Exception):
 _sessions: list[Any] = []
 
 
-def spark_session(*, with_connector: bool = False, is_hasty: bool = True) -> Any:
+def spark_session(*, with_connector: bool = False, is_hasty: bool = True, master: str | None = None) -> Any:
     """The session of this process. is_hasty: Java compiles little, which suits short tests."""
     if not _sessions:
-        _sessions.append(_new_session(with_connector, is_hasty))
+        where = master or os.environ.get("TAILRACE_SPARK_MASTER") or "local[2]"
+        _sessions.append(_new_session(where, with_connector, is_hasty))
     return _sessions[0]
 
 
-def _new_session(with_connector: bool, is_hasty: bool) -> Any:
-    home = os.environ.get("JAVA_HOME")
-    if not (home and Path(home, "bin", "java").exists()) and shutil.which("java") is None:
-        raise SparkUnavailable("no Java was found: install a JDK or JRE of version 17 or newer, or set JAVA_HOME")
+def _new_session(master: str, with_connector: bool, is_hasty: bool) -> Any:
+    try:
+        use_java()
+    except JavaMissing as error:
+        raise SparkUnavailable(str(error)) from None
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -49,8 +52,9 @@ def _new_session(with_connector: bool, is_hasty: bool) -> Any:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")]))
     jars, why_not = _connector_jars() if with_connector else ([], "no test asked for them")
     scratch = tempfile.mkdtemp(prefix="tailrace-spark-")
+    java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if is_hasty else ""
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.jars", ",".join(jars))
         .appName("tailrace tests")
         .config("spark.ui.enabled", "false")
@@ -63,7 +67,9 @@ def _new_session(with_connector: bool, is_hasty: bool) -> Any:
         .config("spark.sql.python.filterPushdown.enabled", "true")
         .config("spark.log.level", "ERROR")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if is_hasty else "")
+        .config("spark.driver.extraJavaOptions", java)
+        .config("spark.executor.extraJavaOptions", java)
+        .config("spark.executor.memory", "640m")
         .getOrCreate()
     )
     session.scratch = scratch
