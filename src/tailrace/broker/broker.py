@@ -18,6 +18,7 @@ from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning
+from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
@@ -62,6 +63,7 @@ class Broker:
         authorizer: Authorizer | None = None,
         *,
         throttling: Throttling,
+        coordinators: Coordinators,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -75,6 +77,7 @@ class Broker:
         self.cleaning = cleaning
         self.authorizer = authorizer or AllowAll()
         self.throttling = throttling
+        self.coordinators = coordinators
         self.node_id = controller.node_id
         self._producer_ids = iter(range(0))
         self._handlers: dict[int, Handler] = {}
@@ -282,6 +285,7 @@ class Broker:
         """Do what is due."""
         self.publisher.now_ms = now_ms
         self.purgatory.expire(now_ms)
+        self.coordinators.tick(now_ms)
         self.housekeeping.tick(now_ms)
         if self.cleaning is not None:
             self.cleaning.tick(now_ms)
@@ -294,6 +298,9 @@ class Broker:
         if other_ms is not None and other_ms < deadline_ms:
             deadline_ms = other_ms
         other_ms = self.controller.next_deadline_ms()
+        if other_ms is not None and other_ms < deadline_ms:
+            deadline_ms = other_ms
+        other_ms = self.coordinators.next_deadline_ms()
         if other_ms is not None and other_ms < deadline_ms:
             deadline_ms = other_ms
         if self.cleaning is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.throttling import Throttling
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.partition_log import PartitionLog
@@ -34,6 +35,7 @@ class ImagePublisher:
         purgatory: Purgatory,
         replicas: ReplicaSettings,
         throttling: Throttling,
+        coordinators: Coordinators,
     ) -> None:
         self._config = config
         self._broker_id = config.node_id
@@ -42,6 +44,7 @@ class ImagePublisher:
         self._purgatory = purgatory
         self._replicas = replicas
         self._throttling = throttling
+        self._coordinators = coordinators
         self._is_starting = True
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
@@ -82,9 +85,11 @@ class ImagePublisher:
             partition = Partition(log, self._replicas, topic_id)
             self._partitions.add(partition)
         if state.leader == self._broker_id:
-            partition.make_leader(state, self.now_ms)
+            if partition.make_leader(state, self.now_ms):
+                self._coordinators.lead(key, self.now_ms)
         else:
             partition.make_follower(state)
+            self._coordinators.resign(key, self.now_ms)
         self._purgatory.check(key, self.now_ms)
 
     def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
@@ -119,6 +124,7 @@ class ImagePublisher:
 
     def _delete(self, key: TopicPartition) -> None:
         self._partitions.remove(key)
+        self._coordinators.resign(key, self.now_ms)
         for directory in self._logs.directories:
             if key in directory.logs:
                 directory.delete(key, self.now_ms)

@@ -15,6 +15,7 @@ from functools import partial
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
+from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
@@ -124,7 +125,8 @@ def open_broker(
         replica_lag_time_max_ms=config.integer("replica.lag.time.max.ms"),
     )
     throttling = Throttling(config, work_ns)
-    publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling)
+    coordinators = Coordinators()
+    publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling, coordinators)
     publisher.now_ms = now_ms
 
     image = controller.image
@@ -192,6 +194,7 @@ def open_broker(
         ),
         cleaning,
         throttling=throttling,
+        coordinators=coordinators,
     )
     broker.load_reports = reports
     _log.info(

@@ -1,37 +1,96 @@
 """FindCoordinator (key 10), versions 0–6.
 
 Behaviour
-    Names the broker that coordinates a group or a transactional id.
+    Names the broker that coordinates a group or a transactional id: the leader of the partition that its name is hashed
+    to. The coordinator's topic is made when somebody first asks.
 Version notes
     1   transactional ids as well as groups
     4   several keys at once
     6   share groups
 Not implemented
-    coordinators themselves: every key is answered with COORDINATOR_NOT_AVAILABLE, which clients take as "not yet"
+    the coordinator of share groups' state: answered with COORDINATOR_NOT_AVAILABLE
 """
 
 from __future__ import annotations
 
+import logging
+from typing import NamedTuple
+
+from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, ensure_topic
 from tailrace.broker.request_context import Request
-from tailrace.model.errors import ErrorCode
+from tailrace.broker.topic_view import endpoint_of
+from tailrace.metadata.registrations import Endpoint
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
-_KEY_TYPES = {0: 0, 1: 1, 2: 6}  # group, transactional id, share group: the first version that knows it
+_log = logging.getLogger(__name__)
+
+_BATCHES_FROM = 4
+
+
+class _KeyType(NamedTuple):
+    from_version: int
+    topic: str | None
+    resource: AclResource
+    refusal: ErrorCode
+
+
+_KEY_TYPES = {
+    0: _KeyType(0, CONSUMER_OFFSETS, AclResource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: _KeyType(1, TRANSACTION_STATE, AclResource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    2: _KeyType(6, None, AclResource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+}
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResponse:
     body: FindCoordinatorRequest = request.body
-    known = request.version >= _KEY_TYPES.get(body.key_type, 2**15)
-    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
-    message = "there is no coordinator yet" if known else f"there is no key type {body.key_type}"
-    if request.version < 4:
-        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=-1, host="", port=-1)
+    keys = body.coordinator_keys if request.version >= _BATCHES_FROM else [body.key]
+    found = [_find(broker, request, key, now_ms) for key in keys]
+    if request.version >= _BATCHES_FROM:
+        return FindCoordinatorResponse(coordinators=found)
+    (only,) = found
     return FindCoordinatorResponse(
-        coordinators=[
-            FindCoordinatorResponse.Coordinator(
-                key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message
-            )
-            for key in body.coordinator_keys
-        ]
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
     )
+
+
+def _find(broker: Broker, request: Request, key: str, now_ms: int) -> FindCoordinatorResponse.Coordinator:
+    try:
+        node_id, endpoint = _coordinator(broker, request, key, now_ms)
+    except KafkaError as error:
+        return FindCoordinatorResponse.Coordinator(
+            key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=str(error)
+        )
+    return FindCoordinatorResponse.Coordinator(
+        key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=ErrorCode.NONE.name
+    )
+
+
+def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tuple[int, Endpoint]:
+    key_type = request.body.key_type
+    known = _KEY_TYPES.get(key_type)
+    if known is None or request.version < known.from_version:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no key type {key_type}")
+    operation = Operation.CLUSTER_ACTION if known.resource is AclResource.CLUSTER else Operation.DESCRIBE
+    if not broker.allows(request, operation, known.resource, key):
+        raise KafkaError(known.refusal)
+    if known.topic is None or broker.coordinators.get(known.topic) is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no such coordinator yet")
+    try:
+        ensure_topic(broker, known.topic, now_ms)
+    except KafkaError as error:
+        _log.warning("%s cannot be made: %s", known.topic, error)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{known.topic} cannot be made: {error}") from error
+    partition = broker.coordinators.partition_of(known.topic, key, broker.image)
+    state = broker.image.partition(TopicPartition(known.topic, partition))
+    endpoint = None if state is None else endpoint_of(broker.image, state.leader, request.context.listener)
+    if state is None or endpoint is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its partition has no leader")
+    return state.leader, endpoint

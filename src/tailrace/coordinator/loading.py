@@ -1,0 +1,102 @@
+"""Loading: a shard brought to the state that its partition's log describes, a piece at a time.
+
+A large topic takes seconds, and the broker has other clients, so `step` reads a bounded piece and can be called again.
+Records whose kind is unknown were written by a later version and are passed over, as Kafka does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from tailrace.coordinator.coordinator_log import CoordinatorLog
+from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard
+from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
+from tailrace.protocol.coordinator_records import decode_key, decode_value
+from tailrace.protocol.errors import UnknownRecordType
+from tailrace.records.batch import LOG_OVERHEAD, RecordBatch
+from tailrace.records.control import end_marker
+from tailrace.records.legacy import iter_messages
+from tailrace.records.record import iter_records
+
+_log = logging.getLogger(__name__)
+
+_MAGIC_POSITION = 16
+
+
+class Loading:
+    def __init__(self, log: CoordinatorLog, key: TopicPartition, shard: CoordinatorShard) -> None:
+        self._log = log
+        self._key = key
+        self._shard = shard
+        self._next_offset: Offset = log.bounds(key)[0]
+        self.records = 0
+        self.bytes = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._next_offset >= self._log.bounds(self._key)[1]
+
+    def step(self, max_bytes: int) -> int:
+        """Replay the next piece; how many bytes it had. A KafkaError if the partition is not led here any more."""
+        start, end = self._log.bounds(self._key)
+        data = self._log.read(self._key, max(self._next_offset, start), max_bytes)
+        size = 0
+        for batch in _whole_batches(data):
+            size += len(batch)
+            self._replay(batch)
+        if not size:
+            self._next_offset = end
+        self.bytes += size
+        return size
+
+    def _replay(self, batch: memoryview) -> None:
+        if batch[_MAGIC_POSITION] < 2:
+            for message in iter_messages(bytes(batch)):
+                if message.offset >= self._next_offset:
+                    self._replay_record(message.key, message.value, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+                    self._next_offset = message.offset + 1
+            return
+        opened = RecordBatch(batch)
+        if opened.last_offset < self._next_offset:
+            return
+        if opened.is_control:
+            marker = end_marker(opened) if opened.record_count else None
+            if marker is not None:
+                self._shard.replay_end_transaction(opened.producer_id, opened.producer_epoch, marker.is_commit)
+        else:
+            producer_id = opened.producer_id if opened.is_transactional else NO_PRODUCER_ID
+            for record in iter_records(opened):
+                self._replay_record(record.key, record.value, producer_id, opened.producer_epoch)
+        self._next_offset = opened.last_offset + 1
+
+    def _replay_record(self, key: bytes | None, value: bytes | None, producer_id: int, producer_epoch: int) -> None:
+        self.records += 1
+        try:
+            record = decode_record(self._shard.family, key, value)
+        except UnknownRecordType as error:
+            _log.warning("%s: a record is passed over: %s", self._key, error)
+            return
+        self._shard.replay(record, producer_id, producer_epoch)
+
+
+def decode_record(family: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
+    """UnknownRecordType for one of a kind or version that is not known."""
+    if key is None:
+        raise UnknownRecordType(f"{family} record key", "there is none", 0)
+    opened = decode_key(family, key)
+    if value is None:
+        return CoordinatorRecord(opened.message, None)
+    content = decode_value(family, opened, value)
+    return CoordinatorRecord(opened.message, content.message, content.version)
+
+
+def _whole_batches(data: bytes) -> Iterator[memoryview]:
+    view = memoryview(data)
+    position = 0
+    while len(view) - position >= LOG_OVERHEAD:
+        size = int.from_bytes(view[position + 8 : position + LOG_OVERHEAD], "big") + LOG_OVERHEAD
+        if size > len(view) - position:
+            return
+        yield view[position : position + size]
+        position += size

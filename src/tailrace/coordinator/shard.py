@@ -1,0 +1,59 @@
+"""CoordinatorShard: the state behind one partition of a coordinator's topic.
+
+A request changes nothing by itself. It yields a StateChange, records and a response; the runtime appends the records as
+one batch, replays them into the state, and gives the response once they are committed. What a partition's log says, and
+nothing else, is what `replay` makes of it, so another broker, or Apache Kafka, comes to the same state.
+
+    operation(shard) ──► StateChange(records, response) ──► append ──► replay(record) ──► committed ──► answer
+
+Records of a transaction (`producer_id` ≥ 0) are kept apart until the transaction ends: `replay_end_transaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from tailrace.protocol.message import Message
+
+R = TypeVar("R")
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record of a coordinator's topic, decoded; without a value it is a tombstone."""
+
+    key: Message
+    value: Message | None
+    version: int = 0  # of the value
+
+
+@dataclass(slots=True)
+class StateChange(Generic[R]):
+    """What a request asks of the log, and what it is answered with once that is committed."""
+
+    records: Sequence[CoordinatorRecord]
+    response: R
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    is_atomic: bool = True  # in one batch, or refused; otherwise in as many as it takes
+    is_replayed: bool = True  # False where the state is changed by whoever asked, in `on_done`
+    on_done: Callable[[ErrorCode, int], None] | None = None  # (error, now_ms): written and committed, or never
+
+
+class CoordinatorShard(Protocol):
+    family: str  # whose records these are: "group", "transaction", "share" (`protocol/coordinator_records.py`)
+
+    def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
+        """Take a record into the state: one that was just appended, or one read again from the log."""
+
+    def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
+        """A transaction has ended: what was pending counts, or never was."""
+
+    def loaded(self, now_ms: int) -> None:
+        """The log has been replayed to its end; timers may be set."""
+
+    def unloaded(self, now_ms: int) -> None:
+        """Another broker goes on, or the partition is gone: whoever waits here is told NOT_COORDINATOR."""
