@@ -20,7 +20,8 @@ from tailrace.log.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
-from tailrace.records.columns import AbortedRanges, RecordColumns
+from tailrace.records.columns import AbortedRanges
+from tailrace.records.raw_batches import BatchTaker
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, Unreadable
 from tailrace.spark.source.offset_ranges import OffsetRange
 
@@ -37,13 +38,13 @@ class SegmentSlice:
     aborted: AbortedRanges
     files: Files
 
-    def feed(self, columns: RecordColumns, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
         columns.aborted = self.aborted
         return feed_range(self.files, self.folder, self.range, columns, fail_on_data_loss=fail_on_data_loss)
 
 
 def feed_range(
-    files: Files, folder: str, wanted: OffsetRange, columns: RecordColumns, *, fail_on_data_loss: bool
+    files: Files, folder: str, wanted: OffsetRange, columns: BatchTaker, *, fail_on_data_loss: bool
 ) -> Iterator[None]:
     partition, position, end = wanted
     buffer = bytearray(CHUNK_BYTES)
@@ -112,7 +113,7 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
 
 
 def _feed_segment(
-    segment: Segment, start: Offset, end: Offset, columns: RecordColumns, buffer: bytearray
+    segment: Segment, start: Offset, end: Offset, columns: BatchTaker, buffer: bytearray
 ) -> Iterator[None]:
     try:
         header = segment.find(start)
@@ -123,7 +124,7 @@ def _feed_segment(
 
 
 def _feed_file(
-    file: File, position: int, size: int, end: Offset, columns: RecordColumns, buffer: bytearray
+    file: File, position: int, size: int, end: Offset, columns: BatchTaker, buffer: bytearray
 ) -> Iterator[None]:
     """Put the batches from a byte position on into the columns, chunk by chunk, until an offset or the file's size."""
     held = 0  # bytes of a batch that the last chunk cut short, at the start of the buffer

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tailrace.model.ids import TopicPartition
-from tailrace.records.columns import RecordColumns
+from tailrace.records.raw_batches import BatchTaker
 from tailrace.spark.source.offset_ranges import Bounds, OffsetRange
 from tailrace.spark.source.options import ReadOptions, Selection
 
@@ -20,7 +20,7 @@ class Slice(Protocol):
 
     @property
     def range(self) -> OffsetRange: ...
-    def feed(self, columns: RecordColumns, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
         """Put the batches of the range into the columns; stops to be gone on with whenever the columns are full."""
 
 

@@ -19,8 +19,8 @@ from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offse
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records import kernels
 from tailrace.records.batch import CONTROL_BIT, CorruptBatch, RecordBatch
-from tailrace.records.columns import RecordColumns
 from tailrace.records.control import end_marker
+from tailrace.records.raw_batches import BatchTaker
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
 from tailrace.spark.source.offset_ranges import OffsetRange
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
@@ -100,7 +100,7 @@ class FetchSlice:
     wire: WireOptions
     read_committed: bool
 
-    def feed(self, columns: RecordColumns, *, fail_on_data_loss: bool) -> Iterator[None]:
+    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
         partition, position, end = self.range
         options = FetchOptions(
             isolation=_isolation(self.read_committed),
@@ -151,7 +151,7 @@ class FetchSlice:
             raise OffsetRangeLost(partition, position, end, "the log ends before them")
         return end
 
-    def _put(self, fetched: FetchedPartition, columns: RecordColumns) -> Iterator[None]:
+    def _put(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
         columns.aborted = _aborted_ranges(fetched)
         place, size = 0, len(fetched.records)
         try:
