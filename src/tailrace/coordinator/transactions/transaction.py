@@ -16,8 +16,8 @@ Two protocols, by `client_version`, which the client's requests tell:
     0   a producer keeps its epoch until it is initialised again
     2   every transaction ends under a new epoch, so what an earlier one left behind cannot slip into the next (KIP-890)
 
-The last epoch is never given to a client: it is what the coordinator fences with. A producer that has used up its epochs
-goes on under a new id, with epoch 0.
+The last epoch is never given to a client: it is what the coordinator fences with. A producer that has used up its
+epochs goes on under a new id, with epoch 0.
 """
 
 from __future__ import annotations
@@ -132,6 +132,11 @@ class Transaction:
         self.facts = after
         self.pending = None
 
+    def marker_written(self, partition: TopicPartition) -> None:
+        """The end is known in a partition."""
+        assert self.facts.state in ENDING, f"{self.transactional_id} writes no markers in {self.facts.state!r}"
+        self.facts = self.facts._replace(partitions=self.facts.partitions - {partition})
+
     def give_up(self) -> None:
         """The step could not be written: all is as it was."""
         self.pending = None
@@ -192,8 +197,8 @@ class Transaction:
             last = epoch
             if epoch < EPOCH_MAX:
                 epoch += 1
-            else:
-                assert not is_commit, f"{self.transactional_id} has no epoch left to commit under"
+            elif is_commit:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.transactional_id} has used up its epochs")
         return self._prepare(
             facts._replace(
                 state=_S.PREPARE_COMMIT if is_commit else _S.PREPARE_ABORT,

@@ -1,0 +1,150 @@
+"""Markers: the end of a transaction, told to every partition that was part of it.
+
+An end that is decided (PREPARE_…, in the log) has a marker to be written at the leader of each partition; when all are
+written the coordinator notes the transaction as complete. `outgoing` says what is to be sent to which leader:
+
+    add(end) ──► outgoing[leader] ──take(leader)──► WriteTxnMarkers, there or here ──result(end, partition, code)──┐
+       ▲                                                                                                           │
+       └── retried after RETRY_MS: no leader, not enough replicas, a disk that failed, a timeout ◄─────────────────┤
+                                                                                    all written: `on_written` ◄────┘
+
+A partition that no longer exists needs no marker. A marker that is fenced (a newer coordinator or producer epoch has
+been there) says that somebody else ends this transaction: it is dropped here, and found again by whoever loads the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tailrace.coordinator.transactions.transaction import Facts
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import BrokerId, ProducerId, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+RETRY_MS = 100
+NO_LEADER = -1
+
+_RETRIED = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+
+
+@dataclass(slots=True, eq=False)
+class TransactionEnd:
+    """The end of a transaction on its way to its partitions."""
+
+    log_partition: int  # of `__transaction_state`, where the transaction is
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+    after: Facts  # what the transaction is once all markers are written
+    remaining: set[TopicPartition]
+    is_dropped: bool = False
+
+
+class Markers:
+    def __init__(
+        self,
+        leader_of: Callable[[TopicPartition], BrokerId | None],
+        on_written: Callable[[TransactionEnd, int], None],
+        on_partition: Callable[[TransactionEnd, TopicPartition], None],
+    ) -> None:
+        """`leader_of`: NO_LEADER for a partition without one, None for one that does not exist. `on_partition` is told
+        of each partition that needs no marker any more, `on_written` when none is left."""
+        self._leader_of = leader_of
+        self._on_written = on_written
+        self._on_partition = on_partition
+        self._ends: dict[str, TransactionEnd] = {}
+        self.outgoing: dict[BrokerId, list[tuple[TransactionEnd, list[TopicPartition]]]] = {}
+        self._retries: list[tuple[int, TransactionEnd, list[TopicPartition]]] = []
+
+    def __len__(self) -> int:
+        """How many transactions have markers that are not written."""
+        return len(self._ends)
+
+    def add(self, end: TransactionEnd, now_ms: int) -> None:
+        self._ends[end.transactional_id] = end
+        self._route(end, sorted(end.remaining), now_ms)
+        self._check_written(end, now_ms)
+
+    def _route(self, end: TransactionEnd, partitions: list[TopicPartition], now_ms: int) -> None:
+        by_leader: dict[BrokerId, list[TopicPartition]] = {}
+        for partition in partitions:
+            leader = self._leader_of(partition)
+            if leader is None:
+                _log.info("%s is gone: no marker of %s is needed there", partition, end.transactional_id)
+                self._settle(end, partition)
+            else:
+                by_leader.setdefault(leader, []).append(partition)
+        for leader, led in by_leader.items():
+            if leader == NO_LEADER:
+                self._retries.append((now_ms + RETRY_MS, end, led))
+            else:
+                self.outgoing.setdefault(leader, []).append((end, led))
+
+    def _settle(self, end: TransactionEnd, partition: TopicPartition) -> None:
+        end.remaining.discard(partition)
+        self._on_partition(end, partition)
+
+    def _check_written(self, end: TransactionEnd, now_ms: int) -> None:
+        if not end.remaining and not end.is_dropped and self._ends.get(end.transactional_id) is end:
+            del self._ends[end.transactional_id]
+            self._on_written(end, now_ms)
+
+    def take(self, leader: BrokerId) -> list[tuple[TransactionEnd, list[TopicPartition]]]:
+        """What is to be written at a leader; whoever takes it reports a `result` for each partition."""
+        return [(end, led) for end, led in self.outgoing.pop(leader, ()) if not end.is_dropped]
+
+    def result(self, end: TransactionEnd, partition: TopicPartition, code: ErrorCode, now_ms: int) -> None:
+        """What became of one marker."""
+        if end.is_dropped:
+            return
+        if code is ErrorCode.NONE:
+            self._settle(end, partition)
+            self._check_written(end, now_ms)
+        elif code in _FENCED:
+            _log.warning("marker of %s is fenced in %s: %s", end.transactional_id, partition, code.name)
+            self._drop(end)
+        else:
+            level = logging.INFO if code in _RETRIED else logging.ERROR
+            _log.log(level, "marker of %s in %s has to wait: %s", end.transactional_id, partition, code.name)
+            self._retries.append((now_ms + RETRY_MS, end, [partition]))
+
+    def _drop(self, end: TransactionEnd) -> None:
+        end.is_dropped = True
+        if self._ends.get(end.transactional_id) is end:
+            del self._ends[end.transactional_id]
+
+    def forget(self, log_partition: int) -> None:
+        """Another coordinator goes on with the transactions of a partition of the log."""
+        for end in [one for one in self._ends.values() if one.log_partition == log_partition]:
+            self._drop(end)
+
+    # Time
+
+    def next_deadline_ms(self) -> int | None:
+        return min([due_ms for due_ms, _, _ in self._retries], default=None) if self._retries else None
+
+    def tick(self, now_ms: int) -> None:
+        if not self._retries:
+            return
+        due = [one for one in self._retries if one[0] <= now_ms]
+        self._retries = [one for one in self._retries if one[0] > now_ms]
+        for _, end, partitions in due:
+            if not end.is_dropped:
+                self._route(end, partitions, now_ms)
+                self._check_written(end, now_ms)

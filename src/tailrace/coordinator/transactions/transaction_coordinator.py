@@ -1,0 +1,260 @@
+"""TransactionCoordinator: requests about transactions, led to the shard of their id; and what time does to them.
+
+    request ──► shard (decides) ──► record in `__transaction_state` ──► answer
+                                          └─ an end: markers ──► all written ──► COMPLETE_… record
+
+`answer(result, now_ms)` is called once, now or when the record is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from tailrace.coordinator.key_partition import partition_of
+from tailrace.coordinator.runtime import CoordinatorRuntime
+from tailrace.coordinator.shard import StateChange
+from tailrace.coordinator.transactions.ending import Ended, EndRequest
+from tailrace.coordinator.transactions.markers import RETRY_MS, Markers, TransactionEnd
+from tailrace.coordinator.transactions.transaction import Facts
+from tailrace.coordinator.transactions.transaction_shard import (
+    InitAnswer,
+    ProducerIdAndEpoch,
+    TransactionSettings,
+    TransactionShard,
+)
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId, LeaderEpoch, ProducerId, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+TOPIC = "__transaction_state"
+R = TypeVar("R")
+Answer: TypeAlias = Callable[[R, int], None]
+MakeRuntime: TypeAlias = "Callable[[Callable[[int], TransactionShard]], CoordinatorRuntime[TransactionShard]]"
+
+
+class TransactionConfig(NamedTuple):
+    max_timeout_ms: int  # transaction.max.timeout.ms
+    expiration_ms: int  # transactional.id.expiration.ms
+    abort_interval_ms: int  # transaction.abort.timed.out.transaction.cleanup.interval.ms
+    expire_interval_ms: int  # transaction.remove.expired.transaction.cleanup.interval.ms
+
+
+class EndAnswer(NamedTuple):
+    error: ErrorCode
+    ended: Ended = Ended()
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        config: TransactionConfig,
+        make_runtime: MakeRuntime,
+        *,
+        broker_id: BrokerId,
+        log_partitions: Callable[[], int],
+        log_epoch: Callable[[int], LeaderEpoch],
+        server_version: Callable[[], int],
+        new_producer_id: Callable[[int], ProducerId],
+        leader_of: Callable[[TopicPartition], BrokerId | None],
+        write_marker: Callable[[TransactionEnd, TopicPartition, Answer[ErrorCode], int], None],
+        now_ms: int,
+    ) -> None:
+        """`log_partitions`, `log_epoch`: how many partitions `__transaction_state` has, and in which epoch one is led.
+        `write_marker(end, partition, answer, now_ms)` writes one at a partition led here."""
+        self._config = config
+        self._broker_id = broker_id
+        self._log_partitions = log_partitions
+        self._write_marker = write_marker
+        self.markers = Markers(leader_of, self._markers_written, self._marker_written)
+        settings = TransactionSettings(
+            server_version=server_version,
+            new_producer_id=new_producer_id,
+            send=self._send,
+            max_timeout_ms=config.max_timeout_ms,
+            expiration_ms=config.expiration_ms,
+        )
+        self.runtime = make_runtime(lambda index: TransactionShard(index, log_epoch(index), settings))
+        self._uncompleted: list[tuple[int, TransactionEnd]] = []  # ends whose last record could not be written
+        self._abort_ms = now_ms + config.abort_interval_ms
+        self._expire_ms = now_ms + config.expire_interval_ms
+
+    # Leadership
+
+    def lead(self, partition: int, now_ms: int) -> None:
+        self.markers.forget(partition)
+        self.runtime.lead(partition, now_ms)
+
+    def resign(self, partition: int, now_ms: int) -> None:
+        self.runtime.resign(partition, now_ms)
+        self.markers.forget(partition)
+
+    # Requests
+
+    def log_partition(self, transactional_id: str) -> int:
+        return partition_of(transactional_id, self._log_partitions())
+
+    def _ask(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionShard], StateChange[R]],
+        answer: Answer[R],
+        refuse: Callable[[KafkaError, int], None],
+        now_ms: int,
+    ) -> None:
+        if not transactional_id:
+            refuse(KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id is needed"), now_ms)
+            return
+        self.runtime.write(self.log_partition(transactional_id), operation, answer, refuse, now_ms)
+
+    def init_producer(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: ProducerIdAndEpoch | None,
+        answer: Answer[InitAnswer],
+        now_ms: int,
+    ) -> None:
+        self._ask(
+            transactional_id,
+            lambda shard: shard.init_producer(transactional_id, timeout_ms, expected, now_ms),
+            answer,
+            lambda error, now_ms: answer(InitAnswer(error.code), now_ms),
+            now_ms,
+        )
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        answer: Answer[ErrorCode],
+        now_ms: int,
+    ) -> None:
+        self._ask(
+            transactional_id,
+            lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version, now_ms),
+            answer,
+            lambda error, now_ms: answer(error.code, now_ms),
+            now_ms,
+        )
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """NONE for those that are part of the producer's open transaction."""
+        try:
+            if not transactional_id:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            shard = self.runtime.shard(self.log_partition(transactional_id))
+            return shard.verify_partitions(transactional_id, producer, partitions)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+
+    def end(self, transactional_id: str, request: EndRequest, answer: Answer[EndAnswer], now_ms: int) -> None:
+        self._ask(
+            transactional_id,
+            lambda shard: shard.end(transactional_id, request, now_ms),
+            lambda ended, now_ms: answer(EndAnswer(ErrorCode.NONE, ended), now_ms),
+            lambda error, now_ms: answer(EndAnswer(error.code), now_ms),
+            now_ms,
+        )
+
+    def find(self, transactional_id: str) -> Facts:
+        """What is known of a transaction; a KafkaError if nothing, or not here."""
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        found = self.runtime.shard(self.log_partition(transactional_id)).transactions.get(transactional_id)
+        if found is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is not known")
+        return found.facts
+
+    # Markers
+
+    def _send(self, end: TransactionEnd, now_ms: int) -> None:
+        self.markers.add(end, now_ms)
+        self._write_here(now_ms)
+
+    def _write_here(self, now_ms: int) -> None:
+        """Markers of partitions that are led here are written at once."""
+        while here := self.markers.take(self._broker_id):
+            for end, partitions in here:
+                for one in partitions:
+                    self._write_marker(end, one, partial(self.markers.result, end, one), now_ms)
+
+    def _marker_written(self, end: TransactionEnd, partition: TopicPartition) -> None:
+        shard = self._shard_of(end)
+        if shard is not None:
+            shard.marker_written(end, partition)
+
+    def _shard_of(self, end: TransactionEnd) -> TransactionShard | None:
+        try:
+            return self.runtime.shard(end.log_partition)
+        except KafkaError:
+            return None
+
+    def _markers_written(self, end: TransactionEnd, now_ms: int) -> None:
+        def refuse(error: KafkaError, now_ms: int) -> None:
+            if error.code is not ErrorCode.NOT_COORDINATOR and not end.is_dropped:
+                _log.warning("the end of %s could not be noted: %s", end.transactional_id, error)
+                self._uncompleted.append((now_ms + RETRY_MS, end))
+
+        def complete(shard: TransactionShard) -> StateChange[None]:
+            change = shard.markers_written(end)
+            if change is None:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            return change
+
+        self.runtime.write(end.log_partition, complete, _nothing, refuse, now_ms)
+
+    # Time
+
+    def tick(self, now_ms: int) -> None:
+        if self.runtime.is_loading:
+            self.runtime.tick(now_ms)
+        if now_ms >= self._abort_ms:
+            self._abort_ms = now_ms + self._config.abort_interval_ms
+            self.abort_timed_out(now_ms)
+        if now_ms >= self._expire_ms:
+            self._expire_ms = now_ms + self._config.expire_interval_ms
+            self.runtime.change_all(lambda shard: shard.expire(now_ms), now_ms)
+        self.markers.tick(now_ms)
+        due = [end for due_ms, end in self._uncompleted if due_ms <= now_ms]
+        self._uncompleted = [one for one in self._uncompleted if one[0] > now_ms]
+        for end in due:
+            self._markers_written(end, now_ms)
+        self._write_here(now_ms)
+
+    def abort_timed_out(self, now_ms: int) -> None:
+        for shard in self.runtime.active():
+            for transactional_id in shard.timed_out(now_ms):
+                self.runtime.write(
+                    shard.partition,
+                    lambda shard, one=transactional_id: shard.abort_timed_out(one, now_ms),  # type: ignore[misc]
+                    _nothing,
+                    partial(_not_aborted, transactional_id),
+                    now_ms,
+                )
+
+    def next_deadline_ms(self) -> int:
+        if self.runtime.is_loading:
+            return 0
+        deadline_ms = min(self._abort_ms, self._expire_ms)
+        retry_ms = self.markers.next_deadline_ms()
+        if retry_ms is not None:
+            deadline_ms = min(deadline_ms, retry_ms)
+        for due_ms, _ in self._uncompleted:
+            deadline_ms = min(deadline_ms, due_ms)
+        return deadline_ms
+
+
+def _not_aborted(transactional_id: str, error: KafkaError, now_ms: int) -> None:
+    _log.warning("transaction of %s timed out and could not be aborted: %s", transactional_id, error)
+
+
+def _nothing(_: None, __: int) -> None:
+    """Nobody waits for what the coordinator does by itself."""

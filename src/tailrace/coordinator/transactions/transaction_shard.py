@@ -1,0 +1,306 @@
+"""TransactionShard: the transactions whose ids belong to one partition of `__transaction_state`.
+
+A request is decided on a `Transaction` and becomes one record; the transaction itself changes once that is committed
+(`StateChange.on_done`), as in Kafka, so nobody is told what a crash could take back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.transactions.ending import Ended, EndRequest, plan_end
+from tailrace.coordinator.transactions.markers import TransactionEnd
+from tailrace.coordinator.transactions.transaction import (
+    BUMPS_EPOCH_FROM,
+    ENDING,
+    IDLE,
+    Facts,
+    Transaction,
+    TransactionState,
+    is_epoch_exhausted,
+)
+from tailrace.coordinator.transactions.transaction_records import facts_of, tombstone, transaction_record
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId, TopicPartition
+from tailrace.model.topic_config import INT_MAX
+from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
+
+_log = logging.getLogger(__name__)
+
+_S = TransactionState
+R = TypeVar("R")
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    producer_id: ProducerId
+    producer_epoch: int
+
+
+class InitAnswer(NamedTuple):
+    """InitProducerId, once it is written. With an error: an open transaction is being aborted, ask again."""
+
+    error: ErrorCode
+    producer_id: ProducerId = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    server_version: Callable[[], int]  # the cluster's transaction.version
+    new_producer_id: Callable[[int], ProducerId]  # at a time
+    send: Callable[[TransactionEnd, int], None]  # markers, when an end is in the log
+    max_timeout_ms: int
+    expiration_ms: int
+
+
+class TransactionShard:
+    family = "transaction"
+
+    def __init__(self, partition: int, coordinator_epoch: int, settings: TransactionSettings) -> None:
+        self.partition = partition
+        self.coordinator_epoch = coordinator_epoch
+        self._settings = settings
+        self.transactions: dict[str, Transaction] = {}
+
+    # What the log says
+
+    def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
+        key, value = record.key, record.value
+        assert isinstance(key, TransactionLogKey), f"{key} is no key of a transaction"
+        if value is None:
+            self.transactions.pop(key.transactional_id, None)
+            return
+        assert isinstance(value, TransactionLogValue), f"{value} is no transaction"
+        try:
+            facts = facts_of(value)
+        except ValueError as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{key.transactional_id}: {error}") from error
+        self.transactions[key.transactional_id] = Transaction(key.transactional_id, facts)
+
+    def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
+        """There are no transactions in the log of transactions."""
+
+    def loaded(self, now_ms: int) -> None:
+        """Ends that were decided and may not be known in every partition are told again."""
+        for transaction in self.transactions.values():
+            if transaction.facts.state in ENDING:
+                self._send_markers(transaction, now_ms)
+
+    def unloaded(self, now_ms: int) -> None:
+        """Another coordinator goes on."""
+
+    # Steps
+
+    def _step(
+        self, transaction: Transaction, after: Facts, response: R, then: Callable[[int], None] | None = None
+    ) -> StateChange[R]:
+        def done(code: ErrorCode, now_ms: int) -> None:
+            if code is not ErrorCode.NONE:
+                transaction.give_up()
+                return
+            transaction.complete(after)
+            if then is not None:
+                then(now_ms)
+
+        record = transaction_record(transaction.transactional_id, after, self._settings.server_version())
+        return StateChange((record,), response, is_replayed=False, on_done=done)
+
+    def _known(self, transactional_id: str) -> Transaction:
+        found = self.transactions.get(transactional_id)
+        if found is None:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known")
+        return found
+
+    def init_producer(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, now_ms: int
+    ) -> StateChange[InitAnswer]:
+        """A new instance of a producer, or one that goes on after an error and says what it has (`expected`)."""
+        if not 0 < timeout_ms <= self._settings.max_timeout_ms:
+            raise KafkaError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"{timeout_ms} ms is more than transaction.max.timeout.ms, {self._settings.max_timeout_ms}",
+            )
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            facts = Facts(
+                _S.EMPTY, self._settings.new_producer_id(now_ms), timeout_ms=timeout_ms, last_update_ms=now_ms
+            )
+            transaction = self.transactions[transactional_id] = Transaction(transactional_id, facts)
+        facts = transaction.facts
+        if transaction.pending is not None:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if expected is not None and not _is_same_producer(facts, expected):
+            raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{transactional_id} has producer id {facts.producer_id}")
+        if facts.state in ENDING:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if facts.state is _S.ONGOING:
+            # The client asks again, and gets an epoch above the one that fences.
+            return self._fence(transaction, InitAnswer(ErrorCode.CONCURRENT_TRANSACTIONS), now_ms)
+        if facts.is_epoch_exhausted and (expected is None or expected.producer_epoch == facts.producer_epoch):
+            after = transaction.prepare_new_producer_id(
+                self._settings.new_producer_id(now_ms), timeout_ms, now_ms, remember_epoch=expected is not None
+            )
+        else:
+            epoch = None if expected is None else expected.producer_epoch
+            after = transaction.prepare_new_epoch(timeout_ms, epoch, now_ms)
+        return self._step(transaction, after, InitAnswer(ErrorCode.NONE, after.producer_id, after.producer_epoch))
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        now_ms: int,
+    ) -> StateChange[ErrorCode]:
+        transaction = self._known(transactional_id)
+        facts = transaction.facts
+        if transaction.pending is not None:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        _check_producer(facts, producer)
+        if facts.state is _S.ONGOING and facts.partitions.issuperset(partitions):
+            return StateChange((), ErrorCode.NONE)
+        after = transaction.prepare_add_partitions(partitions, client_version, now_ms)
+        return self._step(transaction, after, ErrorCode.NONE)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether a producer has told that these are part of its open transaction."""
+        facts = self._known(transactional_id).facts
+        _check_producer(facts, producer)
+        return {
+            one: ErrorCode.NONE if one in facts.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions
+        }
+
+    def end(self, transactional_id: str, request: EndRequest, now_ms: int) -> StateChange[Ended]:
+        transaction = self._known(transactional_id)
+        plan = plan_end(transaction, request, lambda: self._settings.new_producer_id(now_ms), now_ms)
+        if isinstance(plan, Ended):
+            return StateChange((), plan)
+        goes_on = Ended(*Transaction.after_end(plan)) if plan.bumps_epoch else Ended()
+        return self._step(transaction, plan, goes_on, lambda now_ms: self._send_markers(transaction, now_ms))
+
+    def _fence(self, transaction: Transaction, response: R, now_ms: int) -> StateChange[R]:
+        server_version = self._settings.server_version()
+        next_producer_id = NO_PRODUCER_ID
+        if server_version >= BUMPS_EPOCH_FROM and transaction.facts.is_epoch_exhausted:
+            next_producer_id = self._settings.new_producer_id(now_ms)
+        after = transaction.prepare_fenced_abort(server_version, next_producer_id, now_ms)
+        change = self._step(transaction, after, response, lambda now_ms: self._send_markers(transaction, now_ms))
+        done = change.on_done
+        assert done is not None
+
+        def fenced(code: ErrorCode, now_ms: int) -> None:
+            done(code, now_ms)
+            transaction.has_failed_fence = code is not ErrorCode.NONE
+
+        change.on_done = fenced
+        return change
+
+    # Markers
+
+    def _send_markers(self, transaction: Transaction, now_ms: int) -> None:
+        prepared = transaction.facts
+        self._settings.send(
+            TransactionEnd(
+                log_partition=self.partition,
+                transactional_id=transaction.transactional_id,
+                producer_id=prepared.producer_id,
+                producer_epoch=prepared.producer_epoch,
+                is_commit=prepared.state is _S.PREPARE_COMMIT,
+                coordinator_epoch=self.coordinator_epoch,
+                transaction_version=prepared.client_version,
+                after=transaction.prepare_complete(now_ms),
+                remaining=set(prepared.partitions),
+            ),
+            now_ms,
+        )
+
+    def marker_written(self, end: TransactionEnd, partition: TopicPartition) -> None:
+        if end.coordinator_epoch == self.coordinator_epoch:
+            self.transactions[end.transactional_id].marker_written(partition)
+
+    def markers_written(self, end: TransactionEnd) -> StateChange[None] | None:
+        """The end is known everywhere: it is complete. None if it is another coordinator's by now."""
+        if end.coordinator_epoch != self.coordinator_epoch:
+            return None
+        transaction = self.transactions[end.transactional_id]
+
+        def done(code: ErrorCode, now_ms: int) -> None:
+            # What could not be written is tried again; until then the transaction stays on its way.
+            if code is ErrorCode.NONE:
+                transaction.complete(end.after)
+
+        record = transaction_record(end.transactional_id, end.after, self._settings.server_version())
+        return StateChange((record,), None, is_replayed=False, on_done=done)
+
+    # What time does
+
+    def timed_out(self, now_ms: int) -> list[str]:
+        """Transactions that have been open for longer than their producers wanted."""
+        return [
+            one.transactional_id
+            for one in self.transactions.values()
+            if one.facts.state is _S.ONGOING
+            and one.pending is None
+            and one.facts.timeout_ms != INT_MAX  # of two phases: ended by whoever began it
+            and one.facts.start_ms + one.facts.timeout_ms < now_ms
+        ]
+
+    def abort_timed_out(self, transactional_id: str, now_ms: int) -> StateChange[None]:
+        transaction = self._known(transactional_id)
+        if transaction.pending is not None or transaction.facts.state is not _S.ONGOING:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        _log.info("transaction of %s is aborted: it timed out", transactional_id)
+        return self._fence(transaction, None, now_ms)
+
+    def expire(self, now_ms: int) -> StateChange[None] | None:
+        """Forget ids that nobody has used for long."""
+        latest = now_ms - self._settings.expiration_ms
+        expired = [
+            one
+            for one in self.transactions.values()
+            if one.facts.state in IDLE and one.pending is None and one.facts.last_update_ms <= latest
+        ]
+        if not expired:
+            return None
+        for one in expired:
+            one.prepare_dead()
+
+        def done(code: ErrorCode, now_ms: int) -> None:
+            for one in expired:
+                if code is ErrorCode.NONE:
+                    self.transactions.pop(one.transactional_id, None)
+                else:
+                    one.give_up()
+
+        records = [tombstone(one.transactional_id) for one in expired]
+        return StateChange(records, None, is_atomic=False, is_replayed=False, on_done=done)
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(self.transactions.values())
+
+
+def _check_producer(facts: Facts, producer: ProducerIdAndEpoch) -> None:
+    """Whether a producer may go on with what is, or will be, open."""
+    if facts.producer_id != producer.producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if facts.producer_epoch != producer.producer_epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    if facts.state in ENDING:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+def _is_same_producer(facts: Facts, expected: ProducerIdAndEpoch) -> bool:
+    """Whether the producer may be the one that we know; its epoch is looked at when it is raised."""
+    return (
+        facts.producer_epoch == NO_PRODUCER_EPOCH  # just made: it lost its place, and may have the new id
+        or expected.producer_id == facts.producer_id
+        # a retry of the call that gave it a new id, whose answer was lost
+        or (expected.producer_id == facts.previous_producer_id and is_epoch_exhausted(expected.producer_epoch))
+    )
