@@ -15,6 +15,7 @@ ENCODINGS = ("utf8", "base64", "hex")
 
 def build_parser() -> argparse.ArgumentParser:
     from tailrace.cli.cluster_arguments import add_cluster_commands
+    from tailrace.cli.job import add_job
 
     parser = described(
         argparse.ArgumentParser(prog="tailrace"),
@@ -38,6 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_serve(nouns)
     add_cluster_commands(nouns)
     _add_log(nouns)
+    add_job(nouns)
     _add_tour(nouns)
     return parser
 

@@ -21,9 +21,9 @@ def run(options: argparse.Namespace) -> int:
     general = verify_directory(directory, results)
     findings = general + [finding for result in results for finding in result.findings]
     if options.json:
-        say(json_document(_document(directory, results, findings)))
+        say(json_document(report_document(directory, results, findings)))
     else:
-        say(*_text(directory, results, findings))
+        say(*report_text(directory, results, findings))
     return 1 if any(finding.is_problem for finding in findings) else 0
 
 
@@ -37,7 +37,7 @@ def verify_all(files: DiskFiles, directory: DataDirectory, *, deep: bool) -> lis
     return results
 
 
-def _text(directory: DataDirectory, results: list[PartitionResult], findings: list[Finding]) -> list[str]:
+def report_text(directory: DataDirectory, results: list[PartitionResult], findings: list[Finding]) -> list[str]:
     heads = ["<PARTITION", "SEGMENTS", "SIZE", "BATCHES", "RECORDS", "INDEX ENTRIES", "SNAPSHOTS", "<"]
     rows = [
         [
@@ -67,7 +67,9 @@ def _text(directory: DataDirectory, results: list[PartitionResult], findings: li
     return lines
 
 
-def _document(directory: DataDirectory, results: list[PartitionResult], findings: list[Finding]) -> dict[str, object]:
+def report_document(
+    directory: DataDirectory, results: list[PartitionResult], findings: list[Finding]
+) -> dict[str, object]:
     return {
         "directory": directory.path,
         "partitions": [

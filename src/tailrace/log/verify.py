@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader
@@ -23,10 +24,29 @@ from tailrace.log.leader_epochs import EpochStart, LeaderEpochs
 from tailrace.log.overlay_files import OverlayFiles
 from tailrace.log.survey import leftovers
 from tailrace.log.verify_producers import ProducerCheck
-from tailrace.log.verify_segment import SegmentCheck, SegmentResult
+from tailrace.log.verify_segment import Advance, BatchListener, SegmentResult, check_segment
 from tailrace.model.ids import Offset, TopicId
 
 Report = Callable[[Finding], None]
+
+
+class CheckSegment(Protocol):
+    """Checks one segment, and tells what it finds and which batches it meets: `verify_segment.check_segment`."""
+
+    def __call__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: Offset,
+        *,
+        is_last: bool,
+        is_clean: bool,
+        deep: bool,
+        expected_offset: Offset,
+        report: Report,
+        advance: Advance,
+        listeners: list[BatchListener],
+    ) -> SegmentResult: ...
 
 
 def no_progress(size: int) -> None:
@@ -78,12 +98,17 @@ def log_bytes(files: Files, folder: PartitionFolder) -> int:
 
 
 def verify_partition(
-    files: Files, folder: PartitionFolder, *, deep: bool = False, advance: Callable[[int], None] = no_progress
+    files: Files,
+    folder: PartitionFolder,
+    *,
+    deep: bool = False,
+    advance: Advance = no_progress,
+    check: CheckSegment = check_segment,
 ) -> PartitionResult:
     """Check one partition; its findings are in the order in which they were met."""
     result = PartitionResult(folder)
     try:
-        _Verification(OverlayFiles(files), result, deep=deep, advance=advance).run()
+        _Verification(OverlayFiles(files), result, deep=deep, advance=advance, check=check).run()
     except FileNotFoundError as error:
         result.findings.append(os_finding(error, Severity.NOTE))
     except OSError as error:
@@ -93,13 +118,14 @@ def verify_partition(
 
 class _Verification:
     def __init__(
-        self, files: OverlayFiles, result: PartitionResult, *, deep: bool, advance: Callable[[int], None]
+        self, files: OverlayFiles, result: PartitionResult, *, deep: bool, advance: Advance, check: CheckSegment
     ) -> None:
         self._files = files
         self._result = result
         self._folder = result.folder
         self._deep = deep
         self._advance = advance
+        self._check = check
 
     def _report(self, finding: Finding) -> None:
         self._result.findings.append(finding)
@@ -143,20 +169,19 @@ class _Verification:
         elif base > expected:
             producers.gap()
         producers.start_segment(base)
-        check = SegmentCheck(
-            self._files,
-            self._folder.path,
-            base,
-            is_last=is_last,
-            is_clean=self._folder.is_clean,
-            deep=self._deep,
-            expected_offset=max(base, expected),
-            report=self._report,
-            advance=self._advance,
-            listeners=[epochs, producers],
-        )
         try:
-            found = check.run()
+            found = self._check(
+                self._files,
+                self._folder.path,
+                base,
+                is_last=is_last,
+                is_clean=self._folder.is_clean,
+                deep=self._deep,
+                expected_offset=max(base, expected),
+                report=self._report,
+                advance=self._advance,
+                listeners=[epochs, producers],
+            )
         except FileNotFoundError:
             self._report(Finding(path, "was removed meanwhile", severity=Severity.NOTE))
             producers.gap()

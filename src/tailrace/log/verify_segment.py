@@ -30,6 +30,7 @@ from tailrace.records.batch import TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message, iter_messages
 from tailrace.records.record import iter_records
 
+Advance = Callable[[int], None]
 _MAX_REGROWTH = 3
 
 
@@ -72,7 +73,7 @@ class SegmentCheck:
         deep: bool,
         expected_offset: Offset,
         report: Report,
-        advance: Callable[[int], None],
+        advance: Advance,
         listeners: list[BatchListener],
     ) -> None:
         self._files = files
@@ -240,3 +241,31 @@ def _check_records(header: BatchHeader, view: memoryview) -> None:
     is_create_time = not header.attributes & TIMESTAMP_TYPE_BIT
     if header.magic > 0 and is_create_time and largest != header.max_timestamp:
         raise CorruptBatch(f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}")
+
+
+def check_segment(
+    files: Files,
+    directory: str,
+    base_offset: Offset,
+    *,
+    is_last: bool,
+    is_clean: bool,
+    deep: bool,
+    expected_offset: Offset,
+    report: Report,
+    advance: Advance,
+    listeners: list[BatchListener],
+) -> SegmentResult:
+    """Check one segment here and now; an OSError only if its log file cannot be read at all."""
+    return SegmentCheck(
+        files,
+        directory,
+        base_offset,
+        is_last=is_last,
+        is_clean=is_clean,
+        deep=deep,
+        expected_offset=expected_offset,
+        report=report,
+        advance=advance,
+        listeners=listeners,
+    ).run()

@@ -1,0 +1,1 @@
+"""Work over whole logs as Spark jobs. One module per job, on the frame of job.py."""

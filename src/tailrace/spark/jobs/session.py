@@ -1,0 +1,130 @@
+"""A Spark session for a job that was started from a command line: quiet, on one machine unless told otherwise.
+
+Spark runs in Java. Whether there is one, and whether it is new enough, is found out before Spark is started, because
+Spark tells it in a stack trace.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tailrace.spark.jobs.errors import JobError
+
+OLDEST_JAVA = 17
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@contextmanager
+def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A session for one job, stopped after it; one that this process has already is used, and goes on.
+
+    JobError, one sentence, where there can be none.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise JobError("Spark is not installed: pip install 'tailrace[spark]'") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    check_java()
+    spark = _open(SparkSession, name, master, confs or {})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _open(kind: Any, name: str, master: str, confs: Mapping[str, str]) -> Any:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = dict(_DEFAULTS)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings["spark.driver.host"] = "127.0.0.1"
+    settings |= confs
+    builder = kind.builder.appName(f"tailrace {name}").master(settings.pop("spark.master", master))
+    for setting, value in settings.items():
+        builder = builder.config(setting, value)
+    with _quiet_java() as said:
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            why = first_sentence(error) if said is None else _complaint(said) or first_sentence(error)
+            raise JobError(f"Spark cannot be started with master {master}: {why}") from None
+
+
+@contextmanager
+def _quiet_java() -> Iterator[str | None]:
+    """Java inherits a file in place of standard error, to which it and Spark say things that nobody asked for."""
+    if os.environ.get("TAILRACE_DEBUG"):
+        yield None
+        return
+    handle, path = tempfile.mkstemp(prefix="tailrace-job-", suffix=".log")
+    atexit.register(os.remove, path)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(handle, 2)
+    os.close(handle)
+    try:
+        yield path
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _complaint(path: str) -> str | None:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file]
+    return next((line for line in lines if "Exception" in line or line.startswith("Error")), None)
+
+
+def check_java() -> None:
+    """Raise JobError unless Spark will find a Java that is new enough."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None or not os.path.exists(java):
+        where = f"JAVA_HOME is {home}, and there is no bin/java in it" if home else "there is none on the path"
+        raise JobError(f"Spark needs Java {OLDEST_JAVA} or newer, and {where}: install one, or set JAVA_HOME")
+    version = _java_version(java)
+    if version is not None and version < OLDEST_JAVA:
+        raise JobError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {version}: set JAVA_HOME to another")
+
+
+def _java_version(java: str) -> int | None:
+    """The major version; None where Java does not tell, and then Spark may find out."""
+    release = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(java))), "release")
+    try:
+        with open(release, encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        found = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        text = found.stderr + found.stdout
+    told = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(told[1]) if told else None
+
+
+def first_sentence(error: BaseException) -> str:
+    """What went wrong inside Spark, without its stack traces: Python's last line, or Java's first."""
+    text = str(error).strip()
+    python = re.findall(
+        r"^(?:\w+\.)*(\w+(?:Error|Exception|Log|Option|Lost|Unreadable|Batch|Index)): (.+)$", text, re.M
+    )
+    if python:
+        return str(python[-1][1])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

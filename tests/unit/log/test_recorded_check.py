@@ -1,0 +1,42 @@
+"""What was recorded of single segments, told in order, is what verifying the whole log says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tailrace.log import file_names
+from tailrace.log.data_directory import PartitionFolder, look_at
+from tailrace.log.files import DiskFiles
+from tailrace.log.recorded_check import RecordedCheck, RecordedChecks, record_check
+from tailrace.log.verify import verify_partition
+from tests.support.damaged_logs import all_logs, damage
+
+FILES = DiskFiles()
+
+
+def recorded(folder: PartitionFolder, *, deep: bool) -> RecordedChecks:
+    """The checks of all segments, the last one first, each once to JSON and back."""
+    parsed = [file_names.parse_segment_file(entry.name) for entry in FILES.entries(folder.path)]
+    bases = sorted(base for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG and not suffix)
+    found = {}
+    for base in reversed(bases):
+        check = record_check(FILES, folder.path, base, is_last=base == bases[-1], is_clean=folder.is_clean, deep=deep)
+        found[base] = RecordedCheck.from_json(json.loads(json.dumps(check.to_json())))
+    return RecordedChecks(found)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3, 4, 5])
+def test_recorded_checks_say_what_a_walk_through_the_log_says(seed: int | None, tmp_path: Path) -> None:
+    path = all_logs(tmp_path / "data")
+    if seed is not None:
+        damage(path, seed)
+    problems = 0
+    for folder in look_at(FILES, str(path)).folders:
+        for deep in (False, True):
+            straight = verify_partition(FILES, folder, deep=deep)
+            assert verify_partition(FILES, folder, deep=deep, check=recorded(folder, deep=deep)) == straight
+            problems += len(straight.problems)
+    assert problems > (0 if seed is None else 50)
