@@ -47,6 +47,7 @@ _ROWS = (
     ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4),
     ApiRow(ApiKey.DESCRIBE_CONFIGS, 0, 4),
     ApiRow(ApiKey.ALTER_CONFIGS, 0, 2),
+    ApiRow(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2),
     ApiRow(ApiKey.DESCRIBE_LOG_DIRS, 0, 5),
     ApiRow(ApiKey.CREATE_PARTITIONS, 0, 3),
     ApiRow(ApiKey.ELECT_LEADERS, 0, 2),

@@ -19,6 +19,7 @@ from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operat
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning
 from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
@@ -62,6 +63,7 @@ class Broker:
         cleaning: LogCleaning | None = None,
         authorizer: Authorizer | None = None,
         *,
+        moves: DirectoryMoves,
         throttling: Throttling,
         coordinators: Coordinators,
     ) -> None:
@@ -76,6 +78,7 @@ class Broker:
         self.housekeeping = housekeeping
         self.cleaning = cleaning
         self.authorizer = authorizer or AllowAll()
+        self.moves = moves
         self.throttling = throttling
         self.coordinators = coordinators
         self.node_id = controller.node_id
@@ -289,6 +292,7 @@ class Broker:
         self.housekeeping.tick(now_ms)
         if self.cleaning is not None:
             self.cleaning.tick(now_ms)
+        self.moves.tick(now_ms)
         self.controller.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -305,6 +309,10 @@ class Broker:
             deadline_ms = other_ms
         if self.cleaning is not None:
             other_ms = self.cleaning.next_deadline_ms()
+            if other_ms is not None and other_ms < deadline_ms:
+                deadline_ms = other_ms
+        if self.moves:
+            other_ms = self.moves.next_deadline_ms()
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
         return deadline_ms

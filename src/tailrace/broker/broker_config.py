@@ -111,6 +111,11 @@ class BrokerConfig:
                 return definition("broker")[name].parse(settings[name])
         return self.value(name)
 
+    def current_integer(self, name: str, image: MetadataImage) -> int:
+        value = self.current(name, image)
+        assert isinstance(value, int), f"{name} is no number, or has none"
+        return value
+
     # What is often asked for
 
     @property

@@ -63,6 +63,8 @@ class LogCleaning:
         self._failed_until: dict[TopicPartition, int] = {}
         self._is_busy = False
         self._due_ms = now_ms + backoff_ms
+        self.paused: set[TopicPartition] = set()  # that move to another directory
+        self.current: TopicPartition | None = None
         self.rounds = 0  # that ended well
         self.failures = 0
         self.bytes_read = 0
@@ -92,7 +94,7 @@ class LogCleaning:
                 self._logs.on_failure(directory, error)
                 continue
             for log in compacted:
-                if self._failed_until.get(log.partition, 0) > now_ms:
+                if log.partition in self.paused or self._failed_until.get(log.partition, 0) > now_ms:
                     continue
                 dirty = find_dirty_range(log, clean_to.get(log.partition), now_ms)
                 if dirty.is_due(log.config.min_cleanable_dirty_ratio) and (
@@ -109,8 +111,9 @@ class LogCleaning:
         """How many logs are not cleaned for a while because it has failed."""
         return sum(until_ms > now_ms for until_ms in self._failed_until.values())
 
-    def started(self) -> None:
+    def started(self, log: PartitionLog) -> None:
         self._is_busy = True
+        self.current = log.partition
 
     def submit(self, step: Step) -> None:
         self._submit(step)
@@ -128,10 +131,12 @@ class LogCleaning:
         self.bytes_written += cleaned.stats.bytes_written
         self.last_round_ms = now_ms
         self._is_busy = False
+        self.current = None
         self._due_ms = now_ms
 
     def gave_up(self, log: PartitionLog, error: BaseException, now_ms: int) -> None:
         self._is_busy = False
+        self.current = None
         if isinstance(error, CleaningAborted):
             _log.info("compaction ended early: %s", error)
             return
@@ -154,7 +159,7 @@ class _Round:
         self._log = log
         self._cleaning = owner.new_round(log, dirty, now_ms)
         self._groups: list[list[Segment]] = []
-        owner.started()
+        owner.started(log)
         owner.submit(Step(self._cleaning.build_map, self._map_built, self._failed))
 
     def _map_built(self, _: object, now_ms: int) -> None:

@@ -6,6 +6,7 @@ A change is carried out before the request that caused it is answered, so a topi
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinators import Coordinators
@@ -15,7 +16,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType, broker_resource
 from tailrace.metadata.loader import Change
 from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.model.errors import KafkaError
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.purgatory import Purgatory
@@ -46,6 +47,7 @@ class ImagePublisher:
         self._throttling = throttling
         self._coordinators = coordinators
         self._is_starting = True
+        self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
@@ -106,6 +108,8 @@ class ImagePublisher:
             return None
         try:
             if log is None:
+                log = self._promoted(image, key)
+            if log is None:
                 return self._logs.create(key, self._config.topic_config(image, key.topic), self.now_ms, known)
             log.assign_topic_id(known)
         except KafkaError as error:
@@ -117,12 +121,28 @@ class ImagePublisher:
             return None
         return log
 
+    def _promoted(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
+        """A copy that was on its way to where the metadata says the partition is; the log it was made of is gone."""
+        topic = image.topics[key.topic]
+        place = topic.partitions[key.partition].directory_of(self._broker_id)
+        for directory in self._logs.online:
+            copy = directory.futures.get(key)
+            if copy is not None and directory.id == place and copy.topic_id == topic.topic_id:
+                _log.warning("%s is taken from %s, the copy that was to replace it", key, copy.directory)
+                try:
+                    return directory.promote(key)
+                except OSError as error:
+                    self._logs.on_failure(directory, error)
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.path} has failed") from error
+        return None
+
     def _may_be_out_of_reach(self, key: TopicPartition) -> bool:
         """It could not be opened; or it was there before, and not all directories are: it may be in one of those."""
         has_all = len(self._logs.online) == len(self._config.log_dirs)
         return self._logs.is_offline(key) or (self._is_starting and not has_all)
 
     def _delete(self, key: TopicPartition) -> None:
+        self.on_delete(key, self.now_ms)
         self._partitions.remove(key)
         self._coordinators.resign(key, self.now_ms)
         for directory in self._logs.directories:

@@ -16,12 +16,13 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
 from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
-from tailrace.broker.throttling import Throttling
+from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
@@ -31,17 +32,19 @@ from tailrace.log.files import Files
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.log_directories import DuplicateLog, LogDirectories
 from tailrace.log.log_directory import DirectoryInUse, LogDirectory
+from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.local_controller import LocalController
 from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
 from tailrace.metadata.metadata_snapshot import UnreadableSnapshot
 from tailrace.metadata.registrations import InconsistentMetadata
 from tailrace.metadata.storage_format import WrongDirectory, is_formatted, prepare_directories, read_identity
 from tailrace.model.errors import KafkaError
-from tailrace.model.ids import TopicId
+from tailrace.model.ids import BrokerId, TopicId, TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.errors import ProtocolError
 from tailrace.purgatory import Purgatory
+from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
@@ -115,6 +118,8 @@ def open_broker(
     logs = LogDirectories(directories)
     logs.unusable = tuple(path for path in config.log_dirs if path not in paths)
     ids = {path: TopicId.parse(one.directory_id).value.bytes for path, one in zip(paths, identities, strict=True)}
+    for directory in directories:
+        directory.id = ids[directory.path]
     failures = DiskFailures(logs, partitions, purgatory, controller, ids=ids, metadata_path=config.metadata_log_dir)
     partitions.on_failure = failures.partition_failed
     logs.on_failure = failures.directory_failed
@@ -143,6 +148,7 @@ def open_broker(
             directory.flush_by(submit, partial(failures.directory_failed, directory))
     if config.metadata_log_dir not in [directory.path for directory in logs.online]:
         raise LogDirectoriesFailed(f"{config.metadata_log_dir}, which has the metadata log, cannot be used")
+    logs.settle_moves(partial(_place_of, image, node_id), now_ms)
     logs.check_unique()
     publisher.start(image)
     controller.listener = publisher.publish
@@ -160,12 +166,13 @@ def open_broker(
         lambda: 1 + next_int(2**31 - 1),
         slots=config.integer("max.incremental.fetch.session.cache.slots"),
     )
+    submit = submit or run_at_once(lambda: publisher.now_ms)
     cleaning = None
     if config.flag("log.cleaner.enable"):
         cleaning = LogCleaning(
             files,
             logs,
-            submit or run_at_once(lambda: publisher.now_ms),
+            submit,
             CleanerSettings(
                 dedupe_buffer_bytes=config.integer("log.cleaner.dedupe.buffer.size"),
                 load_factor=config.number("log.cleaner.io.buffer.load.factor"),
@@ -175,6 +182,22 @@ def open_broker(
             backoff_ms=config.integer("log.cleaner.backoff.ms"),
             now_ms=now_ms,
         )
+    moves = DirectoryMoves(
+        files,
+        logs,
+        partitions,
+        purgatory,
+        controller,
+        submit,
+        ReplicationQuota(
+            windows_of(config, "alter.log.dirs.replication.quota.window"),
+            lambda: config.current_integer("replica.alter.log.dirs.io.max.bytes.per.second", controller.image),
+            now_ms,
+        ),
+        cleaning,
+    )
+    publisher.on_delete = moves.cancel
+    moves.resume(now_ms)
     broker = Broker(
         config,
         controller,
@@ -193,6 +216,7 @@ def open_broker(
             now_ms=now_ms,
         ),
         cleaning,
+        moves=moves,
         throttling=throttling,
         coordinators=coordinators,
     )
@@ -226,3 +250,9 @@ def usable_paths(files: Files, config: BrokerConfig) -> tuple[str, ...]:
             continue
         usable.append(path)
     return tuple(usable)
+
+
+def _place_of(image: MetadataImage, node_id: BrokerId, partition: TopicPartition) -> bytes | None:
+    """The id of the directory where the metadata says that this broker has a partition."""
+    state = image.partition(partition)
+    return state.directory_of(node_id) if state is not None and node_id in state.replicas else None

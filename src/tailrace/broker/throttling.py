@@ -31,11 +31,11 @@ _PERCENT_PER_NS = 100 / 1_000_000_000
 class Throttling:
     def __init__(self, config: BrokerConfig, work_ns: Callable[[], int]) -> None:
         """`work_ns` is a clock for the time that requests take; any zero will do."""
-        windows = _windows(config, "quota.window")
+        windows = windows_of(config, "quota.window")
         self.produce = RateQuota("producer_byte_rate", windows)
         self.fetch = RateQuota("consumer_byte_rate", windows)
         self.request = RateQuota("request_percentage", windows, longest_ms=windows.size_ms)
-        self.mutation = MutationQuotas(_windows(config, "controller.quota.window"))
+        self.mutation = MutationQuotas(windows_of(config, "controller.quota.window"))
         self.connection = ConnectionQuota(windows)
         self.is_on = False  # whether requests have to be looked at at all
         self._work_ns = work_ns
@@ -108,7 +108,7 @@ class Throttling:
         return self.mutation.of(*_who(request), now_ms, strict=strict)
 
 
-def _windows(config: BrokerConfig, prefix: str) -> Windows:
+def windows_of(config: BrokerConfig, prefix: str) -> Windows:
     return Windows(config.integer(f"{prefix}.num"), config.integer(f"{prefix}.size.seconds") * 1_000)
 
 

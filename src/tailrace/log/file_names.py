@@ -10,7 +10,7 @@ A partition's folder is `topic-N`. Its segments are named by their base offset i
 
 While files change they carry one more suffix: `.cleaned` (a compacted segment being written), `.swap` (a finished one
 being put in place), `.deleted` (waiting for removal). A folder that is going away is `topic-N.<id>-delete`; one that no
-metadata knows is `topic-N.<id>-stray`.
+metadata knows is `topic-N.<id>-stray`; a copy that is to replace one in another directory is `topic-N.<id>-future`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 _SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.cleaned|\.swap|\.deleted)?")
 _MARKED_FOLDER = re.compile(r"(\S+)-([0-9]+)\.(\S+)-(delete|stray|future)")
 _LONGEST_NAME = 255
+_ID_LENGTH = 32
 _OFFSET_MAX = 2**63 - 2  # one below the largest, which could not be followed
 _PARTITION_MAX = 2**31 - 1
 
@@ -81,6 +82,11 @@ def marked_folder(partition: TopicPartition, unique_id: str, mark: str) -> str:
     """The folder's name once it is marked `-delete` or `-stray`; a long topic is cut so that the name stays legal."""
     ending = f"-{partition.partition}.{unique_id}{mark}"
     return partition.topic[: _LONGEST_NAME - len(ending)] + ending
+
+
+def is_too_long_to_mark(partition: TopicPartition) -> bool:
+    """Whether a marked folder could not have the whole name of the topic."""
+    return len(str(partition)) + len(".") + _ID_LENGTH + len(FUTURE_FOLDER) > _LONGEST_NAME
 
 
 def is_marked(name: str, mark: str) -> bool:

@@ -9,6 +9,8 @@ clean stop and removed first on the next start, so that a crash while loading co
     replication-offset-checkpoint        high watermarks
     cleaner-offset-checkpoint            up to where each log is compacted
     .kafka_cleanshutdown                 the last stop was clean
+
+A partition that is on its way here from another directory lies in a `-future` folder, and is none of the `logs` yet.
 """
 
 from __future__ import annotations
@@ -68,11 +70,13 @@ class LogDirectory:
     ) -> None:
         self._files = files
         self.path = path
+        self.id = bytes(16)  # by which the metadata knows it
         self._new_id = new_id
         self._new_jitter_ms = new_jitter_ms
         self._producer_expiration_ms = producer_expiration_ms
         self._deferred = Deferred()
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.futures: dict[TopicPartition, PartitionLog] = {}  # copies of logs that are still in other directories
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self._is_loading = False
         self._was_clean = True
@@ -135,12 +139,17 @@ class LogDirectory:
                     producer_expiration_ms=self._producer_expiration_ms,
                     report=found,
                 )
-                self._add(partition, log)
+                if file_names.is_marked(name, file_names.FUTURE_FOLDER):
+                    self.futures[partition] = log
+                else:
+                    self._add(partition, log)
             except Exception as error:
                 # Whatever is in its files: it is this partition that stays offline, and no other.
                 is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
                 _log.error("%s stays offline: %s", partition, error, exc_info=not is_expected)
                 report.failed[name] = str(error) or type(error).__name__
+                if file_names.is_marked(name, file_names.FUTURE_FOLDER):
+                    continue  # the log it is a copy of has nothing to do with that
                 self.offline.add(partition)
                 for checkpoint, offsets in checkpoints.items():
                     if partition in offsets:
@@ -148,7 +157,7 @@ class LogDirectory:
             if found.segments_scanned or found.problems:
                 report.recoveries[partition] = found
         if recovery_points is None or any(
-            log.recovery_point < recovery_points.get(partition, 0) for partition, log in self.logs.items()
+            log.recovery_point < recovery_points.get(partition, 0) for partition, log in self._all_logs()
         ):
             # What is appended from here on is not flushed: the next recovery must not believe the old ones.
             self._write_recovery_points()
@@ -166,7 +175,8 @@ class LogDirectory:
             return None
 
     def _partition_folders(self, now_ms: int) -> list[tuple[str, TopicPartition]]:
-        folders = []
+        folders: list[tuple[str, TopicPartition]] = []
+        futures: set[TopicPartition] = set()
         for entry in sorted(self._files.entries(self.path)):
             if not entry.is_directory or entry.name in _OTHER_FOLDERS:
                 continue
@@ -174,10 +184,13 @@ class LogDirectory:
                 self._remove_folder_later(self._file(entry.name), now_ms)
                 continue
             partition = file_names.parse_partition_folder(entry.name)
-            # A future folder is a copy that Kafka was making of a partition in another directory.
-            set_apart = (file_names.STRAY_FOLDER, file_names.FUTURE_FOLDER)
-            if partition is None or any(file_names.is_marked(entry.name, mark) for mark in set_apart):
+            if partition is None or file_names.is_marked(entry.name, file_names.STRAY_FOLDER):
                 continue
+            if file_names.is_marked(entry.name, file_names.FUTURE_FOLDER):
+                if partition in futures:
+                    _log.warning("%s is a second copy of %s here, and left alone", entry.name, partition)
+                    continue
+                futures.add(partition)
             folders.append((entry.name, partition))
         return folders
 
@@ -213,9 +226,45 @@ class LogDirectory:
         self._add(partition, log)
         return log
 
+    def create_future(self, source: PartitionLog, now_ms: int) -> PartitionLog:
+        """An empty log that is to become a copy of another directory's, from where that one starts."""
+        partition = source.partition
+        assert partition not in {*self.logs, *self.futures}, f"{partition} is there already"
+        log = open_log(
+            self._files,
+            self._file(file_names.marked_folder(partition, self._new_id(), file_names.FUTURE_FOLDER)),
+            source.config,
+            now_ms=now_ms,
+            log_start_offset=source.log_start_offset,
+            clean=True,
+            new_jitter_ms=self._jitter(source.config),
+            producer_expiration_ms=self._producer_expiration_ms,
+        )
+        if source.topic_id is not None:
+            log.assign_topic_id(source.topic_id)
+        self._files.sync_directory(self.path)
+        self.futures[partition] = log
+        return log
+
+    def promote(self, partition: TopicPartition) -> PartitionLog:
+        """The copy becomes the partition's log."""
+        log = self.futures.pop(partition)
+        log.rename_folder(str(partition))
+        self._add(partition, log)
+        return log
+
     def delete(self, partition: TopicPartition, now_ms: int) -> None:
         """Rename the folder away at once; its files go after `file.delete.delay.ms`, when no reader holds them."""
-        log = self._set_apart(partition, file_names.DELETE_FOLDER)
+        self._delete(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
+
+    def delete_future(self, log: PartitionLog, now_ms: int) -> None:
+        """A copy is not wanted any more."""
+        if self.futures.get(log.partition) is log:
+            del self.futures[log.partition]
+        self._rename_away(log, file_names.DELETE_FOLDER)
+        self._delete(log, now_ms)
+
+    def _delete(self, log: PartitionLog, now_ms: int) -> None:
         self._remove_folder_later(log.directory, now_ms + log.config.file_delete_delay_ms)
 
     def mark_stray(self, partition: TopicPartition) -> str:
@@ -225,9 +274,12 @@ class LogDirectory:
     def _set_apart(self, partition: TopicPartition, mark: str) -> PartitionLog:
         log = self.logs.pop(partition)
         self.high_watermarks.pop(partition, None)
-        log.rename_folder(file_names.marked_folder(partition, self._new_id(), mark))
-        self.checkpoint()
+        self._rename_away(log, mark)
         return log
+
+    def _rename_away(self, log: PartitionLog, mark: str) -> None:
+        log.rename_folder(file_names.marked_folder(log.partition, self._new_id(), mark))
+        self.checkpoint()
 
     def _remove_folder_later(self, path: str, due_ms: int) -> None:
         def remove() -> None:
@@ -261,7 +313,7 @@ class LogDirectory:
         self._write_recovery_points()
         log_starts = {
             partition: log.log_start_offset
-            for partition, log in self.logs.items()
+            for partition, log in self._all_logs()
             if log.log_start_offset > log.segments.first.base_offset
         }
         self._write_checkpoint(file_names.LOG_START_CHECKPOINT, log_starts)
@@ -269,8 +321,12 @@ class LogDirectory:
             self._write_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT, high_watermarks)
 
     def _write_recovery_points(self) -> None:
-        recovery_points = {partition: log.recovery_point for partition, log in self.logs.items()}
+        recovery_points = {partition: log.recovery_point for partition, log in self._all_logs()}
         self._write_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT, recovery_points)
+
+    def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog]]:
+        """With the copies: of a partition a directory has the log or a copy, not both."""
+        return [*self.futures.items(), *self.logs.items()]
 
     def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         """What is known of a log that could not be opened stays as it was."""
@@ -281,10 +337,10 @@ class LogDirectory:
         if self._is_loading or self.failure is not None:
             self.abandon()
             return
-        for log in self.logs.values():
+        for _, log in self._all_logs():
             log.flush(now_ms)
             log.close()
-        self.checkpoint({partition: log.high_watermark for partition, log in self.logs.items()})
+        self.checkpoint({partition: log.high_watermark for partition, log in self._all_logs()})
         if self._was_clean or not self.offline:
             # A log that could not be opened after a crash has yet to be recovered.
             write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
@@ -298,11 +354,12 @@ class LogDirectory:
         for log in self.logs.values():
             log.abandon()
         self.logs.clear()
+        self.futures.clear()  # who writes to them lets go of them
         self.offline.clear()
         return lost
 
     def abandon(self) -> None:
         """Let go of everything without writing anything, as a crash would."""
-        for log in self.logs.values():
+        for _, log in self._all_logs():
             log.abandon()
         self._lock.close()

@@ -93,7 +93,7 @@ class DelayedDeleteRecords(DelayedOperation):
                 response.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             response.low_watermark = _NO_LOW_WATERMARK
             return True
-        low_watermark = partition.leader.low_watermark()
+        low_watermark = partition.low_watermark()
         if low_watermark < part.required_offset:
             return False
         response.low_watermark = low_watermark

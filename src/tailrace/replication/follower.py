@@ -31,6 +31,10 @@ class FollowerRole:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
 
+    def replace_log(self, log: PartitionLog) -> None:
+        """Go on with a copy, which has all that the log has."""
+        self._log = log
+
     @property
     def fetch_offset(self) -> Offset:
         """What to ask the leader for next."""

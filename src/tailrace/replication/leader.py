@@ -71,6 +71,10 @@ class LeaderRole:
             else:
                 follower.go_on_under(self.epoch_start_offset, now_ms, in_sync=in_sync)
 
+    def replace_log(self, log: PartitionLog) -> None:
+        """Go on with a copy, which has all that the log has."""
+        self._log = log
+
     # High and low watermark
 
     @property

@@ -11,7 +11,7 @@ NOT_LEADER_OR_FOLLOWER if only the leader may answer and this is not it.
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
@@ -26,6 +26,9 @@ from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole, ReplicaSettings
 from tailrace.replication.progress import FollowerProgress
 from tailrace.replication.topic_traffic import TopicTraffic
+
+if TYPE_CHECKING:
+    from tailrace.replication.directory_move import DirectoryMove
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +60,7 @@ class Partition:
         "leader_epoch",
         "leader_id",
         "log",
+        "move",
         "partition_epoch",
         "removing",
         "replicas",
@@ -76,6 +80,7 @@ class Partition:
         self.replicas: tuple[BrokerId, ...] = ()
         self.adding: tuple[BrokerId, ...] = ()
         self.removing: tuple[BrokerId, ...] = ()
+        self.move: DirectoryMove | None = None  # on its way to another log directory
         self.traffic = TopicTraffic()  # its topic's, once it is hosted
         self.role: LeaderRole | FollowerRole | None = None
         self.leader: LeaderRole | None = None  # the role, while it is that of the leader
@@ -276,7 +281,17 @@ class Partition:
         return target
 
     def low_watermark(self) -> Offset:
-        return self._leader().low_watermark()
+        low = self._leader().low_watermark()
+        return low if self.move is None else min(low, self.move.log_start_offset)
+
+    # Another log directory
+
+    def replace_log(self, log: PartitionLog) -> None:
+        """Go on with a log that has all that ours has."""
+        assert log.log_end_offset == self.log.log_end_offset, f"{self.key}: {log} is no copy of {self.log}"
+        self.log = log
+        if self.role is not None:
+            self.role.replace_log(log)
 
     def __repr__(self) -> str:
         return f"Partition({self.key}, {type(self.role).__name__}, leader {self.leader_id}, epoch {self.leader_epoch})"

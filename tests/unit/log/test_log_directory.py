@@ -182,13 +182,12 @@ def test_a_stray_partition_is_set_apart_and_kept() -> None:
 
 def test_folders_that_belong_to_others_are_left_alone() -> None:
     files = MemoryFiles()
-    future = f"orders-0.{'f' * 32}-future"
-    for name in ("__cluster_metadata-0", "remote-log-index-cache", "lost+found", future):
+    for name in ("__cluster_metadata-0", "remote-log-index-cache", "lost+found"):
         files.make_directory(f"/data/{name}")
     directory = directory_of(files)
     report = directory.load(config_of, NOW_MS)
     assert (directory.logs, report.failed) == ({}, {})
-    assert files.tree("/data/__cluster_metadata-0") == files.tree(f"/data/{future}") == {}
+    assert files.tree("/data/__cluster_metadata-0") == {}
 
 
 def test_a_checkpoint_names_every_log_and_only_moved_log_starts() -> None:

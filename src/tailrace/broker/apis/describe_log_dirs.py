@@ -2,8 +2,9 @@
 
 Behaviour
     The log directories of this broker, and the partitions asked for (null: all) with their size and how far they lag
-    behind their high watermark. Partitions that are not here are not told. A directory whose disk has failed is told
-    with KAFKA_STORAGE_ERROR.
+    behind their high watermark. A partition on its way to another directory is told there too, as a future replica
+    that lags behind the log. Partitions that are not here are not told. A directory whose disk has failed is told with
+    KAFKA_STORAGE_ERROR.
 Version notes
     3   an error for the whole request
     4   the size of the file system and what is left of it
@@ -25,6 +26,7 @@ from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsRe
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
+_UNKNOWN_LAG = -1
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> DescribeLogDirsResponse:
@@ -50,7 +52,10 @@ def _described(broker: Broker, directory: LogDirectory, wanted: set[TopicPartiti
         broker.logs.on_failure(directory, error)
         return _offline(directory.path)
     return Result(
-        log_dir=directory.path, topics=_topics(directory, wanted), total_bytes=space.total, usable_bytes=space.usable
+        log_dir=directory.path,
+        topics=_topics(broker, directory, wanted),
+        total_bytes=space.total,
+        usable_bytes=space.usable,
     )
 
 
@@ -58,16 +63,24 @@ def _offline(path: str) -> Result:
     return Result(log_dir=path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _topics(directory: LogDirectory, wanted: set[TopicPartition] | None) -> list[Topic]:
+def _topics(broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None) -> list[Topic]:
     topics: dict[str, Topic] = {}
+
+    def tell(key: TopicPartition, size: int, lag: int, *, is_future: bool = False) -> None:
+        told = DescribeLogDirsResponse.DescribeLogDirsPartition(
+            partition_index=key.partition, partition_size=size, offset_lag=lag, is_future_key=is_future
+        )
+        topics.setdefault(key.topic, Topic(name=key.topic)).partitions.append(told)
+
     for key, log in directory.logs.items():
+        if wanted is None or key in wanted:
+            tell(key, log.size, max(log.high_watermark - log.log_end_offset, 0))
+    for key in directory.futures:
+        partition = broker.partitions.get(key)
         if wanted is not None and key not in wanted:
             continue
-        topics.setdefault(key.topic, Topic(name=key.topic)).partitions.append(
-            DescribeLogDirsResponse.DescribeLogDirsPartition(
-                partition_index=key.partition,
-                partition_size=log.size,
-                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
-            )
-        )
+        if partition is None or partition.move is None:
+            tell(key, directory.futures[key].size, _UNKNOWN_LAG, is_future=True)
+        else:
+            tell(key, partition.move.size, partition.move.lag, is_future=True)
     return list(topics.values())
