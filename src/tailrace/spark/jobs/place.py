@@ -1,0 +1,100 @@
+"""Place: a data directory or a running cluster, whichever a word on the command line means.
+
+./data   /var/lib/kafka   .        a directory
+localhost:9092   kafka-1:9092,kafka-2:9092        a cluster
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tailrace.client.addresses import parse_bootstrap
+from tailrace.client.errors import ClientError
+from tailrace.model.ids import TopicPartition
+from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.source.errors import DamagedLog, SourceError
+from tailrace.spark.source.offset_ranges import AT_EARLIEST, OffsetRange
+from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
+from tailrace.spark.source.transport import Slice, Transport, open_transport
+
+_WHOLE = 2**62  # bytes of a slice that is not to be cut
+_ADDRESS = re.compile(r"[^/\s]+:[0-9]+(,[^/\s]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: str | None = None
+    bootstrap: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """What a word means; JobError for one that is neither a directory nor an address."""
+        if os.path.isdir(text):
+            return cls(path=text)
+        if not _ADDRESS.fullmatch(text):
+            raise JobError(f"{text} is neither a directory nor an address of a cluster (host:port)")
+        try:
+            parse_bootstrap(text)
+        except ClientError as error:
+            raise JobError(str(error)) from None
+        return cls(bootstrap=text)
+
+    def __str__(self) -> str:
+        return self.path or self.bootstrap or ""
+
+    def options(self, topics: Sequence[str] = (), *, read_committed: bool = False) -> ReadOptions:
+        return ReadOptions(
+            selection=Selection(topics=tuple(topics)) if topics else Selection(pattern=".*"),
+            starting=AT_EARLIEST,
+            path=self.path,
+            wire=None if self.bootstrap is None else WireOptions(bootstrap=self.bootstrap),
+            read_committed=read_committed,
+            max_bytes_per_partition=_WHOLE,
+        )
+
+    @contextmanager
+    def opened(self, *, read_committed: bool = False) -> Iterator[Transport]:
+        with told():
+            transport = open_transport(self.options(read_committed=read_committed))
+            try:
+                yield transport
+            finally:
+                transport.close()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What keeps a log from being read is a JobError."""
+    try:
+        yield
+    except DamagedLog as error:
+        raise JobError(str(error), status=1) from None
+    except SourceError as error:
+        raise JobError(str(error)) from None
+
+
+def whole_slice(transport: Transport, wanted: OffsetRange, options: ReadOptions) -> Slice:
+    """A range as one slice."""
+    (found,) = transport.slices([wanted], options)
+    return found
+
+
+def topic_pairs(words: Sequence[str]) -> dict[str, str]:
+    """`orders`, or `orders:copy` for a topic that has another name on the other side."""
+    pairs: dict[str, str] = {}
+    for word in words:
+        here, _, there = word.partition(":")
+        if not here or (":" in word and not there):
+            raise JobError(f"{word!r} is no topic: write NAME, or NAME:OTHER where it is called otherwise there")
+        if here in pairs:
+            raise JobError(f"topic {here} is named twice")
+        pairs[here] = there or here
+    return pairs
+
+
+def other_name(partition: TopicPartition, pairs: Mapping[str, str]) -> TopicPartition:
+    return TopicPartition(pairs.get(partition.topic, partition.topic), partition.partition)
