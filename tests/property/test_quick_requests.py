@@ -21,6 +21,8 @@ from tailrace.protocol.messages import CreateTopicsRequest, FetchRequest, Produc
 from tailrace.protocol.registry import request_class
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tests.support.faulty_files import FaultyFiles
+from tests.support.memory_files import MemoryFiles
 from tests.unit.broker.support import NOW_MS, start
 
 CONTEXT = ConnectionContext(7)
@@ -46,8 +48,9 @@ interpreted = _interpreted()
 class Pair:
     """A broker, and one without the short way."""
 
-    def __init__(self) -> None:
-        self.brokers = [start(), start()]
+    def __init__(self, new_files=MemoryFiles) -> None:
+        self.files = [new_files(), new_files()]
+        self.brokers = [start(files) for files in self.files]
         for broker in self.brokers:
             broker.controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
         self.ids, others = ({name: topic.id for name, topic in one.image.topics.items()} for one in self.brokers)
@@ -244,6 +247,58 @@ def test_fetches_that_wait_are_answered_the_same(steps, moved_at) -> None:
     assert heard[0] == heard[1]
     quick, slow = pair.counts()
     assert quick == slow
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.one_of(produces(), produces(), fetches()), min_size=1, max_size=6), max_size=4))
+def test_a_round_of_many_connections_is_answered_the_same(rounds) -> None:
+    """What one round brings for a partition is written together."""
+    pair = Pair()
+    heard = []
+    for broker in pair.brokers:
+        replies: list[object] = []
+        for number, requests in enumerate(rounds):
+            for connection, (build, version) in enumerate(requests):
+                data = memoryview(frame(build(pair.ids), version))
+                broker.handle(data, ConnectionContext(100 * number + connection), NOW_MS)
+            replies += [(one.connection_id, told(one.parts), one.close) for one in broker.take_replies()]
+        broker.tick(NOW_MS + 10_000)
+        replies += [(one.connection_id, told(one.parts)) for one in broker.take_replies()]
+        heard.append(replies)
+    assert heard[0] == heard[1]
+    quick, slow = pair.logs()
+    assert quick == slow
+    quick, slow = pair.counts()
+    assert quick == slow
+
+
+@pytest.mark.parametrize("room", [0, 80, 170, 10_000])
+def test_a_disk_that_takes_a_part_of_a_round_is_answered_the_same(room) -> None:
+    pair = Pair(lambda: FaultyFiles(MemoryFiles()))
+    heard = []
+    for broker, files in zip(pair.brokers, pair.files, strict=True):
+        files.free_bytes = room
+        for connection in range(3):
+            data = memoryview(frame(_produce(pair.ids, b"value"), 13))
+            broker.handle(data, ConnectionContext(connection), NOW_MS)
+        heard.append([(one.connection_id, told(one.parts)) for one in broker.take_replies()])
+    assert heard[0] == heard[1]
+
+
+def test_one_write_for_all_that_a_round_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair()
+    log = pair.quick.partitions.find(TopicPartition(TOPIC, 0)).log
+    file = log.segments.active.log
+    pair.ask(lambda ids: _produce(ids, b"first"), 13)
+    writes = []
+    monkeypatch.setattr(
+        file, "write", lambda position, data, write=file.write: writes.append(len(data)) or write(position, data)
+    )
+    for connection in range(5):
+        pair.quick.handle(memoryview(frame(_produce(pair.ids, b"value"), 13)), ConnectionContext(connection), NOW_MS)
+        assert log.log_end_offset == 1
+    assert [reply.connection_id for reply in pair.quick.take_replies()] == [0, 1, 2, 3, 4]
+    assert (log.log_end_offset, log.high_watermark, len(writes)) == (6, 6, 1)
 
 
 def _produce(ids, *values: bytes) -> ProduceRequest:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
@@ -43,6 +43,9 @@ from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class, response_class
 from tailrace.purgatory import DelayedOperation, Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
+
+if TYPE_CHECKING:
+    from tailrace.broker.quick_produce import QuickProduce
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +89,7 @@ class Broker:
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
+        self.unsettled: QuickProduce | None = None  # who has collected requests and not carried them out
         self._parked: dict[int, DelayedOperation] = {}  # what each connection's request waits as
         self._appended: dict[TopicPartition, int] = {}  # since replies were last taken, and when
         self._limited_log = LimitedLog(_log)
@@ -107,8 +111,12 @@ class Broker:
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
         """Take one request, without the size in front of it."""
         quick = self._quick.get(frame[1]) if len(frame) > 1 and not self.throttling.is_on else None
-        if quick is not None and quick(frame, context, now_ms):
-            return
+        if quick is None or not quick(frame, context, now_ms):
+            self.handle_generally(frame, context, now_ms)
+
+    def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
+        """What no shorter way has taken."""
+        self.settle()
         try:
             header, position = read_request_header(frame)
             row = API_TABLE.get(header.api_key)
@@ -233,7 +241,13 @@ class Broker:
             self._parked.pop(reply.connection_id, None)
         self._replies.append(reply)
 
+    def settle(self) -> None:
+        """Carry out what is collected for one write: before replies are taken, and before anything else is done."""
+        if self.unsettled is not None:
+            self.unsettled.settle()
+
     def take_replies(self) -> list[Reply]:
+        self.settle()
         while self._appended:
             appended, self._appended = self._appended, {}
             for key, now_ms in appended.items():
@@ -286,6 +300,7 @@ class Broker:
 
     def tick(self, now_ms: int) -> None:
         """Do what is due."""
+        self.settle()
         self.publisher.now_ms = now_ms
         self.purgatory.expire(now_ms)
         self.coordinators.tick(now_ms)

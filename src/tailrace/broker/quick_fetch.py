@@ -54,6 +54,7 @@ class QuickFetch:
         version, _, wait_ms, least, most, level, start, stop, index, epoch, offset, partition_most = asked
         topic = bytes(frame[start:stop])
         broker = self.broker
+        broker.settle()
         if version >= _TOPIC_IDS_FROM:
             partition = broker.partitions.of_topic(topic, index)
         else:

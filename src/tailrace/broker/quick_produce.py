@@ -3,19 +3,22 @@
 One batch for one partition that is led here and has no other replica, from a client that needs no permission and has no
 quota. Everything else, and everything that is refused, is left to `apis/produce.py`: the same request gets the same
 answer, byte for byte, on either way.
+
+What comes together for one partition is written together (`log/append_group.py`). A request that is taken has its
+offset; it is carried out and answered when the round ends, or before a request that goes another way.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.model.errors import KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import read_produce
+from tailrace.replication.partition import Partition
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
@@ -35,14 +38,21 @@ def _response(topic_size: int, has_length: bool) -> Struct:
 _BY_ID = _response(16, False).pack
 
 
+# A request whose batch has been placed: its answer, None if it wants none, and what it takes to do it another way.
+Taken: TypeAlias = tuple[Partition, bytes | None, Buffer, ConnectionContext, memoryview]
+
+
 class QuickProduce:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._partitions = broker.partitions
         self._codes = broker.errors_of(0)
+        self._taken: list[Taken] = []  # in the order in which they came
+        self._partitions_taken: dict[Partition, None] = {}  # what they are for
+        self._now_ms = 0
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
-        """Whether it was carried out and answered. If not, nothing was done."""
+        """Whether it is carried out, now or when the round ends. If not, nothing was done."""
         asked = read_produce(frame)
         if asked is None:
             return False
@@ -60,30 +70,59 @@ class QuickProduce:
             or acks not in (-1, 0, 1)
         ):
             return False
-        broker, log = self._broker, partition.log
-        broker.publisher.now_ms = now_ms
-        records = memoryview(frame)[start:stop]
-        try:
-            result = log.append_as_leader(records, leader_epoch=partition.leader_epoch, now_ms=now_ms)
-        except (KafkaError, OSError):
-            if not records.readonly:
-                records[:8] = _NO_OFFSET  # an offset may have been given before the refusal
+        records, log, epoch = memoryview(frame)[start:stop], partition.log, partition.leader_epoch
+        if records.readonly:
             return False
-        log.advance_high_watermark(log.marks.log_end.offset)  # there is nobody to wait for
-        traffic = partition.traffic
-        traffic.produce_requests += 1
-        traffic.bytes_in += stop - start
-        traffic.messages_in += result.last_offset - result.first_offset + 1
-        broker.appended(partition.key, now_ms)
-        if acks == 0:
-            broker.put(Reply(context.connection_id, None))
-            return True
-        self._codes[0] += 1
-        values = (2, index, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset, *_REST)
-        if version >= _TOPIC_IDS_FROM:
-            answer = _BY_ID(correlation_id, 0, 2, topic, *values)
-        else:
-            size = len(topic)
-            answer = _response(size, True).pack(correlation_id, 0, 2, size + 1, topic, *values)
-        broker.put(Reply(context.connection_id, [answer]))
+        offset = log.group.place(log, records, epoch, now_ms)
+        if offset < 0:
+            if not log.group:
+                return False
+            self.settle()
+            offset = log.group.place(log, records, epoch, now_ms)
+            if offset < 0:
+                return False
+        answer = None
+        if acks:
+            values = (2, index, 0, offset, NO_TIMESTAMP, log.marks.log_start_offset, *_REST)
+            if version >= _TOPIC_IDS_FROM:
+                answer = _BY_ID(correlation_id, 0, 2, topic, *values)
+            else:
+                size = len(topic)
+                answer = _response(size, True).pack(correlation_id, 0, 2, size + 1, topic, *values)
+        self._taken.append((partition, answer, frame, context, records))
+        self._partitions_taken[partition] = None
+        self._now_ms = now_ms
+        self._broker.unsettled = self
+        return True
+
+    def settle(self) -> None:
+        """Write what was taken, a partition at a time, and answer in order."""
+        broker, now_ms = self._broker, self._now_ms
+        broker.unsettled = None
+        taken, self._taken = self._taken, []
+        partitions, self._partitions_taken = self._partitions_taken, {}
+        broker.publisher.now_ms = now_ms
+        failed = [partition for partition in partitions if not self._write(partition, now_ms)]
+        for partition, answer, frame, context, records in taken:
+            if failed and partition in failed:
+                records[:8] = _NO_OFFSET
+                broker.handle_generally(frame, context, now_ms)
+                continue
+            if answer is not None:
+                self._codes[0] += 1
+            broker.put(Reply(context.connection_id, None if answer is None else [answer]))
+
+    def _write(self, partition: Partition, now_ms: int) -> bool:
+        log, traffic = partition.log, partition.traffic
+        group, start = log.group, log.marks.log_end.offset
+        count, size = len(group), group.size
+        try:
+            group.write(log, now_ms)
+        except OSError:
+            return False
+        log.advance_high_watermark(group.end_offset)  # there is nobody to wait for
+        traffic.produce_requests += count
+        traffic.bytes_in += size
+        traffic.messages_in += group.end_offset - start
+        self._broker.appended(partition.key, now_ms)
         return True

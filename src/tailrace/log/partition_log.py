@@ -21,13 +21,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tailrace.log import file_names, retention
-from tailrace.log.append_plan import (
-    AppendPlan,
-    ProducerPlan,
-    check_segment_size,
-    plan_follower_append,
-    plan_producers,
-)
+from tailrace.log.append_group import AppendGroup
+from tailrace.log.append_plan import AppendPlan, ProducerPlan, check_segment_size, plan_follower_append, plan_producers
 from tailrace.log.checkpoints import write_topic_id
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files, join
@@ -90,6 +85,7 @@ class PartitionLog:
         self.deferred = deferred
         self.recovery_point = recovery_point
         self.topic_id = topic_id
+        self.group = AppendGroup()
         self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
         self.write_checkpoints: Callable[[], None] = lambda: None  # set by the directory that has them
@@ -121,16 +117,19 @@ class PartitionLog:
 
     def advance_high_watermark(self, offset: Offset) -> bool:
         """Move the high watermark up to `offset`, within the log's bounds; say whether it moved."""
-        offset = min(max(offset, self.log_start_offset), self.log_end_offset)
-        if offset <= self.high_watermark:
+        marks = self.marks
+        offset = min(max(offset, marks.log_start_offset), marks.log_end.offset)
+        if offset <= marks.high_watermark.offset:
             return False
         self._set_high_watermark(offset)
         return True
 
     def _set_high_watermark(self, offset: Offset) -> None:
-        self.marks.high_watermark = self.marks.log_end if offset >= self.log_end_offset else LogPosition(offset)
-        self.producers.high_watermark_moved(offset)
-        self._update_first_unstable()
+        marks, producers = self.marks, self.producers
+        marks.high_watermark = marks.log_end if offset >= marks.log_end.offset else LogPosition(offset)
+        producers.high_watermark_moved(offset)
+        if marks.first_unstable is not None or producers.open_transactions:
+            self._update_first_unstable()
 
     def snapshot_marks(self) -> Watermarks:
         """The bounds as they are now, with their places: a read that starts here is not changed by a later append."""

@@ -83,7 +83,7 @@ class Segment:
         self._largest: TimestampOffset | None = None
         self._first_batch_timestamp: int | None = None
         self._bytes_since_index_entry = 0
-        self._index_room = 0  # at least so many entries fit into both indexes; counted again when none seems to
+        self.index_room = 0  # at least so many entries fit into both indexes; counted again when none seems to
 
     def _path(self, kind: str) -> str:
         return join(self.directory, file_names.segment_file(self.base_offset, kind, self.suffix))
@@ -163,11 +163,11 @@ class Segment:
 
     @property
     def has_full_index(self) -> bool:
-        if self._index_room <= 0:
+        if self.index_room <= 0:
             offsets, times = self.offset_index.file, self.time_index.file
             # The time index keeps a slot for the entry that sealing adds.
-            self._index_room = min(offsets.max_entries - offsets.count, times.max_entries - 1 - times.count)
-        return self._index_room <= 0
+            self.index_room = min(offsets.max_entries - offsets.count, times.max_entries - 1 - times.count)
+        return self.index_room <= 0
 
     def retention_timestamp_ms(self) -> int:
         """What retention and lookups by time go by: the largest timestamp, or the file's date if no record has one."""
@@ -208,20 +208,24 @@ class Segment:
 
     def append(self, data: Buffer, batches: Sequence[PlacedBatch]) -> None:
         """Write validated batches at the end, with the index entries they call for."""
-        position = self.size
         last_offset = batches[-1].last_offset
         if not self.offset_index.fits(last_offset):
             raise SegmentOverflow(self, last_offset)
+        self.append_joined(data, [(batch.size, batch.last_offset, batch.max_timestamp) for batch in batches])
+
+    def append_joined(self, data: Buffer, batches: Sequence[tuple[int, Offset, int]]) -> None:
+        """The same for a group that fits: the size, last offset and largest timestamp of each of its batches."""
+        position = self.size
         try:
             self.log.write(position, data)
         except OSError:
             # Disk full, most likely: nothing of a half-written batch may stay behind what is already there.
             self.log.truncate(position)
             raise
-        for batch in batches:
-            self.note_batch(position, batch.last_offset, batch.max_timestamp)
-            position += batch.size
-            self._bytes_since_index_entry += batch.size
+        for size, last_offset, max_timestamp in batches:
+            self.note_batch(position, last_offset, max_timestamp)
+            position += size
+            self._bytes_since_index_entry += size
         self.size = position
 
     def note_batch(self, position: int, last_offset: Offset, max_timestamp: int) -> None:
@@ -233,7 +237,7 @@ class Segment:
             self.offset_index.append(last_offset, position)
             self.time_index.append(*largest)
             self._bytes_since_index_entry = 0
-            self._index_room -= 1
+            self.index_room -= 1
 
     # Read
 
@@ -281,7 +285,7 @@ class Segment:
     def truncate_to(self, offset: Offset, now_ms: int) -> int:
         """Cut the segment before the batch that reaches `offset`; says how many bytes went."""
         header = self.find(offset)
-        self._index_room = 0
+        self.index_room = 0
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -302,7 +306,7 @@ class Segment:
 
     def start_rebuild(self) -> None:
         """Empty the indexes and forget what they said; `finish_rebuild` follows."""
-        self._index_room = 0
+        self.index_room = 0
         self.offset_index.reset()
         self.time_index.reset()
         self.transaction_index.reset()
