@@ -7,7 +7,7 @@ from typing import Any
 
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
+from tailrace.model.ids import NO_PRODUCER_ID, TopicPartition
 from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
@@ -36,11 +36,10 @@ def build_batches(
 
 
 def _builder(change: StateChange[Any], codec: Codec) -> BatchBuilder:
-    is_transactional = change.producer_id != NO_PRODUCER_ID
     return BatchBuilder(
         codec=codec,
         producer_id=change.producer_id,
         producer_epoch=change.producer_epoch,
-        base_sequence=0 if is_transactional else NO_SEQUENCE,
-        transactional=is_transactional,
+        base_sequence=0,  # as Kafka's coordinators have it, with a producer or without
+        transactional=change.producer_id != NO_PRODUCER_ID,
     )

@@ -17,7 +17,7 @@ from tailrace.protocol.errors import UnknownRecordType
 from tailrace.records.batch import LOG_OVERHEAD, RecordBatch
 from tailrace.records.control import end_marker
 from tailrace.records.legacy import iter_messages
-from tailrace.records.record import iter_records
+from tailrace.records.record import Record, iter_records
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Loading:
         if batch[_MAGIC_POSITION] < 2:
             for message in iter_messages(bytes(batch)):
                 if message.offset >= self._next_offset:
-                    self._replay_record(message.key, message.value, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+                    self._replay_record(message, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
                     self._next_offset = message.offset + 1
             return
         opened = RecordBatch(batch)
@@ -67,28 +67,28 @@ class Loading:
         else:
             producer_id = opened.producer_id if opened.is_transactional else NO_PRODUCER_ID
             for record in iter_records(opened):
-                self._replay_record(record.key, record.value, producer_id, opened.producer_epoch)
+                self._replay_record(record, producer_id, opened.producer_epoch)
         self._next_offset = opened.last_offset + 1
 
-    def _replay_record(self, key: bytes | None, value: bytes | None, producer_id: int, producer_epoch: int) -> None:
+    def _replay_record(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         self.records += 1
         try:
-            record = decode_record(self._shard.family, key, value)
+            opened = decode_record(self._shard.family, record)
         except UnknownRecordType as error:
             _log.warning("%s: a record is passed over: %s", self._key, error)
             return
-        self._shard.replay(record, producer_id, producer_epoch)
+        self._shard.replay(opened, producer_id, producer_epoch)
 
 
-def decode_record(family: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
+def decode_record(family: str, record: Record) -> CoordinatorRecord:
     """UnknownRecordType for one of a kind or version that is not known."""
-    if key is None:
+    if record.key is None:
         raise UnknownRecordType(f"{family} record key", "there is none", 0)
-    opened = decode_key(family, key)
-    if value is None:
-        return CoordinatorRecord(opened.message, None)
-    content = decode_value(family, opened, value)
-    return CoordinatorRecord(opened.message, content.message, content.version)
+    key = decode_key(family, record.key)
+    if record.value is None:
+        return CoordinatorRecord(key.message, None, offset=record.offset)
+    value = decode_value(family, key, record.value)
+    return CoordinatorRecord(key.message, value.message, value.version, record.offset)
 
 
 def _whole_batches(data: bytes) -> Iterator[memoryview]:

@@ -26,7 +26,7 @@ from tailrace.coordinator.change_batches import build_batches
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
 from tailrace.coordinator.loading import Loading
-from tailrace.coordinator.shard import CoordinatorShard, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, StateChange
 from tailrace.coordinator.timers import Due, Timers
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
@@ -260,10 +260,11 @@ class CoordinatorRuntime(Generic[S]):
     def _append(self, place: _Place[S], change: StateChange[R], now_ms: int) -> None:
         limit = self._log.batch_bytes_max(place.key)
         for batch, records in build_batches(change, place.key, limit, self._codec, now_ms):
-            place.written = self._log.append(place.key, batch, now_ms)
+            place.written = end = self._log.append(place.key, batch, now_ms)
             if change.is_replayed:
-                for record in records:
-                    place.shard.replay(record, change.producer_id, change.producer_epoch)
+                for offset, record in enumerate(records, end - len(records)):
+                    placed = CoordinatorRecord(record.key, record.value, record.version, offset)
+                    place.shard.replay(placed, change.producer_id, change.producer_epoch)
 
     def _when_committed(
         self, place: _Place[S], change: StateChange[R], answer: Answer[R], refuse: Refuse, now_ms: int

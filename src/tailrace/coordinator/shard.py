@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from tailrace.model.errors import ErrorCode
-from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
 from tailrace.protocol.message import Message
 
 R = TypeVar("R")
@@ -28,6 +28,7 @@ class CoordinatorRecord(NamedTuple):
     key: Message
     value: Message | None
     version: int = 0  # of the value
+    offset: Offset = -1  # in the log, once it is there
 
 
 @dataclass(slots=True)

@@ -1,0 +1,347 @@
+"""GroupCoordinator: the shard behind a partition of `__consumer_offsets`: its groups and what they have committed.
+
+Requests come in as plain values, free of the memory they were received in, and yield StateChanges. What is told of an
+error is a KafkaError; how a version of an API says that is the handler's (`broker/apis/`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from tailrace.coordinator.groups.classic_group import (
+    COMPLETING,
+    DEAD,
+    EMPTY,
+    PREPARING,
+    STABLE,
+    ClassicGroup,
+)
+from tailrace.coordinator.groups.committed_offsets import (
+    DEFAULT_RETENTION,
+    CommittedOffsets,
+    FetchedOffset,
+    TopicCommit,
+)
+from tailrace.coordinator.groups.group import Group
+from tailrace.coordinator.groups.group_records import new_group_record
+from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.groups.joining import Joining, JoinRequest
+from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, SyncAnswer
+from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
+from tailrace.coordinator.groups.rebalance import Rebalances
+from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.timers import Timers
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import (
+    DescribeGroupsResponse,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    ListGroupsResponse,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    SyncGroupResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+_NO_CHANGE: StateChange[None] = StateChange((), None)
+_UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
+
+
+class GroupCoordinator:
+    family = "group"
+
+    def __init__(self, timers: Timers, settings: GroupSettings, new_uuid: Callable[[], str]) -> None:
+        """`new_uuid` gives what makes a member id unique."""
+        self.groups: dict[str, Group] = {}
+        self.offsets = CommittedOffsets(
+            metadata_size_max=settings.offset_metadata_size_max, retention_ms=settings.offsets_retention_ms
+        )
+        self._timers = timers
+        self._settings = settings
+        self._rebalances = Rebalances(self._classic, timers, settings)
+        self._joining = Joining(self._rebalances, settings, new_uuid)
+        self._membership = Membership(self._rebalances)
+        self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
+
+    # Groups
+
+    def _classic(self, group_id: str) -> ClassicGroup | None:
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def _group(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def _ensure(self, group_id: str) -> Group:
+        """The group; one that only commits offsets, without members, is made by that."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = ClassicGroup(group_id, self._now_ms)
+        return group
+
+    # Membership
+
+    def join(self, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> StateChange[None]:
+        self._now_ms = now_ms
+        is_new_group = request.group_id not in self.groups
+        if is_new_group and request.member_id:
+            answer(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id), now_ms)
+            return _NO_CHANGE
+        group = self._ensure(request.group_id)
+        if not isinstance(group, ClassicGroup):
+            answer(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL), now_ms)
+            return _NO_CHANGE
+        change = self._joining.join(group, request, answer, now_ms)
+        if change is not None:
+            return change
+        if not is_new_group:
+            return _NO_CHANGE
+
+        def stored(error: ErrorCode, now_ms: int) -> None:
+            if error is not ErrorCode.NONE:
+                self.groups.pop(request.group_id, None)
+                answer(JoinGroupResponse(error_code=error), now_ms)
+
+        return StateChange([new_group_record(group)], None, is_replayed=False, on_done=stored)
+
+    def sync(self, request: SyncRequest, answer: SyncAnswer, now_ms: int) -> StateChange[None]:
+        group = self._classic(request.group_id)
+        if group is None or group.is_empty:
+            answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), now_ms)
+            return _NO_CHANGE
+        return self._membership.sync(group, request, answer, now_ms) or _NO_CHANGE
+
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int
+    ) -> ErrorCode:
+        group = self._classic(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+        return self._membership.heartbeat(group, member_id, instance_id, generation, now_ms)
+
+    def leave(self, group_id: str, leaving: Sequence[LeavingMember], now_ms: int) -> StateChange[LeaveGroupResponse]:
+        group = self._classic(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+        return self._membership.leave(group, leaving, now_ms)
+
+    # What is told of groups
+
+    def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListGroupsResponse.ListedGroup]:
+        """Those in one of the states and of one of the types, in small letters; without any, all."""
+        return [
+            group.listed()
+            for group in self.groups.values()
+            if (not states or group.state_name.lower() in states) and (not types or group.type in types)
+        ]
+
+    def describe(self, group_id: str) -> DescribeGroupsResponse.DescribedGroup:
+        group = self._classic(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group.described()
+
+    def delete_groups(self, group_ids: Sequence[str]) -> StateChange[list[ErrorCode]]:
+        """Groups without members are forgotten, with what they have committed."""
+        records: list[CoordinatorRecord] = []
+        errors = []
+        for group_id in group_ids:
+            try:
+                group = self._group(group_id)
+                group.check_delete()
+            except KafkaError as error:
+                errors.append(error.code)
+                continue
+            records += self.offsets.plan_delete_all(group_id)
+            records += group.tombstones()
+            errors.append(ErrorCode.NONE)
+        return StateChange(records, errors)
+
+    # Offsets
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        version: int,
+        retention_ms: int = DEFAULT_RETENTION,
+    ) -> StateChange[list[list[ErrorCode]]]:
+        self._now_ms = now_ms
+        group = self.groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                known = version >= _UNKNOWN_GROUP_FROM
+                raise KafkaError(
+                    ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
+                    f"Group {group_id} not found.",
+                )
+        else:
+            group.check_offset_commit(member_id, instance_id, generation, is_transactional=False, version=version)
+            if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
+                self._rebalances.extend_session(group, group.members[member_id], now_ms)
+        records, errors = self.offsets.plan_commit(group_id, topics, now_ms, retention_ms)
+        return StateChange(records, errors)
+
+    def commit_offsets_in_transaction(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        version: int,
+    ) -> StateChange[list[list[ErrorCode]]]:
+        """TxnOffsetCommit: pending until the producer's transaction ends."""
+        self._now_ms = now_ms
+        group = self.groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
+        else:
+            try:
+                group.check_offset_commit(member_id, instance_id, generation, is_transactional=True, version=version)
+            except KafkaError as error:
+                if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                    raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
+                raise
+        records, errors = self.offsets.plan_commit(group_id, topics, now_ms)
+        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch)
+
+    def fetch_offsets(
+        self,
+        group_id: str,
+        member_id: str | None,
+        member_epoch: int,
+        topics: Sequence[tuple[str, Sequence[int]]] | None,
+        *,
+        require_stable: bool,
+    ) -> list[tuple[str, list[FetchedOffset]]]:
+        """The committed offsets asked for, or all; -1 for what was never committed."""
+        group = self.groups.get(group_id)
+        if group is not None:
+            group.check_offset_fetch(member_id, member_epoch)
+        return self.offsets.fetch(group_id, topics, require_stable=require_stable)
+
+    def delete_offsets(
+        self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]
+    ) -> StateChange[list[list[ErrorCode]]]:
+        group = self._group(group_id)
+        group.check_offset_delete()
+        records = []
+        errors = []
+        for topic, partitions in topics:
+            if group.is_subscribed_to(topic):
+                errors.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for _ in partitions])
+                continue
+            errors.append([ErrorCode.NONE for _ in partitions])
+            found = (self.offsets.plan_delete(group_id, topic, partition) for partition in partitions)
+            records += [record for record in found if record is not None]
+        return StateChange(records, errors)
+
+    def forget_topics(self, is_gone: Callable[[str], bool]) -> StateChange[None] | None:
+        """Topics were deleted: what was committed for them goes as well."""
+        records = self.offsets.plan_forget_topics(is_gone)
+        return StateChange(records, None, is_atomic=False) if records else None
+
+    def _expire(self, now_ms: int) -> StateChange[None]:
+        """Offsets that were kept long enough go, and groups that have neither members nor offsets."""
+        self._schedule_expiry(now_ms)
+        records: list[CoordinatorRecord] = []
+        for group in self.groups.values():
+            expired, is_without = self.offsets.plan_expire(group, now_ms)
+            records += expired
+            if is_without and group.is_empty:
+                records += group.tombstones()
+        return StateChange(records, None, is_atomic=False)
+
+    def _schedule_expiry(self, now_ms: int) -> None:
+        self._timers.schedule("expire", now_ms + self._settings.retention_check_interval_ms, self._expire)
+
+    # Replay
+
+    def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
+        key, value = record.key, record.value
+        if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
+            if isinstance(value, LegacyOffsetCommitValue):
+                value = OffsetCommitValue(
+                    offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+                )
+            assert value is None or isinstance(value, OffsetCommitValue), value
+            if value is not None:
+                self._ensure(key.group)
+            self.offsets.replay(key.group, key.topic, key.partition, value, record.offset, producer_id)
+        elif isinstance(key, GroupMetadataKey):
+            assert value is None or isinstance(value, GroupMetadataValue), value
+            if value is None:
+                self.groups.pop(key.group, None)
+            else:
+                self.groups[key.group] = _restored(key.group, value)
+        else:
+            _log.debug("a record of another kind of group is passed over: %s", key)
+
+    def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
+        self.offsets.end_transaction(producer_id, is_committed)
+
+    def loaded(self, now_ms: int) -> None:
+        self._schedule_expiry(now_ms)
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    self._rebalances.extend_session(group, member, now_ms)
+                if len(group.members) > self._settings.size_max:
+                    self._rebalances.prepare(group, "there are more members than are allowed", now_ms)
+
+    def unloaded(self, now_ms: int) -> None:
+        for group in self.groups.values():
+            if not isinstance(group, ClassicGroup):
+                continue
+            was = group.state
+            group.move_to(DEAD, now_ms)
+            for member in tuple(group.members.values()):
+                if was is PREPARING:
+                    response = JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
+                    group.answer_join(member, response, now_ms)
+                elif was in (COMPLETING, STABLE):
+                    member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), now_ms)
+
+
+def _restored(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    group = ClassicGroup(group_id, value.current_state_timestamp)
+    group.generation = value.generation
+    group.protocol_type = value.protocol_type or None
+    group.protocol = value.protocol
+    group.leader_id = value.leader
+    group.state = STABLE if value.members else EMPTY
+    for one in value.members:
+        member = ClassicMember(
+            one.member_id,
+            instance_id=one.group_instance_id,
+            client_id=one.client_id,
+            client_host=one.client_host,
+            rebalance_timeout_ms=one.session_timeout if one.rebalance_timeout == -1 else one.rebalance_timeout,
+            session_timeout_ms=one.session_timeout,
+            protocol_type=value.protocol_type,
+            protocols=[(value.protocol or "", bytes(one.subscription))],
+            assignment=bytes(one.assignment),
+        )
+        group.add(member, None)
+    group.subscribed_topics = group.find_subscribed_topics()
+    return group

@@ -1,0 +1,121 @@
+"""ClassicMember: one member of a classic group, as it said who it is, and what it waits for.
+
+A member waits in JoinGroup until the group has gathered, and in SyncGroup until the leader has handed out work. While
+it waits it is alive: its session cannot expire, except while it is new and has not been told its id yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tailrace.protocol.messages import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
+
+JoinAnswer: TypeAlias = Callable[[JoinGroupResponse, int], None]  # (response, now_ms)
+SyncAnswer: TypeAlias = Callable[[SyncGroupResponse, int], None]
+Protocols: TypeAlias = Sequence[tuple[str, bytes]]  # what a member supports, best first: name, metadata
+
+
+class ClassicMember:
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "member_id",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        *,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocol_type: str,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocol_type = protocol_type
+        self.protocols = tuple(protocols)
+        self.assignment = assignment
+        self.awaiting_join: JoinAnswer | None = None
+        self.awaiting_sync: SyncAnswer | None = None
+        self.is_new = False
+
+    def replaced_by(self, member_id: str) -> ClassicMember:
+        """The same static member after a restart, under a new id."""
+        return ClassicMember(
+            member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            protocol_type=self.protocol_type,
+            protocols=self.protocols,
+            assignment=self.assignment,
+        )
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def is_alive_while_waiting(self) -> bool:
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it says about itself in a protocol that it supports."""
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        raise AssertionError(f"{self.member_id} does not support {protocol}")
+
+    def vote(self, candidates: frozenset[str]) -> str:
+        """The candidate that it likes best."""
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise AssertionError(f"{self.member_id} supports none of {sorted(candidates)}")
+
+    def answer_join(self, response: JoinGroupResponse, now_ms: int) -> bool:
+        """Answer its JoinGroup; whether there was one. The group counts who waits: see `ClassicGroup.answer_join`."""
+        answer, self.awaiting_join = self.awaiting_join, None
+        if answer is None:
+            return False
+        answer(response, now_ms)
+        return True
+
+    def answer_sync(self, response: SyncGroupResponse, now_ms: int) -> bool:
+        answer, self.awaiting_sync = self.awaiting_sync, None
+        if answer is None:
+            return False
+        answer(response, now_ms)
+        return True
+
+    def described(self, protocol: str | None) -> DescribeGroupsResponse.DescribedGroupMember:
+        """For DescribeGroups; its metadata only once the group has settled on a protocol."""
+        return DescribeGroupsResponse.DescribedGroupMember(
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            member_metadata=b"" if protocol is None else self.metadata(protocol),
+            member_assignment=self.assignment,
+        )
