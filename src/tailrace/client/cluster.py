@@ -140,8 +140,8 @@ class ClusterClient:
             allow_auto_topic_creation=False,
         )
         # Versions before 4 create the topics that they are asked about.
-        answer: MetadataResponse = self._retrying(
-            lambda timeout_s: self._ask_anyone(request, timeout_s, at_least=4), patience
+        answer: MetadataResponse = self.retrying(
+            lambda timeout_s: self.ask_anyone(request, timeout_s, at_least=4), patience
         )
         self._known = ClusterMetadata(answer.cluster_id, answer.controller_id, read_brokers(answer))
         for topic in answer.topics:
@@ -157,12 +157,12 @@ class ClusterClient:
         """Ask whichever broker answers; `check` raises what is wrong with its answer."""
 
         def ask(timeout_s: float) -> Any:
-            answer = self._ask_anyone(message, timeout_s, at_least=at_least)
+            answer = self.ask_anyone(message, timeout_s, at_least=at_least)
             if check is not None:
                 check(answer)
             return answer
 
-        return self._retrying(ask)
+        return self.retrying(ask)
 
     def ask_node(
         self, node_id: BrokerId, message: Message, *, at_least: int = 0, check: Callable[[Any], None] | None = None
@@ -170,12 +170,12 @@ class ClusterClient:
         """Ask one broker; `check` raises what is wrong with its answer."""
 
         def ask(timeout_s: float) -> Any:
-            answer = self._connection_to(node_id).request(message, timeout_s=timeout_s, at_least=at_least)
+            answer = self.connection_to(node_id).request(message, timeout_s=timeout_s, at_least=at_least)
             if check is not None:
                 check(answer)
             return answer
 
-        return self._retrying(ask)
+        return self.retrying(ask)
 
     def change(
         self, message: Message, check: Callable[[Any], None], *, at_least: int = 0, node_id: BrokerId | None = None
@@ -185,13 +185,13 @@ class ClusterClient:
         def ask(timeout_s: float) -> Any:
             chosen = self.metadata.controller_id if node_id is None else node_id
             if chosen in self.metadata.brokers or node_id is not None:
-                answer = self._connection_to(chosen).request(message, timeout_s=timeout_s, at_least=at_least)
+                answer = self.connection_to(chosen).request(message, timeout_s=timeout_s, at_least=at_least)
             else:
-                answer = self._ask_anyone(message, timeout_s, at_least=at_least, is_change=True)
+                answer = self.ask_anyone(message, timeout_s, at_least=at_least, is_change=True)
             check(answer)
             return answer
 
-        return self._retrying(ask, is_change=True)
+        return self.retrying(ask, is_change=True)
 
     def ask_leaders(
         self,
@@ -200,6 +200,7 @@ class ClusterClient:
         read: Callable[[Any, list[LeaderOf]], Iterable[PartitionAnswer]],
         *,
         at_least: int = 0,
+        at_most: int | None = None,
         at_most_without_ids: int | None = None,
         wait_ms: int = 0,
         patience: Patience | None = None,
@@ -218,7 +219,7 @@ class ClusterClient:
             timeout_s = self._answer_time(patience, wait_ms)
             errors: dict[TopicPartition, ClientError] = {}
             for partition, value, error in self._ask_leaders_once(
-                pending, build, read, at_least, at_most_without_ids, timeout_s, patience
+                pending, build, read, (at_least, at_most, at_most_without_ids), timeout_s, patience
             ):
                 if error is None:
                     values[partition] = value
@@ -241,8 +242,7 @@ class ClusterClient:
         partitions: list[TopicPartition],
         build: Callable[[list[LeaderOf]], Message],
         read: Callable[[Any, list[LeaderOf]], Iterable[PartitionAnswer]],
-        at_least: int,
-        at_most_without_ids: int | None,
+        bounds: tuple[int, int | None, int | None],
         timeout_s: float,
         patience: Patience,
     ) -> Iterator[PartitionAnswer]:
@@ -253,9 +253,11 @@ class ClusterClient:
         unread: list[Connection] = []
         try:
             for node_id, group in groups.items():
-                at_most = None if self._have_ids(group) else at_most_without_ids
+                at_least, at_most, at_most_without_ids = bounds
+                if at_most is None and not self._have_ids(group):
+                    at_most = at_most_without_ids
                 try:
-                    connection = self._connection_to(node_id)
+                    connection = self.connection_to(node_id)
                     ticket = connection.send(build(group), at_least=at_least, at_most=at_most)
                 except ClientError as error:
                     yield from (PartitionAnswer(leader.partition, None, error) for leader in group)
@@ -290,7 +292,7 @@ class ClusterClient:
             raise error
         for node_id, group in groups.items():
             at_most = None if self._have_ids(group) else at_most_without_ids
-            self._connection_to(node_id).send_unanswered(build(group), at_least=at_least, at_most=at_most)
+            self.connection_to(node_id).send_unanswered(build(group), at_least=at_least, at_most=at_most)
 
     def _have_ids(self, leaders: list[LeaderOf]) -> bool:
         return all(self._topics[leader.partition.topic].has_id for leader in leaders)
@@ -315,7 +317,7 @@ class ClusterClient:
 
     # ---------------------------------------------------------------------------------------------------- connections
 
-    def _retrying(self, ask: Callable[[float], T], patience: Patience | None = None, *, is_change: bool = False) -> T:
+    def retrying(self, ask: Callable[[float], T], patience: Patience | None = None, *, is_change: bool = False) -> T:
         """Ask, with the seconds there are for an answer, until there is one or the time is over."""
         patience = patience or self.patience()
         while True:
@@ -336,12 +338,21 @@ class ClusterClient:
         """Seconds for one answer. A broker may be silent for all the time there is, but not for longer."""
         return max(0.001, min((self.settings.request_timeout_ms + wait_ms) / 1000, patience.remaining_s))
 
-    def _ask_anyone(self, message: Message, timeout_s: float, *, at_least: int = 0, is_change: bool = False) -> Any:
+    def ask_anyone(
+        self,
+        message: Message,
+        timeout_s: float,
+        *,
+        at_least: int = 0,
+        at_most: int | None = None,
+        is_change: bool = False,
+    ) -> Any:
         """Ask those we are connected with, then the others we know, then where we began, until one answers."""
         last: ClientError | None = None
         for address, node_id in self._candidates().items():
             try:
-                return self._connections.get(address, node_id).request(message, timeout_s=timeout_s, at_least=at_least)
+                connection = self._connections.get(address, node_id)
+                return connection.request(message, timeout_s=timeout_s, at_least=at_least, at_most=at_most)
             except ClientError as error:
                 is_next_in_turn = isinstance(error, Unreachable) or error.is_retriable
                 if not is_next_in_turn or (is_change and error.is_ambiguous):
@@ -358,7 +369,7 @@ class ClusterClient:
             found.setdefault(address, None)
         return found
 
-    def _connection_to(self, node_id: BrokerId) -> Connection:
+    def connection_to(self, node_id: BrokerId) -> Connection:
         broker = self._broker(node_id)
         return self._connections.get(broker.address, node_id)
 

@@ -115,6 +115,7 @@ class Connection:
         self._waiting = 0  # requests sent whose answers were not read
         self._closed = False
         self.broker_versions: dict[int, Versions] = {}
+        self.features: dict[str, int] = {}  # the levels that the cluster has agreed on
         try:
             self._socket = open_socket(address, self._settings.connect_timeout_ms / 1000)
         except OSError as error:
@@ -147,6 +148,7 @@ class Connection:
             self.close()
             raise UnsupportedByBroker(f"{self.address} refuses to say which versions it speaks ({answer.error_code})")
         self.broker_versions = {k.api_key: Versions(k.min_version, k.max_version) for k in answer.api_keys}
+        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
     def _ask_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
         ticket = self._send(request, version)

@@ -96,7 +96,7 @@ class BatchProducer:
             return ProduceRequest(
                 acks=self.acks,
                 timeout_ms=self.cluster.settings.request_timeout_ms,
-                topic_data=_topic_data(leaders, batches),
+                topic_data=produce_topics(leaders, batches),
             )
 
         if self.acks is Acks.NONE:
@@ -105,7 +105,7 @@ class BatchProducer:
         answers = self.cluster.ask_leaders(
             batches,
             build,
-            _read,
+            produced_answers,
             at_least=at_least,
             at_most_without_ids=LAST_VERSION_BY_NAME,
             wait_ms=ANSWER_MARGIN_MS,
@@ -152,7 +152,7 @@ def _header_of(data: Buffer, partition: TopicPartition) -> RecordBatch:
     return batch
 
 
-def _topic_data(
+def produce_topics(
     leaders: list[LeaderOf], batches: Mapping[TopicPartition, Buffer]
 ) -> list[ProduceRequest.TopicProduceData]:
     topics: dict[str, ProduceRequest.TopicProduceData] = {}
@@ -166,7 +166,7 @@ def _topic_data(
     return list(topics.values())
 
 
-def _read(answer: ProduceResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+def produced_answers(answer: ProduceResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
     names = {leader.topic_id: leader.partition.topic for leader in leaders}
     for topic in answer.responses:
         name = topic.name or names.get(topic.topic_id, "")

@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
-from tailrace.client.addresses import parse_bootstrap
-from tailrace.client.errors import ClientError
 from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import TopicPartition
+from tailrace.spark.option_values import CLUSTER_OPTIONS, OptionNames, OptionValues, client_settings
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.offset_ranges import (
     AT_EARLIEST,
@@ -49,17 +47,10 @@ _OWN = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
 )
-_NAMES = {name.lower(): name for name in _OWN}
 _KAFKA = (
-    "kafka.bootstrap.servers",
+    *CLUSTER_OPTIONS,
     "kafka.isolation.level",
-    "kafka.client.id",
-    "kafka.security.protocol",
-    "kafka.request.timeout.ms",
     "kafka.default.api.timeout.ms",
-    "kafka.socket.connection.setup.timeout.ms",
-    "kafka.retry.backoff.ms",
-    "kafka.retry.backoff.max.ms",
     "kafka.fetch.min.bytes",
     "kafka.fetch.max.bytes",
     "kafka.fetch.max.wait.ms",
@@ -96,10 +87,13 @@ _WITHOUT_EFFECT = frozenset({
     "kafka.check.crcs",
     "kafka.exclude.internal.topics",
 })  # fmt: skip
-_TIME = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
-_UNITS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SIZE = re.compile(r"([0-9]+)\s*([kmg]?)b?")
-_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_NAMES = OptionNames(
+    own=_OWN,
+    kafka=_KAFKA,
+    refused=_REFUSED,
+    without_effect=_WITHOUT_EFFECT,
+    why_without="it tunes a Java consumer, and there is none here",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +152,7 @@ class ReadOptions:
 
 def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     """The options of a query; WrongOption, with the option's name, for what is wrong with them."""
-    options = _Options(given)
+    options = OptionValues(given, _NAMES)
     options.check_names()
     starting, ending = _starting(options, is_stream), _ending(options, is_stream)
     wire = _wire(options)
@@ -168,7 +162,9 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
             "neither path (a data directory) nor kafka.bootstrap.servers (a running cluster) says what to read"
         )
     if wire is None:
-        options.warn_without_cluster()
+        for name in options.given_of(_KAFKA):
+            if name != "kafka.isolation.level":
+                options.warnings.append(f"{name} has no effect without kafka.bootstrap.servers")
     limits = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
     for name in limits if not is_stream else ():
         if options.get(name) is not None:
@@ -202,69 +198,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     )
 
 
-class _Options:
-    """The options by lower-case name, as Spark compares them."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._values = {name.lower(): value for name, value in given.items()}
-        self.warnings: list[str] = []
-
-    def check_names(self) -> None:
-        for name in self._values:
-            if name in _REFUSED:
-                raise WrongOption(f"{name} cannot be set: {_REFUSED[name]}")
-            if name in _WITHOUT_EFFECT:
-                self.warnings.append(f"{name} has no effect: it tunes a Java consumer, and there is none here")
-            elif name not in _NAMES and name not in _KAFKA:
-                close = get_close_matches(name, [*_NAMES, *_KAFKA], 1)
-                hint = f"; is {_NAMES.get(close[0], close[0])} meant?" if close else ""
-                raise WrongOption(f"there is no option {name}{hint}")
-
-    def warn_without_cluster(self) -> None:
-        for name in self._values:
-            if name in _KAFKA and name != "kafka.isolation.level":
-                self.warnings.append(f"{name} has no effect without kafka.bootstrap.servers")
-
-    def get(self, name: str) -> str | None:
-        return self._values.get(name.lower())
-
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
-
-    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        value = (self.get(name) or default).strip().lower()
-        if value not in choices:
-            raise WrongOption(f"{name} is {self.get(name)!r}: it takes {' or '.join(choices)}")
-        return value
-
-    def count(self, name: str, default: int | None = None) -> int | None:
-        value = self.get(name)
-        if value is None:
-            return default
-        if not value.strip().isdecimal() or int(value) < 1:
-            raise WrongOption(f"{name} is {value!r}: it takes a whole number from 1 on")
-        return int(value)
-
-    def number(self, name: str, default: int) -> int:
-        return self.count(name, default) or default
-
-    def duration(self, name: str, default: int) -> int:
-        return self._measured(name, default, _TIME, _UNITS, "a time such as 500ms, 30s or 15m")
-
-    def size(self, name: str, default: int) -> int:
-        return self._measured(name, default, _SIZE, _SIZES, "a size such as 134217728 or 128m")
-
-    def _measured(self, name: str, default: int, form: re.Pattern[str], units: dict[str, int], words: str) -> int:
-        value = self.get(name)
-        if value is None:
-            return default
-        found = form.fullmatch(value.strip().lower())
-        if found is None or int(found[1]) == 0:
-            raise WrongOption(f"{name} is {value!r}: it takes {words}")
-        return int(found[1]) * units[found[2] or ""]
-
-
-def _selection(options: _Options) -> Selection:
+def _selection(options: OptionValues) -> Selection:
     given = [name for name in _SELECTIONS if options.get(name) is not None]
     if len(given) != 1:
         found = f"{' and '.join(given)} are given" if given else "none is given"
@@ -289,14 +223,14 @@ def _selection(options: _Options) -> Selection:
     return Selection(pattern=text)
 
 
-def _starting(options: _Options, is_stream: bool) -> Point:
+def _starting(options: OptionValues, is_stream: bool) -> Point:
     point = _point(options, "starting", AT_LATEST if is_stream else AT_EARLIEST)
     if not is_stream:
         _refuse_place(point, LATEST, "startingOffsets", "latest", "a batch query would read nothing")
     return point
 
 
-def _ending(options: _Options, is_stream: bool) -> Point:
+def _ending(options: OptionValues, is_stream: bool) -> Point:
     given = [name for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp") if options.get(name)]
     if is_stream and given:
         raise WrongOption(f"{given[0]} is for batch queries: a stream does not end")
@@ -315,7 +249,7 @@ def _refuse_place(point: Point, place: int, option: str, word: str, why: str) ->
             raise WrongOption(f"{option} cannot be {word} ({place}) for {partition}: {why}")
 
 
-def _point(options: _Options, which: str, default: Point) -> Point:
+def _point(options: OptionValues, which: str, default: Point) -> Point:
     """One time for all goes before times for each, and those before offsets, as in Spark's source."""
     time = options.get(f"{which}Timestamp")
     if time is not None:
@@ -351,24 +285,11 @@ def _path(value: str | None) -> str | None:
     return path.rstrip("/") or "/"
 
 
-def _wire(options: _Options) -> WireOptions | None:
+def _wire(options: OptionValues) -> WireOptions | None:
     bootstrap = options.get("kafka.bootstrap.servers")
     if bootstrap is None:
         return None
-    settings = ClientSettings()
-    try:
-        parse_bootstrap(bootstrap)
-        settings = ClientSettings(
-            client_id=options.get("kafka.client.id") or "tailrace-spark",
-            connect_timeout_ms=options.number("kafka.socket.connection.setup.timeout.ms", settings.connect_timeout_ms),
-            request_timeout_ms=options.number("kafka.request.timeout.ms", settings.request_timeout_ms),
-            total_timeout_ms=options.number("kafka.default.api.timeout.ms", settings.total_timeout_ms),
-            backoff_ms=options.number("kafka.retry.backoff.ms", settings.backoff_ms),
-            backoff_max_ms=options.number("kafka.retry.backoff.max.ms", settings.backoff_max_ms),
-            security_protocol=(options.get("kafka.security.protocol") or "PLAINTEXT").upper(),
-        )
-    except ClientError as error:
-        raise WrongOption(f"kafka.bootstrap.servers or kafka.security.protocol: {error}") from None
+    settings = client_settings(options, "kafka.default.api.timeout.ms")
     defaults = WireOptions(bootstrap=bootstrap)
     return WireOptions(
         bootstrap=bootstrap,

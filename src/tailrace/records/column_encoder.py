@@ -1,0 +1,380 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, annotation_typing=False
+"""Columns to record batches: the way back of `columns.py`.
+
+Plain Python that Cython compiles in place, with its C types in column_encoder.pxd: one source for both speeds, under
+the rules that `kernels.py` states. Nothing here knows Arrow: a column is its buffers, and no object is made per record.
+
+`choose_batches` says for each row which batch it goes into: the row's own partition, or that of its key as Kafka's
+default partitioner has it, or one for all rows without a key. `encode_rows` puts rows into their batches and stops at
+the row that would make one larger than it may be: that batch is then sealed and sent by whoever asked, and it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tailrace.records.batch import Buffer
+
+COMPILED = not __file__.endswith(".py")
+_NATIVE = COMPILED
+
+HEADER_ROOM = 61  # a batch's header, which is filled in when the batch is sealed
+_HEADER_ROOM = HEADER_ROOM
+_ROOM_AT_FIRST = 16384
+_LENGTH_MAX = 0x7FFFFFFF
+_MICROS = 1000
+
+NO_ROW = -1
+
+
+class BytesInput:
+    """Byte strings, some of them missing: where each ends, all of them end to end, a bit for each that is there.
+
+    `first`: how many of the buffers' rows come before ours.
+    """
+
+    def __init__(self, ends: Buffer, data: Buffer, validity: Buffer | None, first: int = 0) -> None:
+        self.ends = memoryview(ends).cast("B").cast("i")
+        self._has_validity = validity is not None
+        self.validity: Any = memoryview(b"\xff" if validity is None else validity).cast("B")
+        self.first = first
+        self._kept = memoryview(data).cast("B") if len(data) else memoryview(b"\0")
+        if not _NATIVE:
+            self.data: Buffer = self._kept
+        else:
+            self.data = _source_address(self._kept)  # type: ignore[name-defined]  # noqa: F821
+
+    def _is_there(self, row: int) -> bool:
+        at = row + self.first
+        return not self._has_validity or self.validity[at >> 3] >> (at & 7) & 1 != 0
+
+    def _start(self, row: int) -> int:
+        return self.ends[row + self.first]
+
+    def _length(self, row: int) -> int:
+        """-1 where nothing is there."""
+        if not self._is_there(row):
+            return -1
+        at = row + self.first
+        return self.ends[at + 1] - self.ends[at]
+
+
+class IntInput:
+    """Integers of 4 or 8 bytes, some of them missing."""
+
+    def __init__(self, data: Buffer, width: int, validity: Buffer | None, first: int = 0) -> None:
+        view = memoryview(data).cast("B")
+        self.width = width
+        self.ints = view.cast("i") if width == 4 else memoryview(b"").cast("i")
+        self.longs = view.cast("q") if width == 8 else memoryview(b"").cast("q")
+        self._has_validity = validity is not None
+        self.validity: Any = memoryview(b"\xff" if validity is None else validity).cast("B")
+        self.first = first
+
+    def _is_there(self, row: int) -> bool:
+        at = row + self.first
+        return not self._has_validity or self.validity[at >> 3] >> (at & 7) & 1 != 0
+
+    def _get(self, row: int) -> int:
+        return self.longs[row + self.first] if self.width == 8 else self.ints[row + self.first]
+
+
+class HeadersInput:
+    """A list of headers for each row: where each list ends, and all names and contents end to end."""
+
+    def __init__(
+        self, ends: Buffer, validity: Buffer | None, names: BytesInput, contents: BytesInput, first: int = 0
+    ) -> None:
+        self.ends = memoryview(ends).cast("B").cast("i")
+        self._has_validity = validity is not None
+        self.validity: Any = memoryview(b"\xff" if validity is None else validity).cast("B")
+        self.first = first
+        self.names = names
+        self.contents = contents
+
+    def _start(self, row: int) -> int:
+        return self.ends[row + self.first]
+
+    def _count(self, row: int) -> int:
+        at = row + self.first
+        if self._has_validity and self.validity[at >> 3] >> (at & 7) & 1 == 0:
+            return 0
+        return self.ends[at + 1] - self.ends[at]
+
+
+class OpenBatch:
+    """A batch that is being filled: room for its header, then records."""
+
+    def __init__(self) -> None:
+        self.room = _ROOM_AT_FIRST
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin another batch; the buffer of the last one belongs to whoever took it."""
+        self.buffer = bytearray(self.room)
+        self.size = _HEADER_ROOM
+        self.count = 0
+        self.base_timestamp = 0
+        self.max_timestamp = 0
+        self._point()
+
+    def _point(self) -> None:
+        view = memoryview(self.buffer)
+        if not _NATIVE:
+            self._out: Any = view
+        else:
+            self._out = _target_address(view)  # type: ignore[name-defined]  # noqa: F821
+
+    def _reserve(self, size: int) -> None:
+        if self.size + size > self.room:
+            room = max(2 * self.room, self.size + size)
+            grown = bytearray(room)
+            grown[: self.size] = memoryview(self.buffer)[: self.size]
+            self.buffer = grown
+            self.room = room
+            self._point()
+
+    def _put_varint(self, value: int) -> None:
+        """A signed number; there is room."""
+        negative = value < 0
+        folded = -1 - value if negative else value
+        folded = folded * 2 + negative
+        at = self.size
+        while folded > 0x7F:
+            self._out[at] = folded & 0x7F | 0x80
+            folded >>= 7
+            at += 1
+        self._out[at] = folded
+        self.size = at + 1
+
+    def _put_bytes(self, column: BytesInput, row: int, length: int) -> None:
+        """A length and so many bytes; -1 and none where there is nothing. There is room."""
+        self._put_varint(length)
+        if length > 0:
+            start = column._start(row)
+            if _NATIVE:
+                _copy_bytes(self._out, self.size, column.data, start, length)  # type: ignore[name-defined]  # noqa: F821
+            else:
+                self._out[self.size : self.size + length] = column.data[start : start + length]
+            self.size += length
+
+
+def _varint_size(value: int) -> int:
+    """Bytes that a signed value takes as a zigzag varint."""
+    negative = value < 0
+    folded = -1 - value if negative else value
+    folded = folded * 2 + negative
+    size = 1
+    while folded > 0x7F:
+        folded >>= 7
+        size += 1
+    return size
+
+
+def _sized(length: int) -> int:
+    """Bytes that a string takes with its length before it."""
+    return _varint_size(length) + (length if length > 0 else 0)
+
+
+def _headers_size(headers: HeadersInput, row: int) -> int:
+    """Bytes of a row's headers with their number; -1 if one has no name."""
+    count = headers._count(row)
+    size = _varint_size(count)
+    at = headers._start(row)
+    end = at + count
+    while at < end:
+        length = headers.names._length(at)
+        if length < 0:
+            return -1
+        size += _sized(length) + _sized(headers.contents._length(at))
+        at += 1
+    return size
+
+
+def _put_headers(batch: OpenBatch, headers: HeadersInput, row: int) -> None:
+    count = headers._count(row)
+    batch._put_varint(count)
+    at = headers._start(row)
+    end = at + count
+    while at < end:
+        batch._put_bytes(headers.names, at, headers.names._length(at))
+        batch._put_bytes(headers.contents, at, headers.contents._length(at))
+        at += 1
+
+
+def _byte(data: Buffer, position: int) -> int:
+    return data[position]
+
+
+def _murmur2(data: Buffer, start: int, length: int) -> int:
+    """The 32-bit hash that Kafka's default partitioner takes of a key."""
+    low32 = 0xFFFFFFFF
+    m = 0x5BD1E995
+    h = 0x9747B28C ^ length
+    position = start
+    tail = start + (length & ~3)
+    while position < tail:
+        k = _byte(data, position) | _byte(data, position + 1) << 8
+        k |= _byte(data, position + 2) << 16 | _byte(data, position + 3) << 24
+        k = k * m & low32
+        k = (k ^ k >> 24) * m & low32
+        h = (h * m & low32) ^ k
+        position += 4
+    left = length & 3
+    if left > 2:
+        h ^= _byte(data, position + 2) << 16
+    if left > 1:
+        h ^= _byte(data, position + 1) << 8
+    if left > 0:
+        h = (h ^ _byte(data, position)) * m & low32
+    h = (h ^ h >> 13) * m & low32
+    return h ^ h >> 15
+
+
+def _digest(data: Buffer, start: int, length: int, seed: int) -> int:
+    """64 bits that depend on every byte: enough to tell whether a task got the same rows again, no more."""
+    low64 = 0xFFFFFFFFFFFFFFFF
+    prime = 0x9E3779B97F4A7C15
+    h = (seed ^ length & low64) * prime & low64
+    position = start
+    end = start + length
+    while position + 4 <= end:
+        k = _byte(data, position) | _byte(data, position + 1) << 8
+        k |= _byte(data, position + 2) << 16 | _byte(data, position + 3) << 24
+        h = (h ^ k) * prime & low64
+        h ^= h >> 29
+        position += 4
+    while position < end:
+        h = (h ^ _byte(data, position)) * prime & low64
+        h ^= h >> 29
+        position += 1
+    return h
+
+
+def choose_batches(
+    targets: Any,
+    rows: int,
+    keys: BytesInput | None,
+    partitions: IntInput | None,
+    topics: IntInput | None,
+    counts: Any,
+    firsts: Any,
+    keyless: Any,
+) -> int:
+    """Fill `targets` (an int32 per row) with the number of each row's batch; the first row that has none, or NO_ROW.
+
+    `topics`: for each row the number of its topic, 0 without it. By topic: `counts` of partitions, the number of the
+    batch of its partition 0 (`firsts`), the partition for rows without a key (`keyless`). A row has no batch if its
+    topic is missing or the partition that it names is not there.
+    """
+    out = memoryview(targets).cast("B").cast("i")
+    topic_counts = memoryview(counts).cast("B").cast("i")
+    topic_firsts = memoryview(firsts).cast("B").cast("i")
+    topic_keyless = memoryview(keyless).cast("B").cast("i")
+    topic = 0
+    row = 0
+    while row < rows:
+        if topics is not None:
+            if not topics._is_there(row):
+                return row
+            topic = topics._get(row)
+        count = topic_counts[topic]
+        length = -1 if keys is None else keys._length(row)
+        if partitions is not None and partitions._is_there(row):
+            chosen = partitions._get(row)
+            if chosen < 0 or chosen >= count:
+                return row
+        elif keys is not None and length >= 0:
+            chosen = (_murmur2(keys.data, keys._start(row), length) & 0x7FFFFFFF) % count
+        else:
+            chosen = topic_keyless[topic]
+        out[row] = topic_firsts[topic] + chosen
+        row += 1
+    return NO_ROW
+
+
+class RowEncoder:
+    """Puts rows into batches, and remembers how many there were and what they amount to.
+
+    `digest` does not depend on the order of rows, nor on how they are shared out to batches.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """limit: the bytes that a batch may have; a record that is larger makes a batch of its own."""
+        self.limit = limit
+        self.rows = 0
+        self.digest = 0
+
+    def encode_rows(
+        self,
+        batches: Sequence[OpenBatch],
+        targets: Any,
+        keys: BytesInput | None,
+        values: BytesInput,
+        headers: HeadersInput | None,
+        times: IntInput | None,
+        now_ms: int,
+        start: int,
+        end: int,
+    ) -> int:
+        """Put rows from start on into their batches; the row whose batch has no room for it, or end.
+
+        `times` are microseconds. ValueError for a record that cannot be: a header without a name, a time before 1970.
+        """
+        low64 = 0xFFFFFFFFFFFFFFFF
+        chosen = memoryview(targets).cast("B").cast("i")
+        row = start
+        while row < end:
+            batch = batches[chosen[row]]
+            timestamp = now_ms
+            if times is not None and times._is_there(row):
+                timestamp = times._get(row)
+                if timestamp < 0:
+                    raise ValueError(f"row {row} has a timestamp before 1970")
+                timestamp = timestamp // _MICROS
+            key_length = -1 if keys is None else keys._length(row)
+            value_length = values._length(row)
+            delta = 0 if batch.count == 0 else timestamp - batch.base_timestamp
+            size = 1 + _varint_size(delta) + _varint_size(batch.count) + _sized(key_length) + _sized(value_length)
+            if headers is None:
+                size += 1
+            else:
+                headers_size = _headers_size(headers, row)
+                if headers_size < 0:
+                    raise ValueError(f"row {row} has a header without a key")
+                size += headers_size
+            if size > _LENGTH_MAX - _HEADER_ROOM - 5:
+                raise ValueError(f"row {row} makes a record of {size} bytes")
+            if batch.count > 0 and batch.size + size + 5 > self.limit:
+                return row
+            batch._reserve(size + 5)
+            if batch.count == 0:
+                batch.base_timestamp = timestamp
+                batch.max_timestamp = timestamp
+            elif timestamp > batch.max_timestamp:
+                batch.max_timestamp = timestamp
+            batch._put_varint(size)
+            batch._out[batch.size] = 0
+            batch.size += 1
+            batch._put_varint(delta)
+            batch._put_varint(batch.count)
+            seed = 1
+            if keys is None or key_length < 0:
+                batch._put_varint(-1)
+            else:
+                batch._put_bytes(keys, row, key_length)
+                seed = _digest(keys.data, keys._start(row), key_length, 2)
+            batch._put_bytes(values, row, value_length)
+            if value_length >= 0:
+                seed = _digest(values.data, values._start(row), value_length, seed)
+            if headers is None:
+                batch._put_varint(0)
+            else:
+                _put_headers(batch, headers, row)
+            batch.count += 1
+            self.rows += 1
+            self.digest = (self.digest + seed) & low64
+            row += 1
+        return end

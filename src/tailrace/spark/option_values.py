@@ -1,0 +1,122 @@
+"""OptionValues: the options of a source or a sink, by lower-case name as Spark compares them; the cluster's too.
+
+What is refused, what has no effect and what nobody knows is told by name, before anything else happens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from tailrace.client.addresses import parse_bootstrap
+from tailrace.client.errors import ClientError
+from tailrace.client.settings import ClientSettings
+from tailrace.spark.source.errors import WrongOption
+
+_TIME = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
+_UNITS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SIZE = re.compile(r"([0-9]+)\s*([kmg]?)b?")
+_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+# What both a source and a sink say about the cluster.
+CLUSTER_OPTIONS = (
+    "kafka.bootstrap.servers",
+    "kafka.client.id",
+    "kafka.security.protocol",
+    "kafka.request.timeout.ms",
+    "kafka.socket.connection.setup.timeout.ms",
+    "kafka.retry.backoff.ms",
+    "kafka.retry.backoff.max.ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionNames:
+    """What there is: own options as they are written, Kafka's in lower case, and what is known but of no use here."""
+
+    own: Collection[str]
+    kafka: Collection[str]
+    refused: Mapping[str, str] = field(default_factory=dict)  # and why
+    without_effect: Collection[str] = ()
+    why_without: str = ""
+
+
+class OptionValues:
+    def __init__(self, given: Mapping[str, str], names: OptionNames) -> None:
+        self._names = names
+        self._values = {name.lower(): value for name, value in given.items()}
+        self.warnings: list[str] = []
+
+    def check_names(self) -> None:
+        names = self._names
+        own = {name.lower(): name for name in names.own}
+        for name in self._values:
+            if name in names.refused:
+                raise WrongOption(f"{name} cannot be set: {names.refused[name]}")
+            if name in names.without_effect:
+                self.warnings.append(f"{name} has no effect: {names.why_without}")
+            elif name not in own and name not in names.kafka:
+                close = get_close_matches(name, [*own, *names.kafka], 1)
+                hint = f"; is {own.get(close[0], close[0])} meant?" if close else ""
+                raise WrongOption(f"there is no option {name}{hint}")
+
+    def given_of(self, names: Collection[str]) -> list[str]:
+        """Those of these names, in lower case, that are set."""
+        return [name for name in self._values if name in names]
+
+    def get(self, name: str) -> str | None:
+        return self._values.get(name.lower())
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = (self.get(name) or default).strip().lower()
+        if value not in choices:
+            raise WrongOption(f"{name} is {self.get(name)!r}: it takes {' or '.join(choices)}")
+        return value
+
+    def count(self, name: str, default: int | None = None) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return default
+        if not value.strip().isdecimal() or int(value) < 1:
+            raise WrongOption(f"{name} is {value!r}: it takes a whole number from 1 on")
+        return int(value)
+
+    def number(self, name: str, default: int) -> int:
+        return self.count(name, default) or default
+
+    def duration(self, name: str, default: int) -> int:
+        return self._measured(name, default, _TIME, _UNITS, "a time such as 500ms, 30s or 15m")
+
+    def size(self, name: str, default: int) -> int:
+        return self._measured(name, default, _SIZE, _SIZES, "a size such as 134217728 or 128m")
+
+    def _measured(self, name: str, default: int, form: re.Pattern[str], units: dict[str, int], words: str) -> int:
+        value = self.get(name)
+        if value is None:
+            return default
+        found = form.fullmatch(value.strip().lower())
+        if found is None or int(found[1]) == 0:
+            raise WrongOption(f"{name} is {value!r}: it takes {words}")
+        return int(found[1]) * units[found[2] or ""]
+
+
+def client_settings(options: OptionValues, total_timeout: str) -> ClientSettings:
+    """How to talk to the cluster; `total_timeout`: the option that says how long a question may take in all."""
+    settings = ClientSettings()
+    try:
+        parse_bootstrap(options.get("kafka.bootstrap.servers") or "")
+        return ClientSettings(
+            client_id=options.get("kafka.client.id") or "tailrace-spark",
+            connect_timeout_ms=options.number("kafka.socket.connection.setup.timeout.ms", settings.connect_timeout_ms),
+            request_timeout_ms=options.number("kafka.request.timeout.ms", settings.request_timeout_ms),
+            total_timeout_ms=options.number(total_timeout, settings.total_timeout_ms),
+            backoff_ms=options.number("kafka.retry.backoff.ms", settings.backoff_ms),
+            backoff_max_ms=options.number("kafka.retry.backoff.max.ms", settings.backoff_max_ms),
+            security_protocol=(options.get("kafka.security.protocol") or "PLAINTEXT").upper(),
+        )
+    except ClientError as error:
+        raise WrongOption(f"kafka.bootstrap.servers or kafka.security.protocol: {error}") from None
