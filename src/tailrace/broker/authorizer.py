@@ -43,6 +43,7 @@ _TOPIC_OPERATIONS = (
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+_GROUP_OPERATIONS = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
 _CLUSTER_OPERATIONS = (
     Operation.CREATE,
     Operation.ALTER,
@@ -68,6 +69,10 @@ class AllowAll:
 def topic_operations(authorizer: Authorizer, principal: str, host: str, topic: str) -> int:
     """The operations allowed on a topic, one bit each, as responses tell them."""
     return _bits(authorizer, principal, host, AclResource.TOPIC, topic, _TOPIC_OPERATIONS)
+
+
+def group_operations(authorizer: Authorizer, principal: str, host: str, group_id: str) -> int:
+    return _bits(authorizer, principal, host, AclResource.GROUP, group_id, _GROUP_OPERATIONS)
 
 
 def cluster_operations(authorizer: Authorizer, principal: str, host: str) -> int:

@@ -20,10 +20,12 @@ from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
+from tailrace.broker.groups import Groups
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.throttling import Throttling
+from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
 from tailrace.limited_log import LimitedLog
 from tailrace.log.log_directories import LogDirectories
@@ -69,6 +71,8 @@ class Broker:
         moves: DirectoryMoves,
         throttling: Throttling,
         coordinators: Coordinators,
+        groups: Groups,
+        transactions: Transactions,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -84,8 +88,11 @@ class Broker:
         self.moves = moves
         self.throttling = throttling
         self.coordinators = coordinators
+        self.groups = groups
+        groups.appended = self.appended
+        self.transactions = transactions
+        transactions.appended = self.appended
         self.node_id = controller.node_id
-        self._producer_ids = iter(range(0))
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
@@ -265,12 +272,6 @@ class Broker:
         """Records were appended, or the high watermark has moved: whoever waits for that may go on. That is looked at
         when the replies are taken, so that one who waits gets what all requests of a round have brought."""
         self._appended[key] = now_ms
-
-    def next_producer_id(self, now_ms: int) -> int:
-        for producer_id in self._producer_ids:
-            return producer_id
-        self._producer_ids = iter(self.controller.allocate_producer_ids(now_ms))
-        return next(self._producer_ids)
 
     def auto_create_topic(self, request: Request, name: str, now_ms: int) -> None:
         """Make a topic that a client asked for and that is not there, with the broker's defaults."""

@@ -19,10 +19,12 @@ from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
 from tailrace.broker.dynamic_config import check_dynamic_config
+from tailrace.broker.groups import Groups
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
 from tailrace.broker.throttling import Throttling, windows_of
+from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
@@ -131,6 +133,16 @@ def open_broker(
     )
     throttling = Throttling(config, work_ns)
     coordinators = Coordinators()
+    groups = Groups(config, lambda: controller.image, partitions, purgatory, coordinators, new_id)
+    transactions = Transactions(
+        config,
+        lambda: controller.image,
+        partitions,
+        purgatory,
+        coordinators,
+        controller.allocate_producer_ids,
+        now_ms,
+    )
     publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling, coordinators)
     publisher.now_ms = now_ms
 
@@ -219,6 +231,8 @@ def open_broker(
         moves=moves,
         throttling=throttling,
         coordinators=coordinators,
+        groups=groups,
+        transactions=transactions,
     )
     broker.load_reports = reports
     _log.info(

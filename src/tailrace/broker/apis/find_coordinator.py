@@ -54,7 +54,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResp
     (only,) = found
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message,
+        error_message=only.error_message or ErrorCode.NONE.name,  # as Kafka says it, in these versions
         node_id=only.node_id,
         host=only.host,
         port=only.port,
@@ -68,9 +68,7 @@ def _find(broker: Broker, request: Request, key: str, now_ms: int) -> FindCoordi
         return FindCoordinatorResponse.Coordinator(
             key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=str(error)
         )
-    return FindCoordinatorResponse.Coordinator(
-        key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=ErrorCode.NONE.name
-    )
+    return FindCoordinatorResponse.Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port)
 
 
 def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tuple[int, Endpoint]:

@@ -1,0 +1,29 @@
+"""ListGroups (key 16), versions 0–5.
+
+Behaviour
+    The groups that this broker coordinates and that the client may see.
+Version notes
+    4   states, and a filter by them
+    5   types, and a filter by them
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import ListGroupsRequest, ListGroupsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ListGroupsResponse:
+    body: ListGroupsRequest = request.body
+    runtime = broker.groups.runtime
+    if runtime.is_loading:
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    states = {one.strip().lower() for one in body.states_filter}
+    types = {one.lower() for one in body.types_filter}
+    groups = [group for shard in runtime.active() for group in shard.list_groups(states, types)]
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
+        groups = [one for one in groups if broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, one.group_id)]
+    return ListGroupsResponse(groups=groups)

@@ -1,0 +1,32 @@
+"""What topics an offset request means: by name or by id, those that exist and that the client may read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.metadata.image import TopicImage
+from tailrace.model.errors import ErrorCode
+
+OFFSET_TOPIC_IDS_FROM = 10  # OffsetCommit and OffsetFetch
+
+
+class FoundTopic(NamedTuple):
+    name: str
+    topic: TopicImage | None
+    error: ErrorCode  # why nothing can be done for it
+
+
+def find_topic(broker: Broker, request: Request, name: str, topic_id: bytes, operation: Operation) -> FoundTopic:
+    """A topic as the request's version names it."""
+    if request.version >= OFFSET_TOPIC_IDS_FROM:
+        known = broker.image.topics_by_id.get(topic_id)
+        if known is None:
+            return FoundTopic("", None, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = known.name
+    if not broker.allows(request, operation, AclResource.TOPIC, name):
+        return FoundTopic(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = broker.image.topics.get(name)
+    return FoundTopic(name, topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,0 +1,98 @@
+"""The group coordinator of a broker, put together: its log, its settings, and where a group belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS
+from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.partition_writer import PartitionWriter
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
+from tailrace.coordinator.shard import StateChange
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.ids import TopicPartition
+from tailrace.purgatory import Purgatory
+from tailrace.records.batch import Codec
+from tailrace.replication.hosted_partitions import HostedPartitions
+
+R = TypeVar("R")
+
+
+class Groups:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: Callable[[], MetadataImage],
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        coordinators: Coordinators,
+        new_id: Callable[[], bytes],
+    ) -> None:
+        self.appended: Callable[[TopicPartition, int], None] = _nobody  # the broker's, once it is there
+        self.settings = group_settings(config)
+        self._coordinators = coordinators
+        self._image = image
+        self.runtime: CoordinatorRuntime[GroupCoordinator] = CoordinatorRuntime(
+            CONSUMER_OFFSETS,
+            PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms)),
+            purgatory,
+            lambda _, timers: GroupCoordinator(timers, self.settings, lambda: uuid_text(new_id())),
+            write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
+            codec=Codec(config.integer("offsets.topic.compression.codec")),
+        )
+        coordinators.add(self.runtime)
+
+    def partition_of(self, group_id: str) -> int:
+        """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
+        return self._coordinators.partition_of(CONSUMER_OFFSETS, group_id, self._image())
+
+    def write(
+        self,
+        group_id: str,
+        operation: Callable[[GroupCoordinator], StateChange[R]],
+        answer: Answer[R],
+        refuse: Refuse,
+        now_ms: int,
+    ) -> None:
+        """Ask the coordinator of a group for a change; `answer` or `refuse` is called, now or later."""
+        self.runtime.write(self.partition_of(group_id), operation, answer, refuse, now_ms)
+
+    def read(
+        self,
+        group_id: str,
+        operation: Callable[[GroupCoordinator], R],
+        answer: Answer[R],
+        refuse: Refuse,
+        now_ms: int,
+    ) -> None:
+        self.runtime.read(self.partition_of(group_id), operation, answer, refuse, now_ms)
+
+    def topics_deleted(self, names: frozenset[str], now_ms: int) -> None:
+        """What groups have committed for topics that are no more is forgotten."""
+        self.runtime.change_all(lambda shard: shard.forget_topics(names.__contains__), now_ms)
+
+
+def group_settings(config: BrokerConfig) -> GroupSettings:
+    return GroupSettings(
+        session_timeout_ms_min=config.integer("group.min.session.timeout.ms"),
+        session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
+        size_max=config.integer("group.max.size"),
+        offset_metadata_size_max=config.integer("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.integer("offsets.retention.minutes") * 60_000,
+        retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+    )
+
+
+def uuid_text(value: bytes) -> str:
+    """Sixteen bytes as a UUID is written."""
+    digits = value.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _nobody(_: TopicPartition, __: int) -> None:
+    """Nobody waits yet."""
