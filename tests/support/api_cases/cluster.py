@@ -117,6 +117,25 @@ def cluster_cases() -> Iterator[Case]:
     yield "some", dirs([("orders", [0, 2]), ("nowhere", [0]), ("timed", [])])
     yield "odd", dirs([("orders", [99, -1, 0, 0]), ("orders", [1]), ("", [0])])
 
+    A = m.AlterReplicaLogDirsRequest
+
+    def move(*orders: tuple[str, list[tuple[str, list[int]]]]) -> Make:
+        return lambda side: A(
+            dirs=[
+                A.AlterReplicaLogDir(
+                    path=path,
+                    topics=[A.AlterReplicaLogDirTopic(name=name, partitions=numbers) for name, numbers in wanted],
+                )
+                for path, wanted in orders
+            ]
+        )
+
+    yield "move nothing", move()
+    yield "move to nowhere", move(("/nowhere", [("orders", [0, 1]), ("unknown", [0]), ("orders", [99, -1])]))
+    yield "move to no path", move(("", [("orders", [0])]), ("relative", [("orders", [0])]))
+    yield "move what has no name", move(("/nowhere", [("", [0]), ("a/b", [0]), ("x" * 249, [0]), ("x" * 300, [0])]))
+    yield "move in two ways", move(("/nowhere", [("orders", [0])]), ("/elsewhere", [("orders", [0])]), ("/third", []))
+
     E = m.ElectLeadersRequest
 
     def elect(topics: list[tuple[str, list[int]]] | None, kind: int = 0, timeout_ms: int = 5000) -> Make:
