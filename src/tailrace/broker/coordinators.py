@@ -5,25 +5,38 @@ They hear of it when a partition of their topic is led here or no more, and get 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from tailrace.coordinator.key_partition import partition_of
-from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from tailrace.metadata.image import MetadataImage
 
 
+class Coordinator(Protocol):
+    """A CoordinatorRuntime, or what stands before one."""
+
+    topic: str
+
+    def lead(self, partition: int, now_ms: int) -> None: ...
+
+    def resign(self, partition: int, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def next_deadline_ms(self) -> int | None: ...
+
+
 class Coordinators:
     def __init__(self) -> None:
-        self._runtimes: dict[str, CoordinatorRuntime[Any]] = {}
+        self._runtimes: dict[str, Coordinator] = {}
 
-    def add(self, runtime: CoordinatorRuntime[Any]) -> None:
+    def add(self, runtime: Coordinator) -> None:
         assert runtime.topic not in self._runtimes, f"{runtime.topic} has a coordinator already"
         self._runtimes[runtime.topic] = runtime
 
-    def get(self, topic: str) -> CoordinatorRuntime[Any] | None:
+    def get(self, topic: str) -> Coordinator | None:
         return self._runtimes.get(topic)
 
     def partition_of(self, topic: str, key: str, image: MetadataImage) -> int:

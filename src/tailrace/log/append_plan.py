@@ -151,5 +151,7 @@ def plan_producers(
             over = append.add(batch, first, transaction_version)
             if over is not None:
                 ended.append(over)
+            if states.verifications and batch.is_transactional:
+                states.verified(batch)
         position += batch.size
     return ProducerPlan(appends, ended) if appends else None

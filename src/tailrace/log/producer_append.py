@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tailrace.log.position import LogPosition
 from tailrace.log.producer_state import BatchMemory, ProducerState
+from tailrace.log.producer_verification import Verification
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE, Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import INT_MAX
@@ -38,10 +39,17 @@ class OpenTransaction:
 class ProducerAppend:
     """The batches of one producer in one append: checked one by one, applied together by `ProducerStates.apply`."""
 
-    def __init__(self, partition: TopicPartition, current: ProducerState, origin: Origin) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        current: ProducerState,
+        origin: Origin,
+        verification: Verification | None = None,
+    ) -> None:
         self.partition = partition
         self.current = current
         self.origin = origin
+        self._verification = verification
         self.updated = ProducerState(
             current.producer_id,
             current.producer_epoch,
@@ -113,7 +121,13 @@ class ProducerAppend:
 
     def _check_sequence(self, batch: RecordBatch) -> None:
         first, known_epoch = batch.base_sequence, self.updated.producer_epoch
-        if batch.producer_epoch != known_epoch:
+        verification = self._verification
+        if verification is not None and (
+            first > verification.lowest_sequence
+            or (verification.bumps_epoch and first != 0 and not self.current.batches)
+        ):
+            in_order, last = False, verification.lowest_sequence - 1
+        elif batch.producer_epoch != known_epoch:
             in_order = first == 0 or known_epoch == NO_PRODUCER_EPOCH
             last = NO_SEQUENCE
         else:

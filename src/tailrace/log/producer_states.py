@@ -18,7 +18,10 @@ from tailrace.log.position import LogPosition
 from tailrace.log.producer_append import EndedTransaction, OpenTransaction, ProducerAppend
 from tailrace.log.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from tailrace.log.producer_state import ProducerState
+from tailrace.log.producer_verification import Verification
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
+from tailrace.records.batch import RecordBatch
 from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
@@ -35,6 +38,7 @@ class ProducerStates:
         self.producers: dict[ProducerId, ProducerState] = {}
         self.open_transactions: dict[Offset, OpenTransaction] = {}
         self.ended_transactions: dict[Offset, OpenTransaction] = {}
+        self.verifications: dict[ProducerId, Verification] = {}
         self.end_offset: Offset = 0
         self._last_snapshot_offset: Offset = 0
         self._hash_capacity = FIRST_CAPACITY
@@ -171,7 +175,38 @@ class ProducerStates:
 
     def prepare(self, producer_id: ProducerId, origin: Origin) -> ProducerAppend:
         current = self.producers.get(producer_id) or ProducerState(producer_id)
-        return ProducerAppend(self.partition, current, origin)
+        return ProducerAppend(self.partition, current, origin, self.verifications.get(producer_id))
+
+    # Verification
+
+    def needs_verification(self, batch: RecordBatch, *, bumps_epoch: bool, now_ms: int) -> bool:
+        """Whether a transactional batch may begin a transaction here only if the coordinator knows of it."""
+        state = self.producers.get(batch.producer_id)
+        if state is not None:
+            if batch.producer_epoch < state.producer_epoch:
+                raise KafkaError(
+                    ErrorCode.INVALID_PRODUCER_EPOCH,
+                    f"epoch {batch.producer_epoch} of producer {batch.producer_id} in {self.partition} is fenced by "
+                    f"epoch {state.producer_epoch}",
+                )
+            if state.transaction_first_offset is not None and state.producer_epoch == batch.producer_epoch:
+                return False
+        sequence, epoch = batch.base_sequence, batch.producer_epoch
+        known = self.verifications.get(batch.producer_id)
+        if known is None:
+            self.verifications[batch.producer_id] = Verification(now_ms, sequence, epoch, bumps_epoch)
+        else:
+            known.add(sequence, epoch)
+        return True
+
+    def verified(self, batch: RecordBatch) -> None:
+        """A transactional batch or marker is taken: what came before it need not be waited for."""
+        known = self.verifications.get(batch.producer_id)
+        if known is None:
+            return
+        begins_next = known.bumps_epoch and batch.is_control and batch.producer_epoch == known.epoch
+        if not begins_next:
+            del self.verifications[batch.producer_id]
 
     def apply_all(self, appends: dict[ProducerId, ProducerAppend]) -> None:
         """Apply the changes of several producers, in the order in which Kafka's map of them lists them."""
@@ -241,3 +276,6 @@ class ProducerStates:
         expired = [state.producer_id for state in self.producers.values() if self._is_expired(state, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
+        if self.verifications:
+            first_ms = now_ms - self.producer_expiration_ms
+            self.verifications = {key: one for key, one in self.verifications.items() if one.began_ms > first_ms}

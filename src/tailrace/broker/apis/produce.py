@@ -4,6 +4,7 @@ Behaviour
     Appends each partition's records and answers with the offset of the first. acks=0 is not answered at all, and a
     connection whose records were refused is closed instead; acks=1 is answered at once; acks=all waits until every
     in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest.
+    Records of a transaction are taken once its coordinator knows that the partition is part of it.
     The size of a request counts towards producer_byte_rate, with acks=0 as well.
 Version notes
     1   throttle time
@@ -14,6 +15,8 @@ Version notes
     8   refused records one by one
     9   flexible encoding
     10  where the leader is, when it is not here
+    11  TRANSACTION_ABORTABLE
+    12  partitions need not be added to a transaction before they are written to
     13  topic ids instead of names
 """
 
@@ -23,6 +26,7 @@ from typing import NamedTuple
 
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.produce_verification import Refusals, has_transactional_records, verify_produce
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import endpoint_of
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -44,18 +48,46 @@ class ProducedTopic(NamedTuple):
     parts: list[ProducedPartition]
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | None:
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    if not has_transactional_records(request):
+        _append(broker, request, {}, now_ms)
+        return
     body: ProduceRequest = request.body
-    throttling = broker.throttling
-    if body.transactional_id is not None and not broker.allows(
+    if body.transactional_id is None or not broker.allows(
         request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
     ):
-        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        _refuse_request(broker, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
+        return
+    has_gone_on = False
+
+    def go_on(refusals: Refusals, now_ms: int) -> None:
+        nonlocal has_gone_on
+        has_gone_on = True
+        _append(broker, request, refusals, now_ms)
+
+    refused = verify_produce(broker, request, go_on, now_ms)
+    if refused is not None:
+        _refuse_request(broker, request, refused, now_ms)
+    elif not has_gone_on:
+        _keep_records(body)
+
+
+def _keep_records(body: ProduceRequest) -> None:
+    """Copy what lies in memory that is needed again before the request goes on."""
+    for topic in body.topic_data:
+        for one in topic.partition_data:
+            if one.records is not None:
+                one.records = bytearray(one.records)
+
+
+def _append(broker: Broker, request: Request, refusals: Refusals, now_ms: int) -> None:
+    body: ProduceRequest = request.body
+    throttling = broker.throttling
     if body.acks not in (-1, 0, 1):
         _answer(broker, request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms)
-        return None
+        return
     topics = [
-        ProducedTopic(topic.name, topic.topic_id, _produce_topic(broker, request, topic, now_ms))
+        ProducedTopic(topic.name, topic.topic_id, _produce_topic(broker, request, topic, refusals, now_ms))
         for topic in body.topic_data
     ]
     parts = [part for topic in topics for part in topic.parts]
@@ -66,7 +98,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | N
         refused = [part for part in parts if not part.is_appended]
         throttle_ms = throttling.of_produce(request, now_ms, is_answered=False) if throttling.is_on else 0
         broker.reply_nothing(request, throttle_ms, close=bool(refused))
-        return None
+        return
     if has_to_wait(parts, body.acks):
         waiting = request.without_body()
 
@@ -76,9 +108,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ProduceResponse | N
         operation = DelayedProduce(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
         if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
             broker.parked(waiting.context, operation)
-        return None
+        return
     _answer(broker, request, _response(broker, request, topics), now_ms)
-    return None
 
 
 def _answer(broker: Broker, request: Request, response: ProduceResponse, now_ms: int) -> None:
@@ -88,7 +119,7 @@ def _answer(broker: Broker, request: Request, response: ProduceResponse, now_ms:
 
 
 def _produce_topic(
-    broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData, now_ms: int
+    broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData, refusals: Refusals, now_ms: int
 ) -> list[ProducedPartition]:
     name = topic.name
     error: ErrorCode | None = None
@@ -105,6 +136,9 @@ def _produce_topic(
         key = TopicPartition(name, partition.index)
         if error is not None:
             produced.append(_refused(key, error))
+            continue
+        if key in refusals:
+            produced.append(_refused(key, *refusals[key]))
             continue
         records = partition.records if partition.records is not None else b""
         try:
@@ -123,6 +157,13 @@ def _refused(key: TopicPartition, code: ErrorCode, message: str | None = None) -
     part = ProducedPartition(key)
     part.refuse(code, message)
     return part
+
+
+def _refuse_request(broker: Broker, request: Request, code: ErrorCode, now_ms: int) -> None:
+    if request.body.acks == 0:
+        broker.reply_nothing(request, close=True)
+    else:
+        _answer(broker, request, _refuse_all(request, code), now_ms)
 
 
 def _refuse_all(request: Request, code: ErrorCode) -> ProduceResponse:

@@ -82,6 +82,8 @@ class TransactionCoordinator:
         self._abort_ms = now_ms + config.abort_interval_ms
         self._expire_ms = now_ms + config.expire_interval_ms
 
+    topic = TOPIC
+
     # Leadership
 
     def lead(self, partition: int, now_ms: int) -> None:
