@@ -57,6 +57,7 @@ _ROWS = (
     ApiRow(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4),
     ApiRow(ApiKey.END_TXN, 0, 5),
     ApiRow(ApiKey.WRITE_TXN_MARKERS, 0, 2),
+    ApiRow(ApiKey.TXN_OFFSET_COMMIT, 0, 5),
     ApiRow(ApiKey.DESCRIBE_CONFIGS, 0, 4),
     ApiRow(ApiKey.ALTER_CONFIGS, 0, 2),
     ApiRow(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2),

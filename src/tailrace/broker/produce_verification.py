@@ -1,10 +1,7 @@
-"""Before a transactional batch opens a transaction in a partition, the coordinator has to know of it.
+"""What a Produce request is about to write in a transaction, made known to the coordinator first.
 
-A batch that is late, of a transaction that has ended, would otherwise open one that nobody ends, and hold back
-everybody who reads committed records. Producers of Produce version 12 and more do not tell the coordinator themselves:
-it is added to their transaction here. For others it is looked up (transaction.partition.verification.enable).
-
-A partition in which the transaction is open already needs neither.
+How Kafka tells a producer what the coordinator said depends on the version: what is only so for the moment is
+NOT_ENOUGH_REPLICAS, which every producer tries again.
 """
 
 from __future__ import annotations
@@ -13,9 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.coordinator_topics import TRANSACTION_STATE
 from tailrace.broker.request_context import Request
-from tailrace.coordinator.transactions.transaction import BUMPS_EPOCH_FROM
+from tailrace.broker.transaction_verification import verify_partitions
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
@@ -74,42 +70,26 @@ def verify_produce(
     producers = {ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in batches.values()}
     if len(producers) > 1:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    version = request.version
-    is_added = version >= _ADDS_FROM
-    image = broker.image
-    if not batches or not (is_added or broker.config.current("transaction.partition.verification.enable", image)):
+    if not batches:
         go_on({}, now_ms)
         return None
-    refusals: Refusals = {}
-    unverified = []
-    for key, batch in batches.items():
-        try:
-            partition = broker.partitions.find(key)
-            partition.fence(-1, leader_only=True)
-            if partition.log.producers.needs_verification(batch, bumps_epoch=is_added, now_ms=now_ms):
-                unverified.append(key)
-        except KafkaError as error:
-            refusals[key] = Refusal(error.code)
-    if not unverified:
-        go_on(refusals, now_ms)
-        return None
+    version = request.version
 
-    def known(error: ErrorCode, now_ms: int) -> None:
-        if error is not ErrorCode.NONE:
-            refusals.update(dict.fromkeys(unverified, _told(error, version)))
-        go_on(refusals, now_ms)
+    def known(errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
+        go_on({key: _told(error, version) for key, error in errors.items()}, now_ms)
 
     (producer,) = producers
-    coordinator = broker.transactions.coordinator
-    transactional_id = request.body.transactional_id
-    if TRANSACTION_STATE not in image.topics:
-        known(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
-    elif is_added:
-        coordinator.add_partitions(transactional_id, producer, unverified, BUMPS_EPOCH_FROM, known, now_ms)
-    else:
-        verified = coordinator.verify_partitions(transactional_id, producer, unverified)
-        refusals.update({key: _told(error, version) for key, error in verified.items() if error is not ErrorCode.NONE})
-        go_on(refusals, now_ms)
+    first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
+    verify_partitions(
+        broker,
+        request.body.transactional_id,
+        producer,
+        first_sequences,
+        known,
+        now_ms,
+        is_added=version >= _ADDS_FROM,
+        is_abortable=version >= _ABORTABLE_FROM,
+    )
     return None
 
 
@@ -135,10 +115,6 @@ def _transactional_batches(broker: Broker, request: Request) -> Iterator[tuple[T
 
 def _told(error: ErrorCode, version: int) -> Refusal:
     """As Kafka tells a producer what the coordinator said, in words that its version knows."""
-    if error is ErrorCode.PRODUCER_FENCED:
-        return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH)
-    if error is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM:
-        error = ErrorCode.INVALID_TXN_STATE
     if error is ErrorCode.INVALID_TXN_STATE:
         return Refusal(error, "Partition was not added to the transaction")
     if error in _NOT_NOW or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_FROM):

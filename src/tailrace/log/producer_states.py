@@ -179,22 +179,22 @@ class ProducerStates:
 
     # Verification
 
-    def needs_verification(self, batch: RecordBatch, *, bumps_epoch: bool, now_ms: int) -> bool:
-        """Whether a transactional batch may begin a transaction here only if the coordinator knows of it."""
-        state = self.producers.get(batch.producer_id)
+    def needs_verification(
+        self, producer_id: ProducerId, epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> bool:
+        """Whether a transactional batch begins a transaction here, which its coordinator has to know of first."""
+        state = self.producers.get(producer_id)
         if state is not None:
-            if batch.producer_epoch < state.producer_epoch:
+            if epoch < state.producer_epoch:
                 raise KafkaError(
                     ErrorCode.INVALID_PRODUCER_EPOCH,
-                    f"epoch {batch.producer_epoch} of producer {batch.producer_id} in {self.partition} is fenced by "
-                    f"epoch {state.producer_epoch}",
+                    f"epoch {epoch} of producer {producer_id} in {self.partition} is fenced by {state.producer_epoch}",
                 )
-            if state.transaction_first_offset is not None and state.producer_epoch == batch.producer_epoch:
+            if state.transaction_first_offset is not None and state.producer_epoch == epoch:
                 return False
-        sequence, epoch = batch.base_sequence, batch.producer_epoch
-        known = self.verifications.get(batch.producer_id)
+        known = self.verifications.get(producer_id)
         if known is None:
-            self.verifications[batch.producer_id] = Verification(now_ms, sequence, epoch, bumps_epoch)
+            self.verifications[producer_id] = Verification(now_ms, sequence, epoch, bumps_epoch)
         else:
             known.add(sequence, epoch)
         return True
