@@ -15,23 +15,28 @@ is done again does no harm, so the next one starts over.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 
-from tailrace.log import file_names
+from tailrace.log.cleaned_segment import (
+    IO_BUFFER_BYTES,
+    CleaningRules,
+    GroupWriter,
+    SegmentWalk,
+    remove_cleaned,
+    with_following,
+)
 from tailrace.log.cleaned_transactions import CleanedTransactions
 from tailrace.log.cleaner_kernels import SLOT_SIZE
 from tailrace.log.cleaner_range import DirtyRange
-from tailrace.log.compaction import KeyScan, LastRecord, LatestOffsets, Survivors
-from tailrace.log.files import File, Files, join
+from tailrace.log.compaction import KeyScan, LastRecord, LatestOffsets
+from tailrace.log.files import Files
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import SEGMENT_KINDS, Segment
+from tailrace.log.segment import Segment
 from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.model.topic_config import INT_MAX
-from tailrace.records.batch import LOG_OVERHEAD, PREFIX, CorruptBatch
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +51,7 @@ class CleanerSettings:
 
     dedupe_buffer_bytes: int = 128 * 1024 * 1024
     load_factor: float = 0.9
-    io_buffer_bytes: int = 1024 * 1024
+    io_buffer_bytes: int = IO_BUFFER_BYTES
     salt: bytes = bytes(16)  # 16 bytes that nobody who writes keys can know
 
 
@@ -119,18 +124,15 @@ class Cleaning:
         self._latest = LatestOffsets(
             self._settings.dedupe_buffer_bytes // SLOT_SIZE, self._settings.load_factor, self._settings.salt
         )
-        self._chunks = _Chunks(self._settings.io_buffer_bytes)
-        self._transactions = CleanedTransactions()
-        self._survivors = Survivors(
+        self._walk = SegmentWalk(self._settings.io_buffer_bytes, self._go_on)
+        self._writer = GroupWriter(
+            files,
+            cleaning_rules(files, log, dirty, now_ms),
             self._latest,
-            transactions=self._transactions,
-            last_records=_last_records(log),
-            end_offset=self._end,
-            now_ms=now_ms,
-            delete_retention_ms=self._config.delete_retention_ms,
+            CleanedTransactions(),
+            partial(aborted_from, log),
+            self._walk,
         )
-        clean = log.segments.between(0, dirty.first_dirty_offset)
-        self._legacy_horizon_ms = self._modified_ms(clean[-1]) - self._config.delete_retention_ms if clean else 0
         self.stats = CleanerStats(started_ms=self._clock_ms())
 
     @property
@@ -138,8 +140,9 @@ class Cleaning:
         """Up to where the map is complete, and so up to where the log will be clean."""
         return max(self._latest.latest_offset + 1, self._dirty.first_dirty_offset)
 
-    def _modified_ms(self, segment: Segment) -> int:
-        return self._files.modified_ms(segment.log.path)
+    def _go_on(self) -> None:
+        if self._should_stop():
+            raise CleaningAborted(f"{self._log.partition}: cleaning was asked to stop")
 
     # 1. The map
 
@@ -147,9 +150,9 @@ class Cleaning:
         start = self._dirty.first_dirty_offset
         dirty = self._log.segments.between(start, self._end)
         transactions = CleanedTransactions()
-        transactions.add_aborted(self._aborted(start, self._end))
+        transactions.add_aborted(aborted_from(self._log, start, self._end))
         scan = KeyScan(self._latest, start, transactions)
-        for segment, following in _with_following(dirty):
+        for segment, following in with_following(dirty):
             for used in self._walk(segment, segment.offset_start(start).position, scan.add):
                 self.stats.map_bytes_read += used
                 if scan.is_full:
@@ -162,29 +165,6 @@ class Cleaning:
         self.stats.map_utilization = self._latest.size / (self._settings.dedupe_buffer_bytes // SLOT_SIZE)
         self.stats.map_built_ms = self._clock_ms()
 
-    def _aborted(self, start: Offset, end: Offset) -> list[AbortedTransaction]:
-        """The aborted transactions in the indexes of the segment that holds `start` and of those after it."""
-        segments = self._log.segments
-        slot = segments.floor_slot(start)
-        if slot < 0:
-            return []
-        return segments.aborted_transactions(segments[slot].base_offset, self._log.log_start_offset, end)
-
-    def _walk(self, segment: Segment, start: int, take: Callable[[bytearray, int, int], int]) -> Iterator[int]:
-        """Give a segment's bytes, some batches at a time, to `take`, which says how much it took."""
-        position = start
-        while position < segment.size:
-            if self._should_stop():
-                raise CleaningAborted(f"{self._log.partition}: cleaning was asked to stop")
-            data, size = self._chunks.read(segment.log, position, segment.size)
-            try:
-                used = take(data, 0, size)
-            except CorruptBatch as error:
-                raise error.at(segment.log.path, position + (error.position or 0)) from None
-            position += used
-            yield used
-        self._chunks.shrink()
-
     # 2. Groups
 
     def groups(self) -> list[list[Segment]]:
@@ -196,58 +176,9 @@ class Cleaning:
 
     def write_group(self, group: list[Segment]) -> Segment:
         """Write what stays of a group into a `.cleaned` segment; nothing is left of it if that fails."""
-        base_offset = group[0].base_offset
-        self._remove_files(base_offset)
-        cleaned: Segment | None = None
-        try:
-            cleaned = Segment.create(
-                self._files,
-                self._log.directory,
-                base_offset,
-                self._config,
-                now_ms=self._now_ms,
-                suffix=file_names.CLEANED,
-            )
-            for segment, following in _with_following(group):
-                self._clean_into(cleaned, segment, following.base_offset if following else segment.next_offset())
-            cleaned.seal()
-            cleaned.flush()
-            self._set_date(cleaned, self._modified_ms(group[-1]))
-        except BaseException as error:
-            if cleaned is not None:
-                cleaned.release()
-            self._remove_files(base_offset)
-            if isinstance(error, OSError) and error.filename is None:
-                error.filename = self._path(base_offset, file_names.LOG)
-            raise
+        cleaned = self._writer.write(group, self._log.directory)
+        self.stats.bytes_read, self.stats.bytes_written = self._writer.bytes_read, self._writer.bytes_written
         return cleaned
-
-    def _path(self, base_offset: Offset, kind: str) -> str:
-        return join(self._log.directory, file_names.segment_file(base_offset, kind, file_names.CLEANED))
-
-    def _remove_files(self, base_offset: Offset) -> None:
-        for kind in SEGMENT_KINDS:
-            self._files.remove(self._path(base_offset, kind))
-
-    def _clean_into(self, cleaned: Segment, segment: Segment, end: Offset) -> None:
-        # Of the whole segment, not only of its dirty part: the cleaned transaction index is made from these.
-        self._transactions.add_aborted(self._aborted(segment.base_offset, end))
-        retain_legacy_deletes = self._modified_ms(segment) > self._legacy_horizon_ms
-        survivors, stats = self._survivors, self.stats
-        take = partial(survivors.add, retain_legacy_deletes=retain_legacy_deletes)
-        for used in self._walk(segment, 0, take):
-            stats.bytes_read += used
-            data, batches = survivors.take()
-            if batches:
-                cleaned.append(data, batches)
-                stats.bytes_written += len(data)
-            for transaction in self._transactions.take_retained():
-                cleaned.transaction_index.append(transaction)
-
-    def _set_date(self, cleaned: Segment, modified_ms: int) -> None:
-        """As old as what it replaces: formats 0 and 1 know the age of a tombstone from it, and retention may too."""
-        for path in (cleaned.log.path, cleaned.offset_index.file.path, cleaned.time_index.file.path):
-            self._files.set_modified_ms(path, modified_ms)
 
     # 4. The swap
 
@@ -255,12 +186,12 @@ class Cleaning:
         """Put a cleaned segment in place of its group, unless the log has lost a segment of the group meanwhile."""
         if any(self._log.segments.get(segment.base_offset) is not segment for segment in group):
             cleaned.release()
-            self._remove_files(cleaned.base_offset)
+            remove_cleaned(self._files, self._log.directory, cleaned.base_offset)
             raise CleaningAborted(f"{self._log.partition}: segments went while they were cleaned")
         self._log.replace_segments([cleaned], group, self._now_ms)
 
     def finish(self) -> Cleaned:
-        stats, survivors = self.stats, self._survivors
+        stats, survivors = self.stats, self._writer.survivors
         stats.records_read = survivors.records_read
         stats.records_written = survivors.records_kept
         stats.records_without_key = survivors.records_without_key
@@ -279,7 +210,7 @@ def group_segments(
     """
     groups: list[list[Segment]] = []
     size = offset_index_size = time_index_size = 0
-    for segment, following in _with_following(segments):
+    for segment, following in with_following(segments):
         end = following.base_offset if following else end_offset
         offset_bytes, time_bytes = segment.offset_index.count * 8, segment.time_index.count * 12
         if (
@@ -299,9 +230,25 @@ def group_segments(
     return groups
 
 
-def _with_following(segments: list[Segment]) -> Iterator[tuple[Segment, Segment | None]]:
-    """Each segment with the one after it; None after the last."""
-    return zip_longest(segments, segments[1:])
+def aborted_from(log: PartitionLog, start: Offset, end: Offset) -> list[AbortedTransaction]:
+    """The aborted transactions in the indexes of the segment that holds `start` and of those after it."""
+    segments = log.segments
+    slot = segments.floor_slot(start)
+    if slot < 0:
+        return []
+    return segments.aborted_transactions(segments[slot].base_offset, log.log_start_offset, end)
+
+
+def cleaning_rules(files: Files, log: PartitionLog, dirty: DirtyRange, now_ms: int) -> CleaningRules:
+    clean = log.segments.between(0, dirty.first_dirty_offset)
+    retention_ms = log.config.delete_retention_ms
+    return CleaningRules(
+        config=log.config,
+        now_ms=now_ms,
+        end_offset=dirty.first_uncleanable_offset,
+        last_records=_last_records(log),
+        legacy_horizon_ms=files.modified_ms(clean[-1].log.path) - retention_ms if clean else 0,
+    )
 
 
 def _last_records(log: PartitionLog) -> dict[ProducerId, LastRecord]:
@@ -309,38 +256,3 @@ def _last_records(log: PartitionLog) -> dict[ProducerId, LastRecord]:
         producer_id: LastRecord(state.last_offset if state.last_offset >= 0 else None, state.producer_epoch)
         for producer_id, state in log.producers.producers.items()
     }
-
-
-class _Chunks:
-    """Reads a file a buffer at a time; the buffer grows for a batch that does not fit."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._buffer = bytearray(size)
-
-    def read(self, file: File, position: int, end: int) -> tuple[bytearray, int]:
-        """The buffer and how much of it is filled, from `position` on: one whole batch at least."""
-        filled = self._fill(file, position, end)
-        if filled < LOG_OVERHEAD:
-            raise CorruptBatch(
-                f"{filled} bytes are left, fewer than a batch's start", path=file.path, position=position
-            )
-        size = PREFIX.unpack_from(self._buffer)[1] + LOG_OVERHEAD
-        if size > end - position:
-            reason = f"batch claims {size} bytes, {end - position} are there"
-            raise CorruptBatch(reason, path=file.path, position=position)
-        if size > filled:
-            self._buffer = bytearray(size)
-            filled = self._fill(file, position, end)
-        return self._buffer, filled
-
-    def _fill(self, file: File, position: int, end: int) -> int:
-        wanted = min(len(self._buffer), end - position)
-        got = file.read_into(position, memoryview(self._buffer)[:wanted])
-        if got < wanted:
-            raise CorruptBatch(f"the file ends after {got} of {wanted} bytes", path=file.path, position=position)
-        return got
-
-    def shrink(self) -> None:
-        if len(self._buffer) > self._size:
-            self._buffer = bytearray(self._size)

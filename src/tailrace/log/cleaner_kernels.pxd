@@ -97,6 +97,18 @@ cdef class LatestOffsets:
     @cython.locals(old="unsigned long long[::1]", count=i64, entry=Py_ssize_t, target=Py_ssize_t)
     cdef int _grow(self) except -1
 
+    @cython.locals(ends="long long[::1]", starts="long long[::1]", words="unsigned long long[::1]", entry=Py_ssize_t,
+                   part=Py_ssize_t, target=Py_ssize_t)
+    cpdef list split(self, Py_ssize_t parts)
+
+    cdef Py_ssize_t _part(self, u64 low, u64 parts) noexcept
+
+    @cython.locals(words="unsigned long long[::1]", index=Py_ssize_t, entry=Py_ssize_t)
+    cpdef merge(self, bytes entries)
+
+    @cython.locals(words="unsigned long long[::1]", index=Py_ssize_t)
+    cpdef bytes look_up(self, bytes entries)
+
     @cython.locals(position=Py_ssize_t, index=i64, size=i64, body=Py_ssize_t, stop=Py_ssize_t, offset_delta=i64,
                    length=i64, kind=cython.int, _=i64)
     cdef int _scan(self, bytes_t data, Py_ssize_t start, Py_ssize_t end, i64 count, i64 base_offset) except -1

@@ -339,6 +339,62 @@ class LatestOffsets:
                 self._table[target + 1] = old[entry + 1]
                 self._table[target + 2] = old[entry + 2]
 
+    # What is known, handed on to another map with the same salt: 24 bytes a key, as in the table
+
+    def split(self, parts: int) -> list[bytes]:
+        """The keys with their latest offsets, each in the part that its hash names."""
+        if parts < 1:
+            raise ValueError(f"{parts} is no number of parts")
+        ends = array("q", bytes(8 * (parts + 1)))
+        for entry in range(0, self._capacity * 3, 3):
+            if self._table[entry + 2] != 0:
+                part = self._part(self._table[entry + 1], parts)
+                ends[part + 1] += 1
+        for part in range(parts):
+            ends[part + 1] += ends[part]
+        starts = array("q", ends)
+        out = array("Q", bytes(SLOT_SIZE * self.size))
+        words = out
+        for entry in range(0, self._capacity * 3, 3):
+            if self._table[entry + 2] != 0:
+                part = self._part(self._table[entry + 1], parts)
+                target = ends[part] * 3
+                ends[part] += 1
+                words[target] = self._table[entry]
+                words[target + 1] = self._table[entry + 1]
+                words[target + 2] = self._table[entry + 2]
+        data = memoryview(out).cast("B")
+        return [bytes(data[starts[part] * SLOT_SIZE : starts[part + 1] * SLOT_SIZE]) for part in range(parts)]
+
+    def _part(self, low: int, parts: int) -> int:
+        return (low >> 32) * parts >> 32
+
+    def merge(self, entries: bytes) -> None:
+        """Take what another map has split off, where it is later than what is known; ValueError if there is no room."""
+        if len(entries) % SLOT_SIZE:
+            raise ValueError(f"{len(entries)} bytes are no multiple of {SLOT_SIZE}")
+        words = array("Q", entries)
+        for index in range(0, len(words), 3):
+            if words[index + 2] == 0:
+                continue  # somebody asked for a key that nobody knew
+            entry = self._find(words[index], words[index + 1])
+            if self._table[entry + 2] == 0:
+                if self.size >= self.limit:
+                    raise ValueError(f"the offset map is full: {self.size} keys in {self.slots} slots")
+                self._put(words[index], words[index + 1], words[index + 2] - 1)
+            elif self._table[entry + 2] < words[index + 2]:
+                self._table[entry + 2] = words[index + 2]
+
+    def look_up(self, entries: bytes) -> bytes:
+        """The same keys with the offsets known here; 0 in place of offset + 1 for a key that is not known."""
+        if len(entries) % SLOT_SIZE:
+            raise ValueError(f"{len(entries)} bytes are no multiple of {SLOT_SIZE}")
+        found = array("Q", entries)
+        words = found
+        for index in range(0, len(words), 3):
+            words[index + 2] = self._table[self._find(words[index], words[index + 1]) + 2]
+        return found.tobytes()
+
     def _scan(self, data: Bytes, start: int, end: int, count: int, base_offset: int) -> None:
         """Read the v2 records in data[start:end] to their ends and hash their keys; CorruptBatch if they are broken."""
         if count < 0 or count > end - start:

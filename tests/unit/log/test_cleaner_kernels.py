@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.log import cleaner_kernels
-from tailrace.log.cleaner_kernels import LatestOffsets
+from tailrace.log.cleaner_kernels import SLOT_SIZE, LatestOffsets
 from tailrace.records.batch import CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder, assemble_batch
 from tailrace.records.kernels import encode_record
@@ -271,3 +271,49 @@ def _outcome(kernels: Any, payload: bytearray, count: int, batch: RecordBatch) -
     except CorruptBatch as error:
         return str(error)
     return read, judged, rewritten
+
+
+@BOTH
+@pytest.mark.parametrize("parts", [1, 7])
+def test_maps_are_split_put_together_again_and_asked(kernels: Any, parts: int) -> None:
+    """What several maps know of disjoint ranges, put together by part, is what one map of everything knows."""
+    whole = kernels.LatestOffsets(10_000)
+    pieces = [kernels.LatestOffsets(10_000) for _ in range(3)]
+    for offset in range(6_000):
+        key = b"%d" % (offset * 7919 % 2_500)
+        whole.put(key, offset)
+        pieces[offset // 2_000].put(key, offset)
+    merged = [kernels.LatestOffsets(10_000) for _ in range(parts)]
+    for piece in reversed(pieces):
+        split = piece.split(parts)
+        assert sum(map(len, split)) == piece.size * SLOT_SIZE
+        for part, entries in enumerate(split):
+            merged[part].merge(entries)
+    assert sum(part.size for part in merged) == whole.size == 2_500
+    strangers = kernels.LatestOffsets(100)
+    strangers.put(b"never", 5)
+    strangers.put(b"17", 1)
+    answer = kernels.LatestOffsets(10_000)
+    for part, entries in enumerate(strangers.split(parts)):
+        answer.merge(merged[part].look_up(entries))
+    assert (answer.size, answer.get(b"never"), answer.get(b"17")) == (1, -1, whole.get(b"17"))
+    for part, entries in enumerate(pieces[0].split(parts)):
+        answer.merge(merged[part].look_up(entries))
+    asked = [key for key in (b"%d" % number for number in range(2_500)) if pieces[0].get(key) >= 0]
+    assert [answer.get(key) for key in asked] == [whole.get(key) for key in asked]
+    assert len(asked) == 2_000
+
+
+@BOTH
+def test_entries_that_are_none_and_maps_without_room_are_refused(kernels: Any) -> None:
+    full = kernels.LatestOffsets(10, 0.5)
+    other = kernels.LatestOffsets(100)
+    for number in range(6):
+        other.put(b"%d" % number, number)
+    with pytest.raises(ValueError, match="the offset map is full: 5 keys in 10 slots"):
+        full.merge(other.split(1)[0])
+    for call in (full.merge, full.look_up):
+        with pytest.raises(ValueError, match="7 bytes are no multiple of 24"):
+            call(bytes(7))
+    with pytest.raises(ValueError, match="0 is no number of parts"):
+        full.split(0)

@@ -1,7 +1,7 @@
 """A Spark session for a job that was started from a command line: quiet, on one machine unless told otherwise.
 
-Spark runs in Java. Whether there is one, and whether it is new enough, is found out before Spark is started, because
-Spark tells it in a stack trace.
+Spark runs in Java. Whether there is one that is new enough (`spark/java.py`) is found out before Spark is started,
+because Spark tells it in a stack trace.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from tailrace.spark.java import JavaMissing, use_java
 from tailrace.spark.jobs.errors import JobError
 
-OLDEST_JAVA = 17
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -42,7 +40,10 @@ def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str]
     if active is not None:
         yield active
         return
-    check_java()
+    try:
+        use_java()
+    except JavaMissing as error:
+        raise JobError(str(error)) from None
     spark = _open(SparkSession, name, master, confs or {})
     try:
         yield spark
@@ -91,31 +92,6 @@ def _complaint(path: str) -> str | None:
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file]
     return next((line for line in lines if "Exception" in line or line.startswith("Error")), None)
-
-
-def check_java() -> None:
-    """Raise JobError unless Spark will find a Java that is new enough."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if java is None or not os.path.exists(java):
-        where = f"JAVA_HOME is {home}, and there is no bin/java in it" if home else "there is none on the path"
-        raise JobError(f"Spark needs Java {OLDEST_JAVA} or newer, and {where}: install one, or set JAVA_HOME")
-    version = _java_version(java)
-    if version is not None and version < OLDEST_JAVA:
-        raise JobError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {version}: set JAVA_HOME to another")
-
-
-def _java_version(java: str) -> int | None:
-    """The major version; None where Java does not tell, and then Spark may find out."""
-    release = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(java))), "release")
-    try:
-        with open(release, encoding="utf-8") as file:
-            text = file.read()
-    except OSError:
-        found = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-        text = found.stderr + found.stdout
-    told = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
-    return int(told[1]) if told else None
 
 
 def first_sentence(error: BaseException) -> str:
