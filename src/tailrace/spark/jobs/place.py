@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tailrace.client.addresses import parse_bootstrap
-from tailrace.client.errors import ClientError
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.errors import ClientError, Refused
+from tailrace.client.producer import NotDelivered
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.source.errors import DamagedLog, SourceError
@@ -75,6 +77,16 @@ def told() -> Iterator[None]:
         raise JobError(str(error), status=1) from None
     except SourceError as error:
         raise JobError(str(error)) from None
+
+
+@contextmanager
+def cluster_at(bootstrap: str) -> Iterator[ClusterClient]:
+    """A cluster whose errors are JobErrors."""
+    try:
+        with ClusterClient(bootstrap) as cluster:
+            yield cluster
+    except ClientError as error:
+        raise JobError(str(error), status=1 if isinstance(error, Refused | NotDelivered) else 2) from None
 
 
 def whole_slice(transport: Transport, wanted: OffsetRange, options: ReadOptions) -> Slice:
