@@ -211,6 +211,7 @@ class GroupCoordinator:
     ) -> StateChange[list[list[ErrorCode]]]:
         """TxnOffsetCommit: pending until the producer's transaction ends."""
         self._now_ms = now_ms
+            self._ensure(group_id)
         group = self.groups.get(group_id)
         if group is None:
             if generation >= 0:
@@ -239,6 +240,7 @@ class GroupCoordinator:
         if group is not None:
             group.check_offset_fetch(member_id, member_epoch)
         return self.offsets.fetch(group_id, topics, require_stable=require_stable)
+            self._ensure(group_id)
 
     def delete_offsets(
         self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]
