@@ -15,14 +15,14 @@ from tailrace.protocol.registry import response_class
 class RawClient:
     def __init__(self, bootstrap: str, *, client_id: str = "raw", timeout_s: float = 30) -> None:
         host, _, port = bootstrap.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._client_id = client_id
         self._correlation_ids = count(1)
 
     def send(self, request: Any, version: int) -> None:
         header = RequestHeader(request.SCHEMA.api_key, version, next(self._correlation_ids), self._client_id)
         frame = write_request_header(header) + request.encode(version)
-        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, api_key: int, version: int) -> Any:
         """The next response; ConnectionError if the broker has closed the connection."""
@@ -38,14 +38,14 @@ class RawClient:
     def _read(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
-            piece = self._socket.recv(size - len(data))
+            piece = self.socket.recv(size - len(data))
             if not piece:
                 raise ConnectionError("the broker closed the connection")
             data += piece
         return bytes(data)
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
     def __enter__(self) -> Self:
         return self

@@ -57,13 +57,13 @@ def _describe(broker: Broker, request: Request, group_id: str, answer: _Take, no
         return group
 
     def refuse(error: KafkaError, now_ms: int) -> None:
-        group = DescribeGroupsResponse.DescribedGroup(group_id=group_id)
-        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            group.group_state = "Dead"
+        is_missing = error.code is ErrorCode.GROUP_ID_NOT_FOUND
+        group = DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state="Dead" if is_missing else "")
+        if is_missing and version < _NOT_FOUND_FROM:
             group.authorized_operations = operations
-        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND or version >= _NOT_FOUND_FROM:
+        else:
             group.error_code = error.code
-            group.error_message = str(error) if error.code is ErrorCode.GROUP_ID_NOT_FOUND else None
+            group.error_message = str(error) if is_missing else None
         answer(group, now_ms)
 
     broker.groups.read(group_id, describe, answer, refuse, now_ms)

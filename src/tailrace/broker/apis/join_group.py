@@ -32,8 +32,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
     member_id = body.member_id
 
     def answer(response: JoinGroupResponse, now_ms: int) -> None:
-        if version < _NULLABLE_PROTOCOL_FROM and response.protocol_name is None:
-            response.protocol_name = ""
+        response.protocol_name = response.protocol_name or (None if version >= _NULLABLE_PROTOCOL_FROM else "")
         answer_with(response, now_ms)
 
     def refuse(code: ErrorCode) -> None:

@@ -1,0 +1,196 @@
+"""GroupTwins: the same requests of group members to a real Kafka and to our broker, answers and records compared.
+
+Each actor has a connection to either side. A request may be answered at once, later, or together with others: our broker
+says which answers there are after a step, since it runs here and at once, and Kafka has to give the same. Member ids are
+made by each side for itself and become names: `a0#1` is the first that actor a0 was given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import time
+from typing import Any
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.coordinator.loading import decode_record
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.coordinator_records import encode_key, encode_value
+from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.protocol.json_form import to_dict, uuid_text
+from tailrace.protocol.message import VersionedMessage
+from tailrace.protocol.messages import MetadataRequest
+from tailrace.records.batch import split_batches
+from tailrace.records.record import iter_records
+from tests.support.raw_client import RawClient
+from tests.unit.broker.support import Client
+
+OFFSETS = TopicPartition("__consumer_offsets", 0)
+PATIENCE_S = 20
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIMES = frozenset({"currentStateTimestamp", "commitTimestamp", "expireTimestamp"})
+
+
+class Actor:
+    def __init__(self, name: str, connection_id: int, kafka: RawClient) -> None:
+        self.name = name
+        self.connection_id = connection_id
+        self.kafka = kafka
+        self.context = ConnectionContext(connection_id)
+        self.asked: tuple[int, int] | None = None  # api key and version of what is unanswered
+        self.member_ids: tuple[str, str] = ("", "")  # at Kafka, at ours
+        self.given = 0
+
+
+class GroupTwins:
+    def __init__(self, bootstrap: str, ours: Broker) -> None:
+        self._bootstrap = bootstrap
+        self._ours = ours
+        self._actors: dict[str, Actor] = {}
+        self._names: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self.steps: list[str] = []
+
+    def actor(self, name: str) -> Actor:
+        found = self._actors.get(name)
+        if found is None:
+            number = len(self._actors) + 1
+            found = self._actors[name] = Actor(name, number, RawClient(self._bootstrap, client_id=name))
+        return found
+
+    def learn_topics(self) -> None:
+        """Ids of topics are different by nature."""
+        for names, answer in zip(self._names, self.ask_both("admin", MetadataRequest(topics=None), 12), strict=True):
+            names.update({uuid_text(topic.topic_id): f"(id of {topic.name})" for topic in answer.topics})
+
+    # Requests
+
+    def ask_both(self, name: str, request: Any, version: int) -> tuple[Any, Any]:
+        """The answers as they are; for what is answered at once."""
+        actor = self.actor(name)
+        kafka = actor.kafka.ask(request, version)
+        self._send_to_ours(actor, request, version)
+        (reply,) = self._ours.take_replies()
+        return kafka, Client.decode(reply, request.SCHEMA.api_key, version)
+
+    def _send_to_ours(self, actor: Actor, request: Any, version: int) -> None:
+        header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, actor.name))
+        frame = memoryview(bytearray(header + request.encode(version)))
+        self._ours.handle(frame, actor.context, _now_ms())
+
+    def step(self, name: str, request: Any, version: int, ours: Any = None) -> dict[str, Any]:
+        """Send a request of an actor's to both (`ours`: where ids make it another), and compare what is answered, to
+        whomever; the answers, by actor, with names for ids."""
+        actor = self.actor(name)
+        assert actor.asked is None, f"{name} waits for an answer"
+        self.steps.append(f"{name}: v{version} {self._told(1, ours or request, version)}")
+        actor.kafka.send(request, version)
+        actor.asked = (request.SCHEMA.api_key, version)
+        self._send_to_ours(actor, ours or request, version)
+        return self.settle()
+
+    def settle(self) -> dict[str, Any]:
+        """What ours has to say by now; Kafka has to say the same."""
+        time.sleep(0.001)
+        self._ours.tick(_now_ms())
+        replies = {reply.connection_id: reply for reply in self._ours.take_replies()}
+        pairs = [
+            (actor, self._receive(actor), self._decode(actor, replies[actor.connection_id]))
+            for actor in self._actors.values()
+            if actor.connection_id in replies
+        ]
+        for actor, kafka, ours in pairs:
+            self._note_member(actor, kafka, ours)
+        answers = {}
+        for actor, kafka, ours in pairs:
+            assert actor.asked is not None
+            version = actor.asked[1]
+            answers[actor.name] = self._told(1, ours, version)
+            same = (self._told(0, kafka, version), answers[actor.name])
+            assert same[0] == same[1], self._story(f"{actor.name}\n  Kafka {same[0]}\n  we    {same[1]}")
+            actor.asked = None
+        return answers
+
+    def check_quiet(self) -> None:
+        """Kafka has answered nothing that ours has not."""
+        waiting = [actor for actor in self._actors.values() if actor.asked is not None]
+        ready, _, _ = select.select([actor.kafka.socket for actor in waiting], [], [], 0)
+        early = [actor.name for actor in waiting if actor.kafka.socket in ready]
+        assert not early, self._story(f"Kafka has answered {early}, we have not")
+
+    def _receive(self, actor: Actor) -> Any:
+        assert actor.asked is not None
+        ready, _, _ = select.select([actor.kafka.socket], [], [], PATIENCE_S)
+        assert ready, self._story(f"we have answered {actor.name}, Kafka has not")
+        return actor.kafka.receive(*actor.asked)
+
+    def _decode(self, actor: Actor, reply: Reply) -> Any:
+        assert actor.asked is not None
+        return Client.decode(reply, *actor.asked)
+
+    def _story(self, last: str) -> str:
+        return "\n".join([*self.steps, last])
+
+    # Names
+
+    def _note_member(self, actor: Actor, kafka: Any, ours: Any) -> None:
+        if not hasattr(ours, "skip_assignment") or not ours.member_id or ours.member_id in self._names[1]:
+            return
+        actor.given += 1
+        actor.member_ids = (kafka.member_id, ours.member_id)
+        for names, member_id in zip(self._names, actor.member_ids, strict=True):
+            names[member_id] = f"{actor.name}#{actor.given}"
+
+    def _told(self, side: int, message: Any, version: int) -> Any:
+        return self._plain(side, to_dict(message, version))
+
+    def _plain(self, side: int, value: Any) -> Any:
+        names = self._names[side]
+        if isinstance(value, dict):
+            return {name: self._field(side, name, one) for name, one in value.items()}
+        if isinstance(value, list):
+            told = [self._plain(side, one) for one in value]
+            return sorted(told, key=json.dumps) if told and isinstance(told[0], dict) else told
+        if not isinstance(value, str):
+            return value
+        return names.get(value) or _UUID.sub("(new)", value)  # an id whose owner has not been told yet
+
+    def _field(self, side: int, name: str, value: Any) -> Any:
+        if name in _TIMES:
+            return "(time)" if value != -1 else -1
+        if name == "errorMessage":
+            return "(text)" if value else None
+        return self._plain(side, value)
+
+    # Records
+
+    def records(self, kafkas: bytes) -> tuple[list[Any], list[Any]]:
+        """What is in `__consumer_offsets`: of Kafka's, given as bytes of its log, and of ours."""
+        log = self._ours.partitions.find(OFFSETS).log
+        found = log.read(0, 1 << 30).slice
+        return self._record_list(0, kafkas), self._record_list(1, b"" if found is None else found.read())
+
+    def _record_list(self, side: int, data: bytes) -> list[Any]:
+        told = []
+        for batch in split_batches(data):
+            attributes = (batch.attributes, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            for record in iter_records(batch):
+                opened = decode_record("group", record)
+                assert record.key == encode_key(opened.key)
+                assert record.headers == ()
+                value = None
+                if opened.value is not None:
+                    assert record.value == encode_value(opened.value, opened.version)
+                    value = self._plain(side, to_dict(opened.value, opened.version))
+                key = VersionedMessage(opened.key.SCHEMA.name, 0, opened.key)
+                told.append((attributes, key.name, to_dict(opened.key, 0), opened.version, value))
+        return told
+
+    def close(self) -> None:
+        for actor in self._actors.values():
+            actor.kafka.close()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
