@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.partition_writer import PartitionWriter
+from tailrace.coordinator.groups.assignors import ASSIGNORS
+from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
 from tailrace.coordinator.shard import StateChange
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
 from tailrace.model.ids import TopicPartition
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.purgatory import Purgatory
 from tailrace.records.batch import Codec
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -34,13 +38,17 @@ class Groups:
     ) -> None:
         self.appended: Callable[[TopicPartition, int], None] = _nobody  # the broker's, once it is there
         self.settings = group_settings(config)
+        self._consumer_settings = consumer_settings(config)
+        self._config = config
         self._coordinators = coordinators
         self._image = image
         self.runtime: CoordinatorRuntime[GroupCoordinator] = CoordinatorRuntime(
             CONSUMER_OFFSETS,
             PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms)),
             purgatory,
-            lambda _, timers: GroupCoordinator(timers, self.settings, lambda: uuid_text(new_id())),
+            lambda _, timers: GroupCoordinator(
+                timers, self.settings, lambda: uuid_text(new_id()), image, self.consumer_settings
+            ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
         )
@@ -49,6 +57,26 @@ class Groups:
     def partition_of(self, group_id: str) -> int:
         """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
         return self._coordinators.partition_of(CONSUMER_OFFSETS, group_id, self._image())
+
+    @property
+    def assignors(self) -> tuple[str, ...]:
+        """What assigns partitions to the members of consumer groups; the first is the default."""
+        return self._consumer_settings.assignors
+
+    def consumer_settings(self, group_id: str) -> ConsumerSettings:
+        """The broker's, with what is set for the group itself."""
+        image = self._image()
+        interval_ms = self._config.current_integer("group.consumer.assignment.interval.ms", image)
+        own = image.config(ConfigResource(ResourceType.GROUP, group_id))
+        if not own and interval_ms == self._consumer_settings.assignment_interval_ms:
+            return self._consumer_settings
+        base = self._consumer_settings
+        return replace(
+            base,
+            session_timeout_ms=int(own.get("consumer.session.timeout.ms", base.session_timeout_ms)),
+            heartbeat_interval_ms=int(own.get("consumer.heartbeat.interval.ms", base.heartbeat_interval_ms)),
+            assignment_interval_ms=int(own.get("consumer.assignment.interval.ms", interval_ms)),
+        )
 
     def write(
         self,
@@ -85,6 +113,22 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offset_metadata_size_max=config.integer("offset.metadata.max.bytes"),
         offsets_retention_ms=config.integer("offsets.retention.minutes") * 60_000,
         retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+    )
+
+
+def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
+    assignors = config.names("group.consumer.assignors")
+    for name in assignors:
+        if name not in ASSIGNORS:
+            raise InvalidConfig(f"group.consumer.assignors: there is no {name}, only {', '.join(ASSIGNORS)}")
+    return ConsumerSettings(
+        session_timeout_ms=config.integer("group.consumer.session.timeout.ms"),
+        heartbeat_interval_ms=config.integer("group.consumer.heartbeat.interval.ms"),
+        assignment_interval_ms=config.integer("group.consumer.assignment.interval.ms"),
+        size_max=config.integer("group.consumer.max.size"),
+        pattern_refresh_ms=config.integer("group.consumer.regex.refresh.interval.ms"),
+        assignors=assignors,
+        migration_policy=(config.text("group.consumer.migration.policy") or "").lower(),
     )
 
 

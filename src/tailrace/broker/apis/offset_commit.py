@@ -20,7 +20,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
-from tailrace.coordinator.groups.committed_offsets import PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import PartitionCommit, TopicCommit
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 

@@ -20,9 +20,10 @@ This is what a group *is*; what requests and timers do to it is in `rebalance.py
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from enum import Enum
 
-from tailrace.coordinator.groups.group import IdleSince
+from tailrace.coordinator.groups.group import IdleSince, TopicCommit
 from tailrace.coordinator.groups.group_records import group_tombstone
 from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.key_partition import java_hash
@@ -264,7 +265,14 @@ class ClassicGroup:
     # What the coordinator asks of any group
 
     def check_offset_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool, version: int
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        *,
+        is_transactional: bool,
+        version: int,
     ) -> None:
         if self.state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tailrace.coordinator.groups.group import CommittedOffset, Group
+from tailrace.coordinator.groups.group import CommittedOffset, Group, TopicCommit
 from tailrace.coordinator.groups.group_records import offset_record, offset_tombstone
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
@@ -19,22 +19,6 @@ from tailrace.protocol.messages import OffsetCommitValue
 DEFAULT_RETENTION = -1
 
 Offsets = dict[str, dict[int, CommittedOffset]]  # topic → partition → offset
-
-
-class PartitionCommit(NamedTuple):
-    """What a client wants to have committed for a partition."""
-
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str | None
-    timestamp_ms: int = -1  # only clients of version 1 say when
-
-
-class TopicCommit(NamedTuple):
-    name: str
-    topic_id: bytes
-    partitions: Sequence[PartitionCommit]
 
 
 class FetchedOffset(NamedTuple):

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.protocol.messages import ListGroupsResponse
+
+
+class PartitionCommit(NamedTuple):
+    """What a client wants to have committed for a partition."""
+
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+    timestamp_ms: int = -1  # only clients of version 1 say when
+
+
+class TopicCommit(NamedTuple):
+    name: str
+    topic_id: bytes
+    partitions: Sequence[PartitionCommit]
 
 
 class CommittedOffset(NamedTuple):
@@ -40,9 +56,16 @@ class Group(Protocol):
         """Without members, and none about to join."""
 
     def check_offset_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool, version: int
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        *,
+        is_transactional: bool,
+        version: int,
     ) -> None:
-        """A KafkaError for a commit that is not a current member's."""
+        """A KafkaError for a commit that is not a current member's, or not of what that member has."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """A KafkaError for a fetch that is not a current member's."""

@@ -21,19 +21,26 @@ from tailrace.coordinator.groups.committed_offsets import (
     DEFAULT_RETENTION,
     CommittedOffsets,
     FetchedOffset,
-    TopicCommit,
 )
-from tailrace.coordinator.groups.group import Group
+from tailrace.coordinator.groups.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer_groups import ConsumerGroups
+from tailrace.coordinator.groups.consumer_replay import ConsumerKey, replay_consumer_record
+from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.group import Group, TopicCommit
 from tailrace.coordinator.groups.group_records import new_group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.groups.heartbeat import Heartbeat
 from tailrace.coordinator.groups.joining import Joining, JoinRequest
 from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
+from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatResponse,
     DescribeGroupsResponse,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -56,8 +63,15 @@ _UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL
 class GroupCoordinator:
     family = "group"
 
-    def __init__(self, timers: Timers, settings: GroupSettings, new_uuid: Callable[[], str]) -> None:
-        """`new_uuid` gives what makes a member id unique."""
+    def __init__(
+        self,
+        timers: Timers,
+        settings: GroupSettings,
+        new_uuid: Callable[[], str],
+        image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
+        consumer_settings: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
+    ) -> None:
+        """`new_uuid` gives what makes a member id unique; `consumer_settings(group_id)` may be the group's own."""
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets(
             metadata_size_max=settings.offset_metadata_size_max, retention_ms=settings.offsets_retention_ms
@@ -67,6 +81,7 @@ class GroupCoordinator:
         self._rebalances = Rebalances(self._classic, timers, settings)
         self._joining = Joining(self._rebalances, settings, new_uuid)
         self._membership = Membership(self._rebalances)
+        self._consumers = ConsumerGroups(self.groups, timers, consumer_settings, image, new_uuid)
         self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
 
     # Groups
@@ -134,6 +149,10 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
         return self._membership.leave(group, leaving, now_ms)
 
+    def consumer_heartbeat(self, beat: Heartbeat, now_ms: int) -> StateChange[ConsumerGroupHeartbeatResponse]:
+        self._now_ms = now_ms
+        return self._consumers.heartbeat(beat, now_ms)
+
     # What is told of groups
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListGroupsResponse.ListedGroup]:
@@ -149,6 +168,9 @@ class GroupCoordinator:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group.described()
+
+    def describe_consumers(self, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        return self._consumers.describe(group_id)
 
     def delete_groups(self, group_ids: Sequence[str]) -> StateChange[list[ErrorCode]]:
         """Groups without members are forgotten, with what they have committed."""
@@ -189,8 +211,11 @@ class GroupCoordinator:
                     ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
                     f"Group {group_id} not found.",
                 )
+            self._ensure(group_id)
         else:
-            group.check_offset_commit(member_id, instance_id, generation, is_transactional=False, version=version)
+            group.check_offset_commit(
+                member_id, instance_id, generation, topics, is_transactional=False, version=version
+            )
             if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
                 self._rebalances.extend_session(group, group.members[member_id], now_ms)
         records, errors = self.offsets.plan_commit(group_id, topics, now_ms, retention_ms)
@@ -211,14 +236,16 @@ class GroupCoordinator:
     ) -> StateChange[list[list[ErrorCode]]]:
         """TxnOffsetCommit: pending until the producer's transaction ends."""
         self._now_ms = now_ms
-            self._ensure(group_id)
         group = self.groups.get(group_id)
         if group is None:
             if generation >= 0:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
+            self._ensure(group_id)
         else:
             try:
-                group.check_offset_commit(member_id, instance_id, generation, is_transactional=True, version=version)
+                group.check_offset_commit(
+                    member_id, instance_id, generation, topics, is_transactional=True, version=version
+                )
             except KafkaError as error:
                 if error.code is ErrorCode.STALE_MEMBER_EPOCH:
                     raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
@@ -240,7 +267,6 @@ class GroupCoordinator:
         if group is not None:
             group.check_offset_fetch(member_id, member_epoch)
         return self.offsets.fetch(group_id, topics, require_stable=require_stable)
-            self._ensure(group_id)
 
     def delete_offsets(
         self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]
@@ -296,6 +322,8 @@ class GroupCoordinator:
                 self.groups.pop(key.group, None)
             else:
                 self.groups[key.group] = _restored(key.group, value)
+        elif isinstance(key, ConsumerKey):
+            replay_consumer_record(self.groups, key, value)
         else:
             _log.debug("a record of another kind of group is passed over: %s", key)
 
@@ -310,6 +338,8 @@ class GroupCoordinator:
                     self._rebalances.extend_session(group, member, now_ms)
                 if len(group.members) > self._settings.size_max:
                     self._rebalances.prepare(group, "there are more members than are allowed", now_ms)
+            elif isinstance(group, ConsumerGroup):
+                self._consumers.loaded(group, now_ms)
 
     def unloaded(self, now_ms: int) -> None:
         for group in self.groups.values():

@@ -1,0 +1,196 @@
+"""Consumer groups (KIP-848): epochs, shares, hand-over, fencing, static members, patterns, loading again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.coordinator.groups.consumer_member import MemberState
+from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
+from tailrace.model.errors import ErrorCode, KafkaError
+from tests.unit.coordinator.consumers import GROUP, Consumer, Coordinator, topic_id
+
+
+def test_a_member_alone_gets_everything():
+    coordinator, a = Coordinator({"t": 3}), Consumer("a")
+    a.heartbeat(coordinator)
+    assert a.owned == {(topic_id("t"), number) for number in range(3)}
+    assert (a.epoch, coordinator.group.epoch, coordinator.group.target_epoch) == (2, 2, 2)
+    assert coordinator.group.state_name == "Stable"
+
+
+def test_a_partition_changes_hands_only_after_it_was_let_go():
+    coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
+    a.heartbeat(coordinator)
+    b.heartbeat(coordinator)
+    assert b.owned == set()
+    assert coordinator.group.members[b.member_id].state is MemberState.UNRELEASED_PARTITIONS
+    a.heartbeat(coordinator)  # is told to let one go
+    assert len(a.owned) == 1
+    b.heartbeat(coordinator)  # nothing yet: a has not said so
+    assert b.owned == set()
+    a.heartbeat(coordinator)
+    b.heartbeat(coordinator)
+    assert len(b.owned) == 1
+    assert not a.owned & b.owned
+    assert coordinator.group.state_name == "Stable"
+
+
+def test_a_member_that_does_not_let_go_in_time_is_fenced():
+    coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
+    a.heartbeat(coordinator)
+    b.heartbeat(coordinator)
+    a.says_all = False
+    a.heartbeat(coordinator)
+    for _ in range(13):
+        coordinator.advance(5_000)
+        coordinator.heartbeat(a.beat()) if a.member_id in coordinator.group.members else None
+        b.heartbeat(coordinator)
+    assert list(coordinator.group.members) == [b.member_id]
+    assert len(b.owned) == 2
+
+
+def test_a_silent_member_is_fenced_and_others_take_over():
+    coordinator, a, b = Coordinator({"t": 4}), Consumer("a"), Consumer("b")
+    for consumer in (a, b, a, b, a, b):
+        consumer.heartbeat(coordinator)
+    assert len(b.owned) == 2
+    for _ in range(10):
+        coordinator.advance(5_000)
+        b.heartbeat(coordinator)
+    assert len(b.owned) == 4
+    a.heartbeat(coordinator)
+    assert a.epoch == 0  # unknown: it has to join again
+
+
+@pytest.mark.parametrize(("epoch", "code"), [(9, ErrorCode.FENCED_MEMBER_EPOCH), (1, ErrorCode.FENCED_MEMBER_EPOCH)])
+def test_an_epoch_that_is_not_the_members(epoch, code):
+    coordinator, a = Coordinator({"t": 2}), Consumer("a")
+    a.heartbeat(coordinator)
+    with pytest.raises(KafkaError) as caught:
+        coordinator.heartbeat(a.beat()._replace(member_epoch=epoch))
+    assert caught.value.code is code
+
+
+def test_the_epoch_before_is_good_if_the_answer_was_lost():
+    coordinator, a, b = Coordinator({"t": 2}), Consumer("a"), Consumer("b")
+    a.heartbeat(coordinator)
+    b.heartbeat(coordinator)
+    a.heartbeat(coordinator)
+    a.heartbeat(coordinator, is_answer_lost=True)  # moves to the new epoch, and does not hear of it
+    a.heartbeat(coordinator)
+    assert a.epoch == coordinator.group.epoch
+    assert len(a.owned) == 1
+
+
+def test_new_partitions_and_topics_are_noticed():
+    coordinator, a = Coordinator({"t": 1}), Consumer("a", topics=("t", "later"))
+    a.heartbeat(coordinator)
+    coordinator.set_topics({"t": 3})
+    a.heartbeat(coordinator)
+    assert len(a.owned) == 3
+    coordinator.set_topics({"t": 3, "later": 2})
+    a.heartbeat(coordinator)
+    assert len(a.owned) == 5
+    coordinator.set_topics({"later": 2})
+    a.heartbeat(coordinator)
+    a.heartbeat(coordinator)
+    assert a.owned == {(topic_id("later"), 0), (topic_id("later"), 1)}
+
+
+def test_shares_are_computed_once_in_a_while():
+    coordinator = Coordinator({"t": 2}, ConsumerSettings(assignment_interval_ms=1_000))
+    a, b = Consumer("a"), Consumer("b")
+    a.heartbeat(coordinator)
+    b.heartbeat(coordinator)
+    assert coordinator.group.state_name == "Assigning"
+    coordinator.advance(1_000)
+    b.heartbeat(coordinator)
+    assert coordinator.group.state_name == "Reconciling"
+
+
+def test_a_static_member_comes_back_to_what_it_had():
+    coordinator = Coordinator({"t": 4})
+    a, b = Consumer("a", instance_id="one"), Consumer("b")
+    for consumer in (a, b, a, b, a, b):
+        consumer.heartbeat(coordinator)
+    had = set(a.owned)
+    epoch = coordinator.group.epoch
+    a.leave(coordinator, epoch=-2)
+    again = Consumer("a2", instance_id="one")
+    again.heartbeat(coordinator)
+    assert again.owned == had
+    assert coordinator.group.epoch == epoch
+    with pytest.raises(KafkaError) as caught:
+        coordinator.heartbeat(a.beat()._replace(member_epoch=epoch))
+    assert caught.value.code is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_an_instance_id_in_use_is_not_given_away():
+    coordinator, a = Coordinator({"t": 1}), Consumer("a", instance_id="one")
+    a.heartbeat(coordinator)
+    with pytest.raises(KafkaError) as caught:
+        coordinator.heartbeat(Consumer("b", instance_id="one", member_id="other").beat())
+    assert caught.value.code is ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+def test_a_pattern_is_looked_up_and_followed():
+    coordinator = Coordinator({"orders-1": 1, "orders-2": 1, "other": 1})
+    a = Consumer("a", topics=(), pattern="orders-.*")
+    a.heartbeat(coordinator)
+    assert a.owned == set()
+    coordinator.advance(0)
+    a.heartbeat(coordinator)
+    assert a.owned == {(topic_id("orders-1"), 0), (topic_id("orders-2"), 0)}
+    coordinator.set_topics({"orders-1": 1, "orders-2": 1, "orders-3": 1})
+    coordinator.advance(20_000)
+    a.heartbeat(coordinator)
+    coordinator.advance(0)
+    a.heartbeat(coordinator)
+    assert len(a.owned) == 3
+
+
+def test_a_pattern_that_is_none():
+    with pytest.raises(KafkaError) as caught:
+        Coordinator({}).heartbeat(Consumer("a", topics=(), pattern="a(", member_id="m").beat())
+    assert caught.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_the_group_is_full():
+    coordinator = Coordinator({"t": 1}, ConsumerSettings(size_max=1))
+    Consumer("a").heartbeat(coordinator)
+    with pytest.raises(KafkaError) as caught:
+        coordinator.heartbeat(Consumer("b", member_id="b").beat())
+    assert caught.value.code is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_everybody_left_and_the_group_can_be_deleted():
+    coordinator, a = Coordinator({"t": 1}), Consumer("a")
+    a.heartbeat(coordinator)
+    assert coordinator.shard.delete_groups([GROUP]).response == [ErrorCode.NON_EMPTY_GROUP]
+    a.leave(coordinator)
+    assert coordinator.group.state_name == "Empty"
+    change = coordinator.shard.delete_groups([GROUP])
+    for record in change.records:
+        coordinator.shard.replay(record, -1, -1)
+    assert GROUP not in coordinator.shard.groups
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_the_log_says_it_all(compact):
+    coordinator, a, b = Coordinator({"t": 4}), Consumer("a"), Consumer("b", instance_id="two")
+    for consumer in (a, b, a):
+        consumer.heartbeat(coordinator)
+    before = coordinator.group
+    coordinator.reload(compact=compact)
+    after = coordinator.group
+    assert after is not before
+    assert (after.members, after.target, after.epoch, after.target_epoch, after.static_members) == (
+        before.members,
+        before.target,
+        before.epoch,
+        before.target_epoch,
+        before.static_members,
+    )
+    for consumer in (a, b, a, b):
+        consumer.heartbeat(coordinator)
+    assert len(a.owned) == len(b.owned) == 2
