@@ -38,6 +38,7 @@ _RETRIABLE = frozenset({
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
 })  # fmt: skip
 # Of these, the ones that may follow after the broker has done (part of) what it was asked for.
 _AMBIGUOUS = frozenset({

@@ -24,32 +24,29 @@ class NotedOffset(NamedTuple):
     note: str
 
 
-def committed_offset(coordinators: Coordinators, group: str, partition: TopicPartition) -> NotedOffset | None:
-    """What a group has committed for a partition; waits for open transactions that are about to change it."""
+def committed_offsets(coordinators: Coordinators, group: str) -> dict[TopicPartition, NotedOffset]:
+    """All that a group has committed; waits for open transactions that are about to change it."""
 
     def check(answer: OffsetFetchResponse) -> None:
-        if answer.error_code:
-            raise Refused(f"group {group}", answer.error_code)
-        for topic in answer.topics:
-            for one in topic.partitions:
-                if one.error_code:
-                    raise Refused(f"group {group}", one.error_code)
+        codes = [one.error_code for topic in answer.topics for one in topic.partitions]
+        for code in (answer.error_code, *codes):
+            if code:
+                raise Refused(f"group {group}", code)
 
-    topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=partition.topic, partition_indexes=[partition.partition])
-    request = OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True)
     answer: OffsetFetchResponse = coordinators.ask(
         CoordinatorKind.GROUP,
         group,
-        request,
+        OffsetFetchRequest(group_id=group, topics=None, require_stable=True),
         check,
         at_least=FIRST_VERSION_WITH_STABLE,
         at_most=FIRST_VERSION_WITH_STABLE,
     )
-    for found in answer.topics:
-        for one in found.partitions:
-            if one.committed_offset >= 0:
-                return NotedOffset(one.committed_offset, one.metadata or "")
-    return None
+    return {
+        TopicPartition(topic.name, one.partition_index): NotedOffset(one.committed_offset, one.metadata or "")
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
 
 
 def commit_offset(coordinators: Coordinators, group: str, partition: TopicPartition, offset: Offset, note: str) -> None:

@@ -1,4 +1,4 @@
-"""LogDataSource: `spark.read.format("tailrace")` and `spark.readStream.format("tailrace")`.
+"""LogDataSource: `spark.read.format("tailrace")` and `readStream`; `df.write.format("tailrace")` and `writeStream`.
 
     spark.read.format("tailrace").option("path", "/var/lib/tailrace").option("subscribe", "orders").load()
 
@@ -10,18 +10,31 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from tailrace.spark.source.batch_reader import FilteringLogReader, LogReader
+from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.options import ReadOptions, read_options
 from tailrace.spark.source.schema import chosen_columns, ddl, default_columns
 from tailrace.spark.source.slice_reader import ReadPlan
 from tailrace.spark.source.stream_reader import LogStreamReader
 
+if TYPE_CHECKING:
+    from tailrace.spark.sink.input_columns import InputColumns
+    from tailrace.spark.sink.options import WriteOptions
+
 _log = logging.getLogger(__name__)
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+_WRITE_WORKER = "pyspark.sql.worker.write_into_data_source"
 
 
 class LogDataSource(DataSource):
@@ -48,9 +61,43 @@ class LogDataSource(DataSource):
         options = read_options(dict(self.options), is_stream=True)
         return LogStreamReader(options, _plan(options, schema))
 
+    # The sink is imported where it is used: a query that only reads need not wait for it.
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from tailrace.spark.sink.writer import LogWriter
+
+        return LogWriter(*self._write_plan(schema, overwrite, is_stream=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from tailrace.spark.sink.writer import LogStreamWriter
+
+        # Spark makes a writer before a micro-batch, in this worker, and another one to commit it, in another.
+        main = sys.modules["__main__"].__spec__
+        is_for_tasks = _WRITE_WORKER in sys.modules or (main is not None and main.name == _WRITE_WORKER)
+        plan = self._write_plan(schema, overwrite, is_stream=True)
+        return LogStreamWriter(*plan, is_for_tasks=is_for_tasks)
+
+    def _write_plan(self, schema: StructType, overwrite: bool, *, is_stream: bool) -> tuple[WriteOptions, InputColumns]:
+        from tailrace.spark.sink.input_columns import input_columns
+        from tailrace.spark.sink.options import write_options
+
+        if (
+            overwrite and not is_stream
+        ):  # a stream in complete mode appends all its rows each time, as with Spark's sink
+            raise WrongOption("a topic cannot be overwritten: the mode has to be append")
+        options = write_options(dict(self.options), is_stream=is_stream)
+        for warning in options.warnings:
+            _log.warning("%s", warning)
+        return options, input_columns(_fields(schema), options.topic)
+
 
 def _plan(options: ReadOptions, schema: StructType) -> ReadPlan:
     for warning in options.warnings:
         _log.warning("%s", warning)
-    fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    return ReadPlan(chosen_columns(fields), tuple(field.nullable for field in schema.fields), options.fail_on_data_loss)
+    return ReadPlan(
+        chosen_columns(_fields(schema)), tuple(field.nullable for field in schema.fields), options.fail_on_data_loss
+    )
+
+
+def _fields(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

@@ -1,0 +1,73 @@
+"""Decision: which transactions make up a micro-batch, once it is settled that they are to be committed.
+
+It is kept as the note beside a group's offset, in the transaction that settles it. A note has room for 4096 characters:
+what is longer is packed, and goes into as many groups as it takes, all in the same transaction.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tailrace.client.transactions import Transaction
+
+NOTE_MAX: Final = 4_000
+_PACKED: Final = "zlib "
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one task wrote: its transaction, how many rows, and a digest of them that does not depend on their order."""
+
+    task: int
+    attempt: int
+    producer_id: int
+    epoch: int
+    rows: int
+    digest: int
+
+    def transaction(self, transactional_id: str) -> Transaction:
+        return Transaction(task_id(transactional_id, self.task, self.attempt), self.producer_id, self.epoch)
+
+
+def task_id(transactional_id: str, task: int, attempt: int) -> str:
+    """The transactional id of one attempt of one task: two attempts that run at once do not fence each other."""
+    return f"{transactional_id}-{task}-{attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    number: int  # decisions of a query are counted, so that the last one is known among several
+    query: str
+    batch: int
+    topic: str  # one that the batch was written to: the group's offset is one of its partition 0
+    shares: tuple[Share, ...]
+
+
+def to_notes(decision: Decision) -> list[str]:
+    tasks = [[one.task, one.attempt, one.producer_id, one.epoch, one.rows, one.digest] for one in decision.shares]
+    fields: dict[str, Any] = {"decision": decision.number, "query": decision.query, "batch": decision.batch}
+    fields |= {"topic": decision.topic, "tasks": tasks}
+    text = json.dumps(fields, separators=(",", ":"))
+    if len(text) > NOTE_MAX:
+        text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    pieces = [text[start : start + NOTE_MAX] for start in range(0, len(text), NOTE_MAX)]
+    return [f"{len(pieces)} {piece}" for piece in pieces]
+
+
+def piece_count(first_note: str) -> int:
+    return int(first_note.split(" ", 1)[0])
+
+
+def from_notes(notes: Sequence[str]) -> Decision:
+    """The decision again; ValueError for notes that are none."""
+    text = "".join(note.split(" ", 1)[1] for note in notes)
+    if text.startswith(_PACKED):
+        text = zlib.decompress(base64.b64decode(text.removeprefix(_PACKED))).decode()
+    fields = json.loads(text)
+    shares = tuple(Share(*map(int, one)) for one in fields["tasks"])
+    return Decision(int(fields["decision"]), str(fields["query"]), int(fields["batch"]), str(fields["topic"]), shares)

@@ -1,0 +1,220 @@
+"""TaskWriter: a task's rows, from Arrow batches to record batches to the brokers.
+
+Rows go to the partition that they name, or that of their key as Kafka's default partitioner has it; those of an Arrow
+batch that have neither go together to one partition, those of the next one to the next. No object is made per row.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.errors import ClientError, Refused, UnknownTopic
+from tailrace.client.sequenced import SequencedProducer
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import NO_LEADER_EPOCH, TopicPartition
+from tailrace.records.batch import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    Buffer,
+    Codec,
+)
+from tailrace.records.builder import batch_attributes
+from tailrace.records.column_encoder import (
+    NO_ROW,
+    BytesInput,
+    HeadersInput,
+    IntInput,
+    OpenBatch,
+    RowEncoder,
+    choose_batches,
+)
+from tailrace.records.compression import compress
+from tailrace.records.crc32c import crc32c
+from tailrace.spark.sink.errors import NotWritten, UnwritableRows
+from tailrace.spark.sink.input_columns import InputColumns
+from tailrace.spark.sink.options import WriteOptions
+
+REQUEST_BYTES: Final = 4_194_304  # about so much goes out at once
+
+
+class TaskWriter:
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        producer: SequencedProducer,
+        options: WriteOptions,
+        columns: InputColumns,
+        *,
+        first_partition: int = 0,
+    ) -> None:
+        """first_partition: where rows without a key go first, counted round; tasks begin at different ones."""
+        self._cluster = cluster
+        self._producer = producer
+        self._options = options
+        self._columns = columns
+        self._turn = first_partition
+        self._encoder = RowEncoder(options.batch_size)
+        self._batches: list[OpenBatch] = []
+        self._places: list[TopicPartition] = []
+        self._topics: dict[str, tuple[int, int]] = {}  # the number of its first batch, and how many partitions
+        self._sealed: dict[TopicPartition, Buffer] = {}
+        self._sealed_bytes = 0
+
+    @property
+    def rows(self) -> int:
+        return self._encoder.rows
+
+    @property
+    def digest(self) -> int:
+        return self._encoder.digest
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted({partition.topic for partition in self._producer.partitions})
+
+    def write(self, rows: Any) -> None:
+        """Take the rows of an Arrow record batch; full batches go out."""
+        columns, count = self._columns, rows.num_rows
+        if count == 0:
+            return
+        keys = None if columns.key is None else bytes_input(rows.column(columns.key))
+        partitions = None if columns.partition is None else int_input(rows.column(columns.partition), 4)
+        codes, names = self._topic_codes(rows)
+        placed = [self._topic(name) for name in names]
+        counts, firsts = array("i", [size for _, size in placed]), array("i", [first for first, _ in placed])
+        keyless = array("i", [self._turn % size for _, size in placed])
+        self._turn += 1
+        targets = array("i", bytes(4 * count))
+        wrong = choose_batches(targets, count, keys, partitions, codes, counts, firsts, keyless)
+        if wrong != NO_ROW:
+            raise UnwritableRows(self._why_not(rows, wrong))
+        values = bytes_input(rows.column(columns.value))
+        headers = None if columns.headers is None else headers_input(rows.column(columns.headers))
+        times = None if columns.timestamp is None else int_input(rows.column(columns.timestamp), 8)
+        now_ms, row = time.time_ns() // 1_000_000, 0
+        while True:
+            try:
+                row = self._encoder.encode_rows(
+                    self._batches, targets, keys, values, headers, times, now_ms, row, count
+                )
+            except ValueError as error:
+                raise UnwritableRows(str(error)) from None
+            if row == count:
+                return
+            self._seal(targets[row])
+
+    def finish(self) -> None:
+        """Send what is left."""
+        for number, batch in enumerate(self._batches):
+            if batch.count:
+                self._seal(number)
+        self._send()
+
+    def _topic_codes(self, rows: Any) -> tuple[IntInput | None, list[str]]:
+        """For each row the number of its topic among the names; None where there is one for all."""
+        if self._options.topic is not None or self._columns.topic is None:
+            assert self._options.topic is not None
+            return None, [self._options.topic]
+        encoded = pc.dictionary_encode(rows.column(self._columns.topic))
+        return int_input(encoded.indices, 4), encoded.dictionary.to_pylist()
+
+    def _topic(self, name: str) -> tuple[int, int]:
+        found = self._topics.get(name)
+        if found is None:
+            try:
+                partitions = self._cluster.topic(name).topic_partitions
+            except UnknownTopic:
+                raise NotWritten(f"there is no topic {name!r} at {self._options.bootstrap}") from None
+            except ClientError as error:
+                raise NotWritten(f"topic {name!r} at {self._options.bootstrap} cannot be written to: {error}") from None
+            found = self._topics[name] = (len(self._batches), len(partitions))
+            self._batches += [OpenBatch() for _ in partitions]
+            self._places += partitions
+        return found
+
+    def _why_not(self, rows: Any, row: int) -> str:
+        columns = self._columns
+        name = self._options.topic
+        if name is None and columns.topic is not None:
+            name = rows.column(columns.topic)[row].as_py()
+        if name is None:
+            return "a row has no topic: its column 'topic' is null"
+        assert columns.partition is not None
+        there = self._topics[name][1]
+        partition = rows.column(columns.partition)[row].as_py()
+        return f"a row asks for partition {partition} of {name}, which has {there}, counted from 0"
+
+    def _seal(self, number: int) -> None:
+        """Make a batch of what is in one, and send when the time has come: at most one batch a partition."""
+        batch, place = self._batches[number], self._places[number]
+        if place in self._sealed or self._sealed_bytes >= REQUEST_BYTES:
+            self._send()
+        producer, codec = self._producer, self._options.codec
+        data = memoryview(batch.buffer)[: batch.size]
+        if codec is not Codec.NONE:
+            packed = compress(codec, data[HEADER_SIZE:], self._options.level)
+            data = memoryview(bytearray(HEADER_SIZE) + packed)
+        HEADER.pack_into(
+            data,
+            0,
+            0,
+            len(data) - LOG_OVERHEAD,
+            NO_LEADER_EPOCH,
+            2,
+            0,
+            batch_attributes(codec, transactional=producer.transaction is not None),
+            batch.count - 1,
+            batch.base_timestamp,
+            batch.max_timestamp,
+            producer.producer_id,
+            producer.epoch,
+            producer.take_sequence(place, batch.count),
+            batch.count,
+        )
+        data[CRC_POSITION:ATTRIBUTES_POSITION] = crc32c(data[ATTRIBUTES_POSITION:]).to_bytes(4, "big")
+        batch.restart()
+        self._sealed[place] = data
+        self._sealed_bytes += len(data)
+
+    def _send(self) -> None:
+        if not self._sealed:
+            return
+        sealed, self._sealed, self._sealed_bytes = self._sealed, {}, 0
+        try:
+            errors = self._producer.send(sealed, has_zstd=self._options.codec is Codec.ZSTD)
+        except ClientError as error:
+            raise NotWritten(f"{self._options.bootstrap} does not take records: {error}") from None
+        for partition, refusal in errors.items():
+            size = ""
+            if isinstance(refusal, Refused) and refusal.code == ErrorCode.MESSAGE_TOO_LARGE:
+                size = f" of {len(sealed[partition])} bytes"
+            said = str(refusal).removeprefix(f"{partition}: ")
+            raise NotWritten(f"{partition} at {self._options.bootstrap} does not take a batch{size}: {said}")
+
+
+def bytes_input(column: Any) -> BytesInput:
+    if pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.binary())
+    validity, ends, data = column.buffers()
+    return BytesInput(ends, b"" if data is None else data, validity if column.null_count else None, column.offset)
+
+
+def int_input(column: Any, width: int) -> IntInput:
+    validity, data = column.buffers()
+    return IntInput(data, width, validity if column.null_count else None, column.offset)
+
+
+def headers_input(column: Any) -> HeadersInput:
+    validity, ends = column.buffers()[:2]
+    pairs = column.values  # all of them, whatever the column's offset
+    names, contents = bytes_input(pairs.field(0)), bytes_input(pairs.field(1))
+    return HeadersInput(ends, validity if column.null_count else None, names, contents, column.offset)

@@ -1,0 +1,212 @@
+"""The Spark sink's protocol, against Apache Kafka and against our broker: each micro-batch is seen exactly once.
+
+Without Spark: tests/support/sink_run.py plays the driver and its tasks, and lets them die at every request that changes
+something. tests/spark/test_sink.py has the same inside Spark, with processes that are killed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import PropertyMock, patch
+
+import pytest
+
+import tailrace
+from tailrace.client.admin import NewTopic, create_topic
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.coordinators import Coordinators
+from tailrace.client.transactions import Transactions
+from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.sink_run import Crash, Doom, SinkQuery, committed_values, open_end
+
+TOPIC = "out"
+
+
+@pytest.fixture(scope="module", params=[pytest.param("kafka", marks=pytest.mark.kafka), "tailrace"])
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory: Path = tmp_path_factory.mktemp("sink")
+    if request.param == "tailrace":
+        with tailrace.Broker(directory / "data") as ours:
+            ours.create_topic(TOPIC, partitions=2)
+            yield ours.bootstrap
+    else:
+        with KafkaBroker(request.getfixturevalue("kafka"), directory) as theirs:
+            with ClusterClient(theirs.bootstrap) as cluster:
+                create_topic(cluster, NewTopic(name=TOPIC, partitions=2, replication_factor=1))
+            yield theirs.bootstrap
+
+
+@pytest.fixture(params=["newer transactions", "older transactions"])
+def protocol(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.param == "newer transactions":
+        yield
+        return
+    with patch.object(Coordinators, "has_newer_transactions", PropertyMock(return_value=False)):
+        yield
+
+
+@pytest.fixture
+def query(bootstrap: str) -> SinkQuery:
+    return SinkQuery(bootstrap, TOPIC, f"q{uuid.uuid4().hex[:8]}")
+
+
+def rows(query: SinkQuery, batch: int) -> list[list[bytes]]:
+    """Two tasks, the first with two rows."""
+    start = f"{query.query_id} {batch} "
+    return [[f"{start}{task}{row}".encode() for row in range(2 - task)] for task in range(2)]
+
+
+def seen(query: SinkQuery) -> Counter[bytes]:
+    everything = committed_values(query.options.bootstrap, TOPIC)
+    return Counter(value for value in everything if value.startswith(query.query_id.encode()))
+
+
+def expected(query: SinkQuery, *batches: int) -> Counter[bytes]:
+    return Counter(value for batch in batches for task in rows(query, batch) for value in task)
+
+
+def play(query: SinkQuery, batch: int, doom: Doom, how: str) -> None:
+    """A micro-batch with a death in it: of a task that is tried again, of the commit, or of the driver."""
+    with doom.hangs_over():
+        writer = query.begin()
+        messages = []
+        for number, values in enumerate(rows(query, batch)):
+            try:
+                messages.append(query.task(writer, batch, number, values))
+            except Crash:
+                if how != "task":
+                    raise
+                messages.append(query.task(writer, batch, number, values, attempt=1))
+        try:
+            query.end(batch, messages)
+        except Crash:
+            if how == "commit":
+                query.end(batch, messages, is_commit=False)  # Spark's driver lives on, and aborts
+            raise
+
+
+@pytest.mark.parametrize("how", ["driver", "task", "commit"])
+@pytest.mark.parametrize("answer_is_lost", [False, True], ids=["before a request", "after a request"])
+def test_a_death_at_any_request_leaves_each_batch_once(
+    bootstrap: str, protocol: None, how: str, answer_is_lost: bool
+) -> None:
+    queries = []
+    for at in range(1, 100):
+        query = SinkQuery(bootstrap, TOPIC, f"q{uuid.uuid4().hex[:8]}")
+        doom = Doom(at, answer_is_lost=answer_is_lost)
+        try:
+            play(query, 0, doom, how)
+        except Crash:
+            query.run(0, rows(query, 0))  # Spark starts again, with the batch that it has no word of
+        queries.append(query)
+        query.run(1, rows(query, 1))
+        if doom.seen < at:
+            break
+    assert len(queries) > 9
+    for query in queries:
+        assert seen(query) == expected(query, 0, 1), query.query_id
+    assert set(open_end(bootstrap, TOPIC).values()) == {0}
+
+
+def test_a_batch_that_is_replayed_is_written_once(query: SinkQuery) -> None:
+    query.run(0, rows(query, 0))
+    query.run(0, rows(query, 0))
+    query.run(1, rows(query, 1))
+    query.run(1, [["with other rows", "in other tasks"], [], []])
+    assert seen(query) == expected(query, 0, 1)
+
+
+def test_a_driver_that_was_replaced_cannot_commit(query: SinkQuery) -> None:
+    zombie = query.begin()
+    late = [query.task(zombie, 0, number, values) for number, values in enumerate(rows(query, 0))]
+    query.run(0, rows(query, 0))
+    with pytest.raises(AnotherRun, match="does the same query run elsewhere"):
+        query.end(0, late)
+    query.end(0, late, is_commit=False)
+    query.run(1, rows(query, 1))
+    assert seen(query) == expected(query, 0, 1)
+
+
+def test_a_driver_that_was_replaced_before_its_tasks_wrote_cannot_commit(query: SinkQuery) -> None:
+    zombie, successor = query.begin(), query.begin()
+    late = [query.task(zombie, 0, number, values, attempt=1) for number, values in enumerate(rows(query, 0))]
+    query.end(0, [query.task(successor, 0, number, values) for number, values in enumerate(rows(query, 0))])
+    with pytest.raises(AnotherRun):
+        query.end(0, late)
+    assert seen(query) == expected(query, 0)
+
+
+def test_attempts_that_run_at_once_do_not_disturb_each_other(query: SinkQuery) -> None:
+    writer = query.begin()
+    first, second = rows(query, 0)
+    slow = query.task(writer, 0, 0, first)
+    speculative = query.task(writer, 0, 0, first, attempt=1)
+    assert speculative != slow
+    query.end(0, [slow, query.task(writer, 0, 1, second)])
+    assert seen(query) == expected(query, 0)
+    assert set(open_end(query.options.bootstrap, TOPIC).values()) == {0}
+
+
+def test_a_failed_batch_leaves_nothing(query: SinkQuery) -> None:
+    writer = query.begin()
+    message = query.task(writer, 0, 0, rows(query, 0)[0])
+    query.task(writer, 0, 1, rows(query, 0)[1])  # its message was lost with its executor
+    query.end(0, [message, None], is_commit=False)
+    assert seen(query) == Counter()
+    assert set(open_end(query.options.bootstrap, TOPIC).values()) == {0}
+
+
+def lose(query: SinkQuery, message: Any) -> None:
+    """End a task's transaction as a timeout would: its id is taken, what was open is aborted."""
+    with ClusterClient(query.options.bootstrap) as cluster:
+        transaction = message.share.transaction(query.options.transactional_id)
+        Transactions(Coordinators(cluster)).begin(transaction.transactional_id, 60_000)
+
+
+def half_committed(query: SinkQuery) -> None:
+    """Batch 0 is decided, and one of its two transactions lost before it could be committed."""
+    writer = query.begin()
+    messages = [query.task(writer, 0, number, values) for number, values in enumerate(rows(query, 0))]
+    lose(query, messages[1])
+    with pytest.raises(NotWritten, match="lacks the rows of task 1"):
+        query.end(0, messages)
+    query.end(0, messages, is_commit=False)
+    assert seen(query) == Counter(rows(query, 0)[0])
+
+
+def test_what_timed_out_after_the_decision_is_written_again(query: SinkQuery) -> None:
+    half_committed(query)
+    query.run(0, rows(query, 0))
+    query.run(0, rows(query, 0))
+    query.run(1, rows(query, 1))
+    assert seen(query) == expected(query, 0, 1)
+
+
+def test_other_rows_are_not_taken_for_those_that_timed_out(query: SinkQuery) -> None:
+    half_committed(query)
+    with pytest.raises(RowsChanged, match="task 1 has to write its rows of batch 0 again, and got others"):
+        query.run(0, [rows(query, 0)[0], [b"something else"]])
+    with pytest.raises(AnotherRun, match="batch 0 lacks the rows of task 1, and batch 1 comes after it"):
+        query.run(1, rows(query, 1))
+    query.run(0, rows(query, 0))
+    assert seen(query) == expected(query, 0)
+
+
+def test_a_checkpoint_from_before_is_refused(query: SinkQuery) -> None:
+    for batch in range(3):
+        query.run(batch, rows(query, batch))
+    with pytest.raises(AnotherRun, match="batch 1 was written before, and batches up to 2 after it"):
+        query.run(1, rows(query, 1))
+    assert seen(query) == expected(query, 0, 1, 2)
+
+
+def test_many_tasks_make_a_decision_that_takes_several_notes(query: SinkQuery) -> None:
+    tasks = [[f"{query.query_id} {task}".encode()] for task in range(260)]
+    query.run(0, tasks)
+    query.run(0, tasks)
+    assert seen(query) == Counter(value for values in tasks for value in values)
