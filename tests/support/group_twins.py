@@ -1,8 +1,8 @@
 """GroupTwins: the same requests of group members to a real Kafka and to our broker, answers and records compared.
 
-Each actor has a connection to either side. A request may be answered at once, later, or together with others: our broker
-says which answers there are after a step, since it runs here and at once, and Kafka has to give the same. Member ids are
-made by each side for itself and become names: `a0#1` is the first that actor a0 was given.
+Each actor has a connection to either side. A request may be answered at once, later, or together with others: our
+broker says which answers there are after a step, since it runs here and at once, and Kafka has to give the same. Member
+ids are made by each side for itself and become names: `a0#1` is the first that actor a0 was given.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import json
 import re
 import select
 import time
+from itertools import groupby
 from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.coordinator.groups.classic_group import ClassicGroup
 from tailrace.coordinator.loading import decode_record
+from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.headers import RequestHeader, write_request_header
@@ -30,7 +33,7 @@ from tests.unit.broker.support import Client
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 PATIENCE_S = 20
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TIMES = frozenset({"currentStateTimestamp", "commitTimestamp", "expireTimestamp"})
+_TIMES = frozenset({"currentStateTimestamp", "commitTimestamp", "expireTimestamp", "assignmentTimestamp"})
 
 
 class Actor:
@@ -132,10 +135,22 @@ class GroupTwins:
     def _story(self, last: str) -> str:
         return "\n".join([*self.steps, last])
 
+    def is_leader_of_many(self, group_id: str, name: str) -> bool:
+        """Whether an actor leads a group of more than two, as ours has it."""
+        group = self._ours.groups.runtime.shard(0).groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            return False
+        return len(group.members) > 2 and group.leader_id == self.actor(name).member_ids[1]
+
     # Names
 
     def _note_member(self, actor: Actor, kafka: Any, ours: Any) -> None:
-        if not hasattr(ours, "skip_assignment") or not ours.member_id or ours.member_id in self._names[1]:
+        if not hasattr(ours, "skip_assignment") or ours.error_code not in (
+            ErrorCode.NONE,
+            ErrorCode.MEMBER_ID_REQUIRED,
+        ):
+            return
+        if ours.member_id in self._names[1]:
             return
         actor.given += 1
         actor.member_ids = (kafka.member_id, ours.member_id)
@@ -161,6 +176,8 @@ class GroupTwins:
             return "(time)" if value != -1 else -1
         if name == "errorMessage":
             return "(text)" if value else None
+        if name == "metadataHash":  # of topics, whose ids are different; it has a test of its own
+            return "(hash)" if value else 0
         return self._plain(side, value)
 
     # Records
@@ -185,7 +202,9 @@ class GroupTwins:
                     value = self._plain(side, to_dict(opened.value, opened.version))
                 key = VersionedMessage(opened.key.SCHEMA.name, 0, opened.key)
                 told.append((attributes, key.name, to_dict(opened.key, 0), opened.version, value))
-        return told
+        # In which order Kafka forgets a group's offsets is a matter of its hash map.
+        runs = (list(run) for _, run in groupby(told, key=lambda one: (one[1], one[4] is None)))
+        return [one for run in runs for one in (sorted(run, key=str) if run[0][4] is None else run)]
 
     def close(self) -> None:
         for actor in self._actors.values():
