@@ -24,7 +24,7 @@ from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.json_form import to_dict, uuid_text
 from tailrace.protocol.message import VersionedMessage
-from tailrace.protocol.messages import MetadataRequest
+from tailrace.protocol.messages import DescribeGroupsRequest, MetadataRequest
 from tailrace.records.batch import split_batches
 from tailrace.records.record import iter_records
 from tests.support.raw_client import RawClient
@@ -32,6 +32,7 @@ from tests.unit.broker.support import Client
 
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 PATIENCE_S = 20
+TAKEN_IN_S = 0.05
 TIMER_S = 0.2  # what is due at once takes Kafka a moment
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMES = frozenset({"currentStateTimestamp", "commitTimestamp", "expireTimestamp", "assignmentTimestamp"})
@@ -92,7 +93,12 @@ class GroupTwins:
         actor.kafka.send(request, version)
         actor.asked = (request.SCHEMA.api_key, version)
         self._send_to_ours(actor, ours or request, version)
-        return self.settle()
+        answers = self.settle()
+        if actor.asked is not None:
+            # Nothing says that Kafka has taken the request in: let it, before another connection's overtakes it.
+            time.sleep(TAKEN_IN_S)
+            self.actor("admin").kafka.ask(DescribeGroupsRequest(groups=[request.group_id]), 0)
+        return answers
 
     def settle(self) -> dict[str, Any]:
         """What ours has to say by now; Kafka has to say the same."""
