@@ -1,0 +1,158 @@
+"""GroupWatch: member processes of a group, and what they have told: who had what when, who read and committed.
+
+watch = GroupWatch(bootstrap, group, topic)
+first = watch.start("librdkafka")
+watch.wait_until(lambda: watch.reads() >= 100)
+first.kill()
+watch.check(...)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+_PROGRAM = Path(__file__).parent / "clients" / "python" / "group_member.py"
+PATIENCE_S = 60
+
+
+class Member:
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        self.events: list[dict[str, Any]] = []
+        self.ended_at: float | None = None
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.events.append(json.loads(line))
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in tuple(self.events) if event["event"] == kind]
+
+    @property
+    def is_running(self) -> bool:
+        return self.ended_at is None
+
+    @property
+    def owned(self) -> set[int]:
+        """What it has by its own account."""
+        owned: set[int] = set()
+        for event in tuple(self.events):
+            if event["event"] == "assigned":
+                owned |= set(event["partitions"])
+            elif event["event"] == "revoked":
+                owned -= set(event["partitions"])
+        return owned
+
+    def stall(self) -> None:
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def leave(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.ended_at is None:
+            self._process.send_signal(how)
+            try:
+                self._process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+                raise
+            finally:
+                self.ended_at = time.monotonic()
+            self._reader.join(PATIENCE_S)
+
+
+class GroupWatch:
+    def __init__(self, bootstrap: str, group: str, topic: str, *, strategy: str = "range", session_ms: int) -> None:
+        self._arguments = [bootstrap, group, topic, strategy, str(session_ms)]
+        self.members: list[Member] = []
+
+    def start(self, client: str) -> Member:
+        command = [sys.executable, str(_PROGRAM), client, *self._arguments]
+        member = Member(f"{client}-{len(self.members)}", command)
+        self.members.append(member)
+        return member
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, self.story()
+            time.sleep(0.02)
+
+    def story(self) -> str:
+        events = sorted(
+            ((event["at"], member.name, event) for member in self.members for event in member.events),
+            key=lambda e: e[0],
+        )
+        return "\n".join(f"{at:.3f} {name} {event}" for at, name, event in events)
+
+    def end(self) -> None:
+        for member in self.members:
+            if member.is_running:
+                member.go_on()
+                member.kill()
+
+    # What has happened
+
+    def read(self) -> list[tuple[int, int]]:
+        return [(event["partition"], event["offset"]) for member in self.members for event in member.of("read")]
+
+    def overlaps(self, *, tolerated: frozenset[str] = frozenset()) -> list[str]:
+        """Partitions that two members had at once, by their own account; those who were stalled did not know better."""
+        spans: dict[int, list[tuple[float, float, str]]] = {}
+        for member in self.members:
+            if member.name in tolerated:
+                continue
+            begun: dict[int, float] = {}
+            for event in member.events:
+                for partition in event.get("partitions", ()):
+                    if event["event"] == "assigned":
+                        begun.setdefault(partition, event["at"])
+                    elif event["event"] == "revoked" and partition in begun:
+                        spans.setdefault(partition, []).append((begun.pop(partition), event["at"], member.name))
+            end = member.ended_at or time.monotonic()
+            for partition, at in begun.items():
+                spans.setdefault(partition, []).append((at, end, member.name))
+        found = []
+        for partition, of_one in spans.items():
+            ordered = sorted(of_one)
+            for (_, end, one), (start, _, other) in pairwise(ordered):
+                if one != other and start < end:
+                    found.append(f"partition {partition}: {other} had it before {one} had let go of it")
+        return found
+
+    def steps_back(self) -> list[str]:
+        """Commits that were taken although a later owner had committed further on."""
+        commits: dict[int, list[tuple[float, int, str]]] = {}
+        for member in self.members:
+            for event in member.of("committed"):
+                commits.setdefault(event["partition"], []).append((event["at"], event["offset"], member.name))
+        found = []
+        for partition, taken in commits.items():
+            furthest = 0
+            for at, offset, name in sorted(taken):
+                if offset <= furthest:
+                    found.append(f"partition {partition}: {name} committed {offset} at {at:.3f} after {furthest}")
+                furthest = max(furthest, offset)
+        return found
