@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, MutableMapping
 from importlib.util import find_spec
@@ -109,3 +110,18 @@ def _wrapped(home: Path) -> Path:
         Path(name).chmod(0o755)
         Path(name).replace(target)
     return wrapper
+
+
+def main() -> int:
+    """`python -m tailrace.spark.java`: which Java Spark would run on."""
+    try:
+        home, version, origin = use_java()
+    except JavaMissing as error:
+        print(error)
+        return 1
+    print(f"Java {version} ({origin}): {home}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""The main job: a broker, a shop that feeds it, Spark's pipeline, and a picture of it all; then the check."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, Final
+
+from examples.orders.broker_process import BrokerProcess
+from examples.orders.checker import check, values_of
+from examples.orders.display import Display, Picture, QueryState, result_lines
+from examples.orders.events import ORDERS, PAYMENTS
+from examples.orders.expected import Revenue, WindowKey
+from examples.orders.feeder import PARTITIONS, Feeder, create_topics
+from examples.orders.pipeline import REVENUE, SETTLED, Pipeline
+from examples.orders.session import local_session
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.offsets import latest_offsets
+from tailrace.model.ids import TopicPartition
+
+QUERIES: Final = (SETTLED, REVENUE)
+_RESTARTS_MAX: Final = 3
+_REFRESH_S: Final = 1.0
+_CATCH_UP_S: Final = 90.0
+
+
+class Failed(Exception):
+    """Something the job cannot go on without; one sentence."""
+
+
+class Job:
+    def __init__(self, directory: Path, display: Display, *, seed: int, rate: float, seconds: float | None) -> None:
+        self._directory = directory
+        self._display = display
+        self._seed = seed
+        self._rate = rate
+        self._seconds = seconds  # None: until Ctrl-C
+        self._began = time.monotonic()
+        self._end_s: float | None = None
+        self._pipeline: Pipeline | None = None
+        self._queries: dict[str, Any] = {}
+        self._restarts = 0
+        self._results_end = -1
+        self._results: dict[WindowKey, Revenue] = {}
+
+    def run(self) -> bool:
+        """Run to the end; whether every result is right."""
+        with BrokerProcess(self._directory) as broker, ClusterClient(broker.bootstrap) as cluster:
+            self._display.say(f"broker: {broker.bootstrap}, its data in {self._directory / 'broker'}")
+            create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
+            before = sum(count for _, count in self._counts(cluster))
+            self._display.say(f"it goes on after {before:,} records" if before else "it begins with empty topics")
+            feeder = Feeder(broker.bootstrap, seed=self._seed, rate=self._rate)
+            feeder.start()
+            spark = None
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    spark = self._start_spark(broker.bootstrap, cluster, feeder)
+                    self._watch(broker.bootstrap, cluster, feeder)
+                feeder.end()
+                if spark is None:
+                    return True  # interrupted before there was a pipeline: nothing was said, nothing is wrong
+                with contextlib.suppress(KeyboardInterrupt):
+                    self._catch_up(broker.bootstrap, cluster, feeder)
+                for query in self._queries.values():
+                    query.stop()
+                return self._summary(spark, broker.bootstrap, cluster, feeder)
+            finally:
+                feeder.end()
+                if spark is not None:
+                    spark.stop()
+
+    def _start_spark(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> Any:
+        """Spark takes a while to start: the picture goes on meanwhile."""
+        with ThreadPoolExecutor(1, "spark") as starter:
+            session = starter.submit(local_session, self._directory / "scratch")
+            while not session.done():
+                self._show(bootstrap, cluster, feeder)
+                wait([session], _REFRESH_S)
+        self._pipeline = Pipeline(session.result(), bootstrap, self._directory)
+        # One after the other: a query starts a Python process for each of its sources, and Spark waits ten seconds for
+        # one and no longer.
+        for name in QUERIES:
+            self._queries[name] = self._pipeline.start(name)
+            while self._queries[name].lastProgress is None and self._queries[name].isActive:
+                self._show(bootstrap, cluster, feeder)
+                time.sleep(_REFRESH_S)
+        return session.result()
+
+    def _restart(self, name: str, query: Any) -> None:
+        """A query that ended is started again, as a service would be: it goes on from its checkpoint."""
+        why = _cause(query.exception())
+        self._restarts += 1
+        if self._restarts > _RESTARTS_MAX:
+            raise Failed(f"query {name} ended: {why}")
+        self._display.say(f"query {name} ended and is started again: {why}")
+        assert self._pipeline is not None
+        self._queries[name] = self._pipeline.start(name)
+
+    def _watch(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
+        # The time that was asked for is the pipeline's: what its start took does not count.
+        self._end_s = None if self._seconds is None else time.monotonic() + self._seconds
+        while self._end_s is None or time.monotonic() < self._end_s:
+            self._show(bootstrap, cluster, feeder)
+            time.sleep(_REFRESH_S)
+
+    def _catch_up(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
+        """Let the queries read what is there."""
+        self._end_s = time.monotonic() + _CATCH_UP_S
+        fed = dict(self._counts(cluster))
+        while time.monotonic() < self._end_s and not all(_is_done(query, fed) for query in self._queries.values()):
+            self._show(bootstrap, cluster, feeder)
+            time.sleep(_REFRESH_S)
+
+    def _show(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
+        if feeder.failure is not None:
+            raise Failed(f"the shop's events do not get into the broker: {feeder.failure}")
+        for name, query in list(self._queries.items()):
+            if query.exception() is not None:
+                self._restart(name, query)
+        now = time.monotonic()
+        counts = self._counts(cluster)
+        self._read_results(cluster, dict(counts)[REVENUE])
+        self._display.show(
+            Picture(
+                now - self._began,
+                None if self._end_s is None else max(0.0, self._end_s - now),
+                bootstrap,
+                counts,
+                feeder.shop_time_ms,
+                [QueryState.of(name, _progress(query)) for name, query in self._queries.items()],
+                self._results,
+            )
+        )
+
+    def _counts(self, cluster: ClusterClient) -> list[tuple[str, int]]:
+        partitions = [TopicPartition(topic, n) for topic in (ORDERS, PAYMENTS, REVENUE) for n in range(PARTITIONS)]
+        ends = latest_offsets(cluster, partitions)
+        return [
+            (topic, sum(end for partition, end in ends.items() if partition.topic == topic))
+            for topic in (ORDERS, PAYMENTS, REVENUE)
+        ]
+
+    def _read_results(self, cluster: ClusterClient, end: int) -> None:
+        if end == self._results_end:
+            return
+        self._results_end = end
+        for one in map(json.loads, values_of(cluster, REVENUE)):
+            key = (one["window_ms"], one["country"])
+            self._results[key] = Revenue(one["orders"], one["paid"], one["revenue_cents"])
+
+    def _summary(self, spark: Any, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> bool:
+        say = self._display.say
+        say("")
+        for line in result_lines(self._results) if self._results else ["no window of five minutes is over yet"]:
+            say(line)
+        say("")
+        took = time.monotonic() - self._began
+        say(f"{feeder.sent:,} events were fed in {took:.0f} s; the topics hold " + _held(self._counts(cluster)))
+        verdicts = check(spark, bootstrap, self._directory)
+        for verdict in verdicts:
+            say(str(verdict))
+        return all(verdict.is_right for verdict in verdicts)
+
+
+def _held(counts: list[tuple[str, int]]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts)
+
+
+def _progress(query: Any) -> dict[str, Any] | None:
+    """The last progress report, with offsets as objects whether Spark gives text or not."""
+    report = query.lastProgress
+    if report is None:
+        return None
+    found: dict[str, Any] = json.loads(report.json)
+    return found
+
+
+def _cause(error: Any) -> str:
+    """The sentence at the bottom of Spark's stack traces."""
+    lines = str(error).strip().splitlines()
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or ["it did not say why"])[-1]
+
+
+def _is_done(query: Any, fed: dict[str, int]) -> bool:
+    """Whether a query has read all that was fed, and no batch of it is under way: stopping it then cancels nothing."""
+    progress = _progress(query)
+    if progress is None or query.status["isTriggerActive"]:
+        return False
+    read: dict[str, int] = {}
+    for source in progress["sources"]:
+        for topic, partitions in (source.get("endOffset") or {}).items():
+            read[topic] = sum(partitions.values())
+    return all(read.get(topic, 0) >= fed[topic] for topic in (ORDERS, PAYMENTS))
