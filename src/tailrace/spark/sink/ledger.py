@@ -7,7 +7,7 @@ transaction under that same name, so that of two drivers only the one that began
     ledger.decide(fence, decision)      all or nothing: from here on the micro-batch is to be seen
     ledger.carry_out(decision)          commit the tasks' transactions, note that this is done
 
-The protocol as a whole: docs/decisions/0019-exactly-once-sink.md.
+The protocol as a whole: docs/decisions/0020-exactly-once-sink.md.
 """
 
 from __future__ import annotations

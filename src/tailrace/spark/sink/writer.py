@@ -2,7 +2,7 @@
 
 A task writes its rows in a transaction of its own and leaves it open; its message to the driver says which it is. The
 driver's `commit` settles the whole batch in one step and then commits the transactions; docs/decisions/
-0019-exactly-once-sink.md has the protocol and what every kind of crash leads to.
+0020-exactly-once-sink.md has the protocol and what every kind of crash leads to.
 
 Spark makes a writer anew on the driver for every micro-batch, before its tasks begin; then the ledger is opened.
 Another one is made for each `commit` and `abort`, which know what tasks' messages tell them.

@@ -1,0 +1,162 @@
+"""Exactly once while everything around it is killed with -9, again and again: workers, drivers, the broker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.client.admin import NewTopic, create_topic
+from tailrace.client.cluster import ClusterClient
+from tests.support.filled_topics import numbered, put
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.sink_driver import commits
+from tests.support.sink_run import committed_values
+from tests.support.tailrace_process import TailraceProcess
+
+PARTITIONS = 3
+
+
+class Broker:
+    """Either broker, with the same verbs."""
+
+    def __init__(self, kind: str, directory: Path, request: pytest.FixtureRequest) -> None:
+        self._ours = TailraceProcess(directory / "data") if kind == "tailrace" else None
+        self._theirs = None if self._ours else KafkaBroker(request.getfixturevalue("kafka"), directory)
+
+    @property
+    def one(self) -> Any:
+        return self._ours or self._theirs
+
+    def kill_and_start(self) -> None:
+        if self._ours is not None:
+            self._ours.kill()
+        else:
+            assert self._theirs is not None
+            self._theirs.crash()
+        self.one.start()
+
+
+@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.kafka), "tailrace"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(request.param, tmp_path / "broker", request)
+    with made.one, ClusterClient(made.one.bootstrap) as cluster:
+        for topic in ("in", "out"):
+            create_topic(cluster, NewTopic(name=topic, partitions=PARTITIONS, replication_factor=1))
+        yield made
+
+
+class Driver:
+    """A driver process, its micro-batches, its end."""
+
+    def __init__(self, bootstrap: str, directory: Path, *settings: str) -> None:
+        self.checkpoint = directory / "checkpoint"
+        self._log = directory / "driver.log"
+        scratch = directory / "scratch"
+        scratch.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "tests.support.sink_driver", bootstrap, str(self.checkpoint), *settings]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                cwd=Path(__file__).parents[2],
+                env={**os.environ, "TMPDIR": str(scratch)},
+                start_new_session=True,
+            )
+
+    def wait_for(self, count: int, timeout_s: float = 240) -> None:
+        """Until so many micro-batches are done, as far as Spark has noted."""
+        deadline = time.monotonic() + timeout_s
+        while commits(self.checkpoint) < count:
+            assert self.process.poll() is None, self.words
+            assert time.monotonic() < deadline, f"{commits(self.checkpoint)} micro-batches\n{self.words}"
+            time.sleep(0.02)
+
+    def finish(self, timeout_s: float = 240) -> None:
+        assert self.process.wait(timeout_s) == 0, self.words
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def words(self) -> str:
+        return self._log.read_text(errors="replace")[-6000:]
+
+
+def fill(bootstrap: str, records: int) -> Counter[bytes]:
+    for partition in range(PARTITIONS):
+        put(bootstrap, "in", partition, numbered(records // PARTITIONS, partition * 1_000_000), per_batch=50)
+    return Counter(committed_values(bootstrap, "in"))
+
+
+def kill_a_worker(driver: Driver, dice: random.Random) -> None:
+    """Kill one of the Python processes below the driver, whatever it is busy with: a task, a commit, the source."""
+    below = [process for process in descendants(driver.process.pid) if b"pyspark.daemon" in process.read_bytes()]
+    if below:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(dice.choice(below).parent.name), signal.SIGKILL)
+
+
+def descendants(root: int) -> list[Path]:
+    """The command lines, as files, of the processes below one."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = []
+    for process in parents:
+        above: int | None = process
+        while above is not None and above != root:
+            above = parents.get(above)
+        if above == root and process != root:
+            found.append(Path(f"/proc/{process}/cmdline"))
+    return [path for path in found if path.exists()]
+
+
+@pytest.mark.slow
+def test_every_record_once_while_all_are_killed(broker: Broker, tmp_path: Path) -> None:
+    dice = random.Random(int(os.environ.get("TAILRACE_SEED", "1")))
+    rounds, batches = int(os.environ.get("TAILRACE_KILLS", "4")), int(os.environ.get("TAILRACE_BATCHES", "40"))
+    wanted = fill(broker.one.bootstrap, 60 * batches)
+    settings = ("per_batch=60", "deaths=0.001")
+    ends: Counter[str] = Counter()
+    for _ in range(rounds):
+        driver = Driver(broker.one.bootstrap, tmp_path, *settings)
+        goal = commits(driver.checkpoint) + dice.randrange(1, 1 + batches // rounds)
+        deadline = time.monotonic() + 240
+        while commits(driver.checkpoint) < goal and driver.process.poll() is None:
+            assert time.monotonic() < deadline, driver.words
+            time.sleep(dice.random())  # somewhere in a micro-batch
+            if dice.random() < 0.15:
+                kill_a_worker(driver, dice)
+                ends["worker"] += 1
+            elif dice.random() < 0.03:
+                broker.kill_and_start()
+                ends["broker"] += 1
+        ends["driver, killed" if driver.process.poll() is None else "driver, failed"] += 1
+        driver.kill()
+    for _ in range(20):  # a worker that dies in a commit fails the query, which is then started again
+        last = Driver(broker.one.bootstrap, tmp_path, *settings, "stop=yes")
+        try:
+            if last.process.wait(600) == 0:
+                break
+        finally:
+            last.kill()
+    print(f"{commits(last.checkpoint)} micro-batches; ends: {dict(ends)}")
+    found = Counter(committed_values(broker.one.bootstrap, "out"))
+    assert found - wanted == Counter(), "seen twice"
+    assert wanted - found == Counter(), "lost"
