@@ -27,7 +27,12 @@ STEPS = 120
 
 @pytest.fixture
 def kafka(kafka_broker: Callable[..., KafkaBroker]) -> KafkaBroker:
-    broker = kafka_broker(properties=SETTINGS)
+    return start_with_groups(kafka_broker, SETTINGS)
+
+
+def start_with_groups(kafka_broker: Callable[..., KafkaBroker], settings: Mapping[str, str]) -> KafkaBroker:
+    """A Kafka whose group coordinator is ready."""
+    broker = kafka_broker(properties=dict(settings))
     broker.start()
     with RawClient(broker.bootstrap) as client:
         while client.ask(FindCoordinatorRequest(key="any"), 1).error_code:

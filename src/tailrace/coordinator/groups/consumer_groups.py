@@ -106,7 +106,7 @@ class ConsumerGroups:
         if joins or beat.is_full or moved.assigned != before.assigned:
             response.assignment = ConsumerGroupHeartbeatResponse.Assignment(
                 topic_partitions=[
-                    ConsumerGroupHeartbeatResponse.TopicPartitions(topic_id=topic, partitions=list(partitions))
+                    ConsumerGroupHeartbeatResponse.TopicPartitions(topic_id=topic, partitions=sorted(partitions))
                     for topic, partitions in moved.assigned.items()
                 ]
             )

@@ -78,7 +78,7 @@ def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
 def _told_epochs(partitions: PartitionEpochs) -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
     return [
         ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions(
-            topic_id=topic, partitions=list(epochs), assignment_epochs=list(epochs.values())
+            topic_id=topic, partitions=sorted(epochs), assignment_epochs=[epochs[number] for number in sorted(epochs)]
         )
         for topic, epochs in partitions.items()
     ]

@@ -1,0 +1,102 @@
+"""Consumer groups (KIP-848) at a real Kafka and at our broker: the same heartbeats get the same answers and leave the
+same records; and the hash by which a group knows its topics is Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from time import sleep
+from typing import Any
+
+import pytest
+
+from tailrace.coordinator.groups.metadata_hash import TopicHashes
+from tailrace.coordinator.loading import decode_record
+from tailrace.metadata.image import MetadataImage, TopicImage
+from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupMetadataValue, MetadataRequest
+from tailrace.records.batch import split_batches
+from tailrace.records.record import iter_records
+from tests.conformance.test_groups_like_kafka import SETTINGS, make_twins, start_with_groups
+from tests.support.consumer_play import ConsumerPlay
+from tests.support.group_twins import OFFSETS
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.raw_client import RawClient
+
+pytestmark = pytest.mark.kafka
+
+STEPS = 200
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return {**SETTINGS, "group.consumer.assignment.interval.ms": "0", "group.consumer.max.size": "4"}
+
+
+@pytest.fixture
+def kafka(kafka_broker: Callable[..., KafkaBroker], settings: dict[str, str]) -> KafkaBroker:
+    return start_with_groups(kafka_broker, settings)
+
+
+def in_any_order(records: list[Any]) -> list[Any]:
+    """Shares computed together are written in the order of a hash map."""
+    told: list[Any] = []
+    for name, group in groupby(records, key=lambda record: record[1]):
+        together = list(group)
+        told += sorted(together, key=str) if name == "ConsumerGroupTargetAssignmentMemberKey" else together
+    return told
+
+
+def play(kafka: KafkaBroker, settings: dict[str, str], seeds: range) -> None:
+    twins, ids = make_twins(kafka, settings)
+    try:
+        for seed in seeds:
+            twins.steps.clear()
+            twins.steps.append(f"seed {seed}")
+            ConsumerPlay(twins, seed, ids).run(STEPS)
+        log = kafka.data / str(OFFSETS) / "00000000000000000000.log"
+        kafkas, ours = twins.records(log.read_bytes())
+        assert in_any_order(ours) == in_any_order(kafkas)
+        assert len(ours) > STEPS
+    finally:
+        twins.close()
+
+
+def test_the_same_heartbeats_get_the_same_answers(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+    play(kafka, settings, range(5))
+
+
+@pytest.mark.slow
+def test_many_more_of_them(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+    play(kafka, settings, range(100, 150))
+
+
+def test_the_hash_of_topics_is_kafkas(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+    twins, _ = make_twins(kafka, settings)
+    twins.close()
+    with RawClient(kafka.bootstrap) as client:
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="hashed",
+            member_id="m",
+            rebalance_timeout_ms=1_000,
+            subscribed_topic_names=["orders", "payments", "missing"],
+            topic_partitions=[],
+        )
+        for _ in range(100):  # until the coordinator, too, has heard of the topics
+            if len(client.ask(joining, 1).assignment.topic_partitions) == 2:
+                break
+            sleep(0.1)
+        topics = client.ask(MetadataRequest(topics=None), 12).topics
+    registration = PartitionRegistration(replicas=(1,), isr=(1,), leader=1, directories=(bytes(16),))
+    image = MetadataImage(
+        topics={
+            topic.name: TopicImage(
+                topic.name, topic.topic_id, dict.fromkeys(range(len(topic.partitions)), registration)
+            )
+            for topic in topics
+        }
+    )
+    log = (kafka.data / str(OFFSETS) / "00000000000000000000.log").read_bytes()
+    values = [decode_record("group", record).value for batch in split_batches(log) for record in iter_records(batch)]
+    hashes = [value.metadata_hash for value in values if isinstance(value, ConsumerGroupMetadataValue)]
+    assert hashes[-1:] == [TopicHashes().of(["orders", "payments", "missing"], image)]
