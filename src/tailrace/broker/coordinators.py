@@ -5,6 +5,7 @@ They hear of it when a partition of their topic is led here or no more, and get 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from tailrace.coordinator.key_partition import partition_of
@@ -31,6 +32,7 @@ class Coordinator(Protocol):
 class Coordinators:
     def __init__(self) -> None:
         self._runtimes: dict[str, Coordinator] = {}
+        self.topics_deleted: Callable[[frozenset[str], int], None] = lambda names, now_ms: None  # whom that concerns
 
     def add(self, runtime: Coordinator) -> None:
         assert runtime.topic not in self._runtimes, f"{runtime.topic} has a coordinator already"

@@ -53,6 +53,7 @@ class Groups:
             codec=Codec(config.integer("offsets.topic.compression.codec")),
         )
         coordinators.add(self.runtime)
+        coordinators.topics_deleted = self.topics_deleted
 
     def partition_of(self, group_id: str) -> int:
         """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
