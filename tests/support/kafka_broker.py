@@ -24,7 +24,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -47,8 +47,9 @@ class KafkaBroker:
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
         after_crash: bool = False,
+        wrapper: Sequence[str] = (),
     ) -> None:
-        """after_crash: the directory is that of a broker that was killed elsewhere."""
+        """after_crash: the directory is that of a broker that was killed elsewhere. wrapper: a command that runs it."""
         self.installation = installation
         self.directory = directory
         self.port = free_port() if port is None else port
@@ -57,6 +58,7 @@ class KafkaBroker:
         self.properties = {**self._default_properties(), **(properties or {})}
         self.process: subprocess.Popen[bytes] | None = None
         self._crashed = after_crash
+        self._wrapper = wrapper
 
     @property
     def bootstrap(self) -> str:
@@ -89,6 +91,7 @@ class KafkaBroker:
             self._format(settings)
         command = self.installation.command("kafka.Kafka", str(settings), heap=self.heap)
         command[1:1] = jvm_flags
+        command[:0] = self._wrapper
         with (self.directory / "kafka.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -43,10 +44,12 @@ def _environment() -> dict[str, str]:
 
 
 class TailraceProcess:
-    def __init__(self, data: Path, *options: str, port: int | None = None) -> None:
+    def __init__(self, data: Path, *options: str, port: int | None = None, wrapper: Sequence[str] = ()) -> None:
+        """wrapper: a command that runs it."""
         self.data = data
         self.options = options
         self.port = free_port() if port is None else port
+        self._wrapper = wrapper
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_line = ""
         self.ready_s = 0.0
@@ -64,7 +67,7 @@ class TailraceProcess:
         began = time.perf_counter()
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, *self.options],
+                [*self._wrapper, *command, *self.options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

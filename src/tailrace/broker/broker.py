@@ -32,6 +32,7 @@ from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LoadReport
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.metrics.families import Family
 from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -207,6 +208,9 @@ class Broker:
         """A refusal of the whole request, where the API has a place for one."""
         response = response_class(request.api_key)()
         if not hasattr(response, "error_code"):
+            if isinstance(error, MetadataLogFailed):
+                self.reply_nothing(request, close=True)
+                return
             raise error
         response.error_code = error.code
         if hasattr(response, "error_message"):

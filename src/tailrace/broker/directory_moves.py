@@ -20,6 +20,7 @@ from tailrace.log.files import Files
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
@@ -161,6 +162,8 @@ class DirectoryMoves:
                 move.due_ms = now_ms + _WAIT_FOR_CLEANER_MS
             elif move.catch_up(now_ms):
                 self._finish(move, now_ms)
+        except MetadataLogFailed as error:
+            _log.error("%s stays where it is: %s", move.partition.key, error)  # and the broker ends
         except SourceFailed as error:
             self._logs.on_failure(move.source, error.error)
         except OSError as error:

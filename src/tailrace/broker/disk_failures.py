@@ -3,7 +3,8 @@
 As in Kafka, one failed read, write or sync takes the whole directory offline: its partitions answer
 KAFKA_STORAGE_ERROR, the controller gives them no leader, nothing is written to it any more, and the others go on. What
 was acknowledged is in its files, and served again after the disk is repaired and the broker started anew. Without the
-directory of the metadata log, or without any, a broker cannot go on: `tick` raises LogDirectoriesFailed.
+directory of the metadata log a broker cannot go on, in Kafka no more than here: whoever asked for the change that could
+not be written is answered KAFKA_STORAGE_ERROR, or finds the connection closed, and `tick` raises LogDirectoriesFailed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.model.ids import TopicPartition
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -23,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogDirectoriesFailed(Exception):
-    """No log directory is left, or the one with the metadata log is not."""
+    """The directory with the metadata log cannot be used, so nothing can."""
 
 
 class DiskFailures:
@@ -74,13 +76,23 @@ class DiskFailures:
             return
         self._is_due = False
         online = [directory.path for directory in self._logs.online]
-        if self._metadata_path not in online or self._controller.log.failure is not None:
-            raise LogDirectoriesFailed(f"the log directory with the metadata log has failed: {self._metadata_path}")
+        self._check_metadata()
         lost, self._lost = self._lost, []
         topics = self._controller.image.topics
         # Of several directories the controller does not know yet which one a partition is in.
         places = [(place, topics[key.topic].id, key.partition) for key, place in lost if key.topic in topics]
-        self._controller.assign_directories(places, now_ms)
-        self._controller.directories_online([self._ids[path] for path in online], now_ms)
+        try:
+            self._controller.assign_directories(places, now_ms)
+            self._controller.directories_online([self._ids[path] for path in online], now_ms)
+        except MetadataLogFailed:
+            self._check_metadata()
         for key, _ in lost:
             self._purgatory.check(key, now_ms)
+
+    def _check_metadata(self) -> None:
+        failure = self._controller.log.failure
+        for directory in self._logs.directories:
+            if directory.path == self._metadata_path:
+                failure = failure or directory.failure
+        if failure is not None:
+            raise LogDirectoriesFailed(f"{self._metadata_path}, which has the metadata log, has failed: {failure}")

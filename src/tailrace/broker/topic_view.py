@@ -29,6 +29,10 @@ def endpoint_of(image: MetadataImage, broker_id: BrokerId, listener: str) -> End
     return None if broker is None or broker.fenced else broker.endpoints.get(listener)
 
 
+def _has_disk(image: MetadataImage, partition: PartitionRegistration, replica: BrokerId) -> bool:
+    return image.brokers[replica].is_online(partition.directory_of(replica))
+
+
 def view_partition(
     image: MetadataImage, partition: PartitionRegistration, listener: str, *, hide_unreachable: bool = False
 ) -> PartitionView:
@@ -36,7 +40,7 @@ def view_partition(
     reachable = {replica for replica in partition.replicas if endpoint_of(image, replica, listener) is not None}
     replicas = list(partition.replicas)
     isr = list(partition.isr)
-    offline = [replica for replica in replicas if replica not in reachable]
+    offline = [replica for replica in replicas if replica not in reachable or not _has_disk(image, partition, replica)]
     if hide_unreachable:
         replicas = [replica for replica in replicas if replica in reachable]
         isr = [replica for replica in isr if replica in reachable]

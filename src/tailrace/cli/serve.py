@@ -26,6 +26,8 @@ from tailrace.serving import broker_builder, server_settings, split_settings
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
+FAILED: Final = 1
+CANNOT_START: Final = 2
 _log = logging.getLogger("tailrace.serve")
 
 
@@ -33,8 +35,11 @@ def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     set_up_logging(options.log_level, options.log_format)
     properties = gather_properties(options)
+    has_served = False
 
     def tell(server: Server) -> None:
+        nonlocal has_served
+        has_served = True
         places = ", ".join(map(str, server.endpoints))
         metrics = None if server.metrics is None else f"http://{server.metrics.address}/metrics"
         took_ms = (time.perf_counter() - began) * 1000
@@ -58,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             _log.warning("%s", warning)
         run_broker(broker_builder(config), server_settings(config, ours), on_ready=tell)
     except REFUSALS as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
     return 0
 
 

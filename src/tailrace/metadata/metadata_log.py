@@ -63,6 +63,13 @@ class MetadataLogSettings:
     internal_segment_bytes: int | None = None  # small segments for tests
 
 
+class MetadataLogFailed(KafkaError):
+    """The disk failed under the metadata log: what was to be written may be there or not, and nothing may follow it."""
+
+    def __init__(self, directory: str, error: OSError) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log in {directory} has failed: {error}")
+
+
 class NotTheOnlyVoter(Exception):
     """The directory belongs to a quorum that this node cannot lead alone."""
 
@@ -201,11 +208,12 @@ class MetadataLog:
 
         `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
         commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
-        the image is an error here, before anything is written.
+        the image is an error here, before anything is written. MetadataLogFailed is the end: as in Kafka, a node does
+        not live on without its metadata log.
         """
         assert self.epoch >= 0, "an epoch has to begin before something can be written"
         if self._failed is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log failed before: {self._failed}")
+            raise MetadataLogFailed(self.directory, self._failed)
         delta = MetadataDelta(self.image)
         delta.replay_all(records)
         try:
@@ -215,7 +223,7 @@ class MetadataLog:
         except OSError as error:
             # Nobody can tell what of it is on disk, so nothing may follow it.
             self._failed = error
-            raise
+            raise MetadataLogFailed(self.directory, error) from error
         self.image = delta.apply(offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms)
         return Change(delta, self.image)
 

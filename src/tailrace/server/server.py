@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
+from tailrace.broker.disk_failures import LogDirectoriesFailed
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.server.broker_seam import BrokerBuilder, BrokerCore, Chore
 from tailrace.server.chores import Chores
@@ -163,6 +164,9 @@ class Server:
             if self._closes_broker:
                 self._broker.close(self._clock_ms())
                 _LOGGER.info("broker stopped: everything is on disk")
+        except LogDirectoriesFailed as error:
+            _LOGGER.critical("the broker ends: %s", error)
+            self._error = error
         except BaseException as error:
             _LOGGER.critical("the server has failed", exc_info=True)
             self._error = error

@@ -146,6 +146,35 @@ def test_without_the_directory_of_the_metadata_log_the_broker_ends(files: Faulty
         client.broker.tick(NOW_MS)
 
 
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_a_change_that_the_metadata_log_cannot_take_is_refused_and_ends_the_broker(
+    files: FaultyFiles, operation: str
+) -> None:
+    client = start(files)
+    create(client, "orders")
+    before = client.broker.image
+    files.fail(operation, errno.ENOSPC, path="__cluster_metadata-0")
+    (reply,) = client.send(m.UnregisterBrokerRequest(broker_id=1), 0)
+    assert client.decode(reply, 64, 0).error_code == STORAGE
+    topic = m.CreateTopicsRequest.CreatableTopic(name="more", num_partitions=1, replication_factor=1)
+    (reply,) = client.send(m.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5)
+    assert (reply.parts, reply.close) == (None, True)  # its answer has no place for an error of the whole
+    assert client.broker.image is before
+    assert produce(client, "orders", 0) == 0  # until it ends
+    assert client.broker.next_deadline_ms() == 0
+    with pytest.raises(LogDirectoriesFailed, match=r"/first, which has the metadata log, has failed: .*No space left"):
+        client.broker.tick(NOW_MS)
+
+
+def test_a_disk_that_fails_with_the_metadata_log_behind_it_ends_the_broker(files: FaultyFiles) -> None:
+    client = start(files)
+    create(client, "orders")
+    files.fail("write", errno.EIO)
+    assert produce(client, "orders", place(client.broker, "orders")[SECOND]) == STORAGE
+    with pytest.raises(LogDirectoriesFailed, match="/first"):  # which was to be told of the second
+        client.broker.tick(NOW_MS)
+
+
 def test_a_topic_that_does_not_fit_in_one_directory_goes_to_the_next(files: FaultyFiles) -> None:
     client = start(files)
     files.fail("create", errno.ENOSPC, path=f"{SECOND}/orders")

@@ -14,7 +14,7 @@ from tailrace.log.checkpoints import CorruptCheckpoint, DirectoryIdentity
 from tailrace.metadata.features import record_versions
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.loader import QuorumFacts
-from tailrace.metadata.metadata_log import MetadataLog, MetadataLogSettings, NotTheOnlyVoter
+from tailrace.metadata.metadata_log import MetadataLog, MetadataLogFailed, MetadataLogSettings, NotTheOnlyVoter
 from tailrace.metadata.metadata_snapshot import SnapshotId, UnreadableSnapshot, snapshot_batches, write_snapshot_file
 from tailrace.metadata.quorum_state import QuorumState
 from tailrace.metadata.registrations import Endpoint, InconsistentMetadata, fresh_id
@@ -183,7 +183,7 @@ def test_a_log_that_failed_takes_nothing_more() -> None:
     log.commit(topic(1), 20)
     before = log.image
     files.fail("sync", errno.EIO, path=".log", times=1)
-    with pytest.raises(OSError, match=r"00000000000000000000\.log"):
+    with pytest.raises(MetadataLogFailed, match=r"00000000000000000000\.log"):
         log.commit(topic(2), 21)
     assert log.image is before
     with pytest.raises(KafkaError) as refusal:

@@ -1,0 +1,43 @@
+"""`tailrace serve` on a disk that takes no more: how the process ends, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tailrace.protocol import messages as m
+from tests.support.api_twins import KafkaSide
+from tests.support.tailrace_process import STOP_TIMEOUT_S, TailraceProcess
+
+# No file may be longer than 64 KB: writing on is refused as on a full disk. Nor may Python leave half a module behind.
+SHORT_FILES = ["sh", "-c", 'ulimit -f 128 && export PYTHONDONTWRITEBYTECODE=1 && exec "$@"', "sh"]
+
+
+def user(number: int) -> str:
+    return f"{number:04}" + "x" * 5_000
+
+
+def test_a_metadata_log_that_cannot_be_written_ends_the_process_with_status_1_and_one_line(tmp_path: Path) -> None:
+    request = m.AlterClientQuotasRequest()
+    limit = request.OpData(key="producer_byte_rate", value=1e6)
+    made = 0
+    with TailraceProcess(tmp_path / "data", wrapper=SHORT_FILES) as broker:
+        wire = KafkaSide(broker.port)
+        process = broker.process
+        assert process is not None
+        for number in range(20):
+            entity = request.EntityData(entity_type="user", entity_name=user(number))
+            request.entries = [request.EntryData(entity=[entity], ops=[limit])]
+            answer = wire.ask(request, 1)
+            if answer is None:  # closed: its answer has no place for what happened
+                break
+            made += answer.entries[0].error_code == 0
+        assert 5 < made < 15
+        assert process.wait(STOP_TIMEOUT_S) == 1
+        said = broker.errors.splitlines()
+        assert len(said) == 2, said  # in the log, and as the command's last word
+        assert all(f"{tmp_path / 'data'}, which has the metadata log, has failed: [Errno 27]" in line for line in said)
+        assert "CRITICAL" in said[0]
+    with TailraceProcess(tmp_path / "data") as broker:  # what was acknowledged is there
+        described = KafkaSide(broker.port).ask(m.DescribeClientQuotasRequest(components=[]), 1)
+        names = {one.entity[0].entity_name for one in described.entries}
+        assert {user(number) for number in range(made)} <= names
