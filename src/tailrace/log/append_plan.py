@@ -132,7 +132,7 @@ def plan_producers(
             return None
         if origin is Origin.CLIENT and isinstance(only, RecordBatch):
             state = states.producers.get(only.producer_id)
-            if state is not None and state.goes_on_with(only):
+            if state is not None and state.goes_on_with(only) and only.producer_id not in states.verifications:
                 return ProducerPlan({}, [], in_sequence=(state, only))
     appends: dict[ProducerId, ProducerAppend] = {}
     ended: list[EndedTransaction] = []

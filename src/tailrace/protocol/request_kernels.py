@@ -90,7 +90,8 @@ def _topic(data: Buffer, position: int, end: int, by_id: bool) -> tuple[int, int
 def read_produce(data: Buffer) -> Produced | None:
     """(version, correlation id, acks, topic's start and stop, partition, records' start and stop) of Produce v9 to v13.
 
-    One partition, no transactional id, no tagged fields; its records are one batch of format 2 at offset 0.
+    One partition, no transactional id, no tagged fields; its records are one batch of format 2 at offset 0, which is not
+    part of a transaction.
     """
     end = len(data)
     position = _body(data, 0, 9, 13, end)
@@ -110,6 +111,8 @@ def read_produce(data: Buffer) -> Produced | None:
     if data[stop] or data[stop + 1] or data[stop + 2]:
         return None
     if _int64(data, start) or _int32(data, start + 8) + 12 != stop - start or data[start + 16] != 2:
+        return None
+    if data[start + 22] & 0x10:  # in the batch's attributes
         return None
     return version, _int32(data, 4), acks, topic, topic_stop, index, start, stop
 

@@ -1,0 +1,87 @@
+"""Transactions, played to a real Kafka and to our broker: the same answers, and the same left in every log.
+
+A play that differs is replayed with `TransactionPlay(twins, SEED).run(STEPS)`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.startup import open_broker
+from tailrace.protocol.messages import InitProducerIdRequest, UpdateFeaturesRequest
+from tests.support.api_twins import ApiTwins, KafkaSide, OurSide
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_install import KafkaInstallation
+from tests.support.memory_files import MemoryFiles
+from tests.support.transaction_play import TransactionPlay
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def twins(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiTwins]:
+    ids = count(1_000_000)
+    with KafkaBroker(kafka, tmp_path_factory.mktemp("transactions")) as broker:
+        ours = open_broker(
+            MemoryFiles(),
+            BrokerConfig(broker.properties),
+            now_ms=int(time.time() * 1000),
+            new_id=lambda: next(ids).to_bytes(16, "big"),
+            next_int=lambda limit: next(ids) % limit,
+        )
+        made = ApiTwins(KafkaSide(broker.port), OurSide(ours))
+        _until(lambda: not made.kafka.ask(InitProducerIdRequest(transactional_id=None), 4).error_code)
+        yield made
+        made.kafka.close()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def play(twins: ApiTwins, seed: int, steps: int) -> TransactionPlay:
+    made = TransactionPlay(twins, seed, name=f"s{seed}")
+    made.run(steps)
+    made.compare_logs()
+    return made
+
+
+def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
+    played = [play(twins, seed, 130) for seed in range(3)]
+    told: dict[str, set[int]] = {}
+    for one in played:
+        for what, codes in one.codes.items():
+            told.setdefault(what, set()).update(codes)
+    # Each kind of request was granted, and refused in more than one way: fenced, wrong id, wrong state.
+    assert {0, 47, 49, 90} <= told["add"]
+    assert {0, 48, 49, 90} <= told["end"]
+    assert {0, 47, 48, 53} <= told["produce"]
+    assert {0, 51} <= told["init"]
+
+
+@pytest.mark.slow
+def test_more_plays(twins: ApiTwins) -> None:
+    for seed in range(100, 160):
+        play(twins, seed, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [1, 0, 2])
+def test_at_other_feature_levels(twins: ApiTwins, level: int) -> None:
+    """transaction.version goes down and up again: what the coordinators write follows."""
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature="transaction.version", max_version_level=level)
+    update.upgrade_type = 2 if level < 2 else 1
+    for side in (twins.kafka, twins.ours):
+        answer = side.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=30_000), 1)
+        assert not answer.error_code, answer
+    time.sleep(1)  # until Kafka's coordinator has heard of it
+    for seed in range(200 + 20 * level, 208 + 20 * level):
+        play(twins, seed, 150)

@@ -1,0 +1,77 @@
+"""Records of `__transaction_state`: what is written is read again, and what Kafka wrote is understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.coordinator.transactions.transaction import Facts, TransactionState
+from tailrace.coordinator.transactions.transaction_records import facts_of, tombstone, transaction_record
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.coordinator_records import decode_key, decode_value, encode_key, encode_value
+from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
+
+PARTITIONS = frozenset({TopicPartition("b", 2), TopicPartition("a", 1), TopicPartition("b", 0)})
+ONGOING = Facts(
+    TransactionState.ONGOING,
+    7,
+    3,
+    7,
+    9,
+    timeout_ms=60_000,
+    partitions=PARTITIONS,
+    start_ms=5,
+    last_update_ms=6,
+    client_version=2,
+)
+
+
+@pytest.mark.parametrize("state", [state for state in TransactionState if state != TransactionState.EMPTY])
+def test_what_is_written_is_read_again(state: TransactionState) -> None:
+    record = transaction_record("t", ONGOING._replace(state=state), 2)
+    assert record.value is not None
+    key = decode_key("transaction", encode_key(record.key))
+    assert isinstance(key.message, TransactionLogKey)
+    value = decode_value("transaction", key, encode_value(record.value, record.version))
+    assert (key.message.transactional_id, value.version) == ("t", 1)
+    assert isinstance(value.message, TransactionLogValue)
+    assert facts_of(value.message) == ONGOING._replace(state=state)
+
+
+def test_without_the_feature_the_old_version_is_written() -> None:
+    record = transaction_record("t", ONGOING, 0)
+    assert record.value is not None
+    value = decode_value(
+        "transaction", decode_key("transaction", encode_key(record.key)), encode_value(record.value, 0)
+    )
+    assert (record.version, value.version) == (0, 0)
+    assert isinstance(value.message, TransactionLogValue)
+    expected = ONGOING._replace(previous_producer_id=-1, next_producer_id=-1, client_version=0)
+    assert facts_of(value.message) == expected
+
+
+def test_an_empty_transaction_has_no_list_of_partitions() -> None:
+    record = transaction_record("t", Facts(TransactionState.EMPTY, 7, 0), 2)
+    assert isinstance(record.value, TransactionLogValue)
+    assert record.value.transaction_partitions is None
+    assert facts_of(record.value).partitions == frozenset()
+
+
+def test_bytes_as_kafka_writes_them() -> None:
+    record = transaction_record("t", ONGOING, 2)
+    assert record.value is not None
+    assert encode_key(record.key).hex() == "0000000174"
+    assert encode_value(record.value, 1).hex() == (
+        "0001" "0000000000000007" "0003" "0000ea60" "01"
+        "03" "0261" "02" "00000001" "00" "0262" "03" "0000000000000002" "00"
+        "0000000000000006" "0000000000000005"
+        "03" "0008" "0000000000000007" "0108" "0000000000000009" "0202" "0002"
+    )  # fmt: skip
+
+
+def test_a_tombstone_forgets_an_id() -> None:
+    assert tombstone("t").value is None
+
+
+def test_a_state_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="9 is not a valid"):
+        facts_of(TransactionLogValue(transaction_status=9))
