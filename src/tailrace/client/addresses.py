@@ -32,7 +32,9 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
         if found is None:
             raise InvalidAddress(f"{word!r} is no address: write host:port")
         if found["scheme"] and found["scheme"].upper() != "PLAINTEXT":
-            raise UnsupportedSecurity(f"{word!r} asks for {found['scheme']}, and only PLAINTEXT is spoken here")
+            raise UnsupportedSecurity(
+                f"{word!r} asks for {found['scheme']}: write host:port, and set security.protocol"
+            )
         port = int(found["port"] or DEFAULT_PORT)
         if not 0 < port < 65536:
             raise InvalidAddress(f"{word!r} is no address: a port is between 1 and 65535")

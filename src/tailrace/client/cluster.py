@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from tailrace.client.addresses import Address, parse_bootstrap
-from tailrace.client.connection import Connection, OpenSocket, PlainSocket, Ticket
+from tailrace.client.connection import Connection, OpenSocket, Ticket, opener
 from tailrace.client.connections import Connections
 from tailrace.client.errors import ClientError, Refused, UnknownBroker, UnknownTopic, Unreachable
 from tailrace.client.metadata import (
@@ -63,7 +63,7 @@ class ClusterClient:
         bootstrap: str | tuple[Address, ...],
         settings: ClientSettings | None = None,
         *,
-        open_socket: OpenSocket = PlainSocket,
+        open_socket: OpenSocket | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Nothing is sent before something is asked."""
@@ -72,7 +72,7 @@ class ClusterClient:
         )
         self.settings = settings or ClientSettings()
         self._clock = clock or SystemClock()
-        self._connections = Connections(self.settings, open_socket, self._clock)
+        self._connections = Connections(self.settings, open_socket or opener(self.settings.security), self._clock)
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, TopicMetadata] = {}
 

@@ -12,8 +12,11 @@ would come next on it belongs to nobody.
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
+import ssl
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -21,6 +24,7 @@ import tailrace
 from tailrace.client.addresses import Address
 from tailrace.client.errors import (
     AnswerTimedOut,
+    ClientError,
     ConnectionLost,
     InvalidAnswer,
     Unreachable,
@@ -28,7 +32,10 @@ from tailrace.client.errors import (
     UnsupportedSecurity,
 )
 from tailrace.client.patience import Clock, SystemClock
+from tailrace.client.sasl import authenticate
+from tailrace.client.security import Security
 from tailrace.client.settings import ClientSettings
+from tailrace.client.tls_socket import TlsSocket
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
@@ -44,6 +51,8 @@ from tailrace.protocol.schema import Versions
 ANSWER_BYTES_MAX: Final = 268_435_456
 # Small parts go out as one; a part as large as this is worth another system call rather than a copy.
 JOINED_BYTES_MAX: Final = 65_536
+# A new connection takes the place of one whose session is about to end.
+SHARE_OF_SESSION: Final = 0.85
 _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
 
@@ -88,6 +97,11 @@ class PlainSocket:
 OpenSocket = Callable[[Address, float], Socket]
 
 
+def opener(security: Security) -> OpenSocket:
+    """How to connect by these settings."""
+    return PlainSocket if security.tls is None else partial(TlsSocket, tls=security.tls)
+
+
 class Ticket(NamedTuple):
     """A request that was sent."""
 
@@ -103,7 +117,7 @@ class Connection:
         settings: ClientSettings | None = None,
         *,
         node_id: int | None = None,
-        open_socket: OpenSocket = PlainSocket,
+        open_socket: OpenSocket | None = None,
         clock: Clock | None = None,
     ) -> None:
         """Connect and agree on versions. node_id: whom the cluster says to find there."""
@@ -117,16 +131,25 @@ class Connection:
         self.broker_versions: dict[int, Versions] = {}
         self.features: dict[str, int] = {}  # the levels that the cluster has agreed on
         try:
-            self._socket = open_socket(address, self._settings.connect_timeout_ms / 1000)
+            connect = open_socket or opener(self._settings.security)
+            self._socket = connect(address, self._settings.connect_timeout_ms / 1000)
+        except ssl.SSLError as error:
+            raise UnsupportedSecurity(f"{address} and we do not agree on TLS: {_tls_reason(error)}") from error
         except OSError as error:
             is_passing = not isinstance(error, socket.gaierror)
             raise Unreachable(address, _reason(error), node_id, is_passing=is_passing) from error
         self._agree()
+        self._expires_s = self._authenticated_until()
 
     @property
     def is_usable(self) -> bool:
         """Whether a request can go out now: open, nothing unread, not ended by the broker meanwhile."""
-        return not self._closed and self._waiting == 0 and not self._socket.has_news()
+        return (
+            not self._closed
+            and self._waiting == 0
+            and self._clock.monotonic() < self._expires_s
+            and not self._socket.has_news()
+        )
 
     def close(self) -> None:
         self._closed = True
@@ -149,6 +172,20 @@ class Connection:
             raise UnsupportedByBroker(f"{self.address} refuses to say which versions it speaks ({answer.error_code})")
         self.broker_versions = {k.api_key: Versions(k.min_version, k.max_version) for k in answer.api_keys}
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
+
+    def _authenticated_until(self) -> float:
+        """Say who we are; until when that counts. A broker ends a connection that lasts longer."""
+        sasl = self._settings.security.sasl
+        if sasl is None:
+            return math.inf
+        try:
+            lifetime_ms = authenticate(sasl, self.request, self.address)
+        except ClientError:
+            self.close()
+            raise
+        if not lifetime_ms:
+            return math.inf
+        return self._clock.monotonic() + lifetime_ms / 1000 * SHARE_OF_SESSION
 
     def _ask_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
         ticket = self._send(request, version)
@@ -270,7 +307,7 @@ class Connection:
 
     def _no_answer(self, ticket: Ticket, start: bytes) -> Exception:
         if start[:2] in (b"\x15\x03", b"\x16\x03"):
-            return UnsupportedSecurity(f"{self.address} wants TLS, and only plain text is spoken here")
+            return UnsupportedSecurity(f"{self.address} wants TLS: security.protocol has to be SSL or SASL_SSL")
         return InvalidAnswer(f"{self.address} answered {_name(ticket)} with {start!r}…: is it a Kafka broker?")
 
     def _decode(self, kind: type[Any], frame: memoryview, version: int, position: int) -> Any:
@@ -300,6 +337,12 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 def _name(ticket: Ticket) -> str:
     return api(ticket.api_key).name
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not believed: {error.verify_message}"
+    return str(error.reason or error).lower().replace("_", " ")
 
 
 def _reason(error: OSError) -> str:

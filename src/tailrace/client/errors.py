@@ -84,7 +84,11 @@ class InvalidAddress(ClientError):
 
 
 class UnsupportedSecurity(ClientError):
-    """TLS or SASL was asked for, or is what the broker wants; this client speaks plain text only."""
+    """Security settings that are incomplete or not spoken here, or not what the broker wants."""
+
+
+class AuthenticationFailed(ClientError):
+    """The broker does not let us in, or is not who it should be."""
 
 
 class Unreachable(ClientError):

@@ -12,6 +12,8 @@ from difflib import get_close_matches
 
 from tailrace.client.addresses import parse_bootstrap
 from tailrace.client.errors import ClientError
+from tailrace.client.security import SETTINGS as SECURITY_SETTINGS
+from tailrace.client.security import security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.spark.source.errors import WrongOption
 
@@ -23,7 +25,7 @@ _SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 CLUSTER_OPTIONS = (
     "kafka.bootstrap.servers",
     "kafka.client.id",
-    "kafka.security.protocol",
+    *(f"kafka.{name}" for name in SECURITY_SETTINGS),
     "kafka.request.timeout.ms",
     "kafka.socket.connection.setup.timeout.ms",
     "kafka.retry.backoff.ms",
@@ -67,6 +69,11 @@ class OptionValues:
 
     def get(self, name: str) -> str | None:
         return self._values.get(name.lower())
+
+    def security(self) -> dict[str, str]:
+        """Those of Kafka's security settings that are set, by Kafka's names."""
+        names = {name: self.get(f"kafka.{name}") for name in SECURITY_SETTINGS}
+        return {name: value for name, value in names.items() if value is not None}
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
@@ -116,7 +123,7 @@ def client_settings(options: OptionValues, total_timeout: str) -> ClientSettings
             total_timeout_ms=options.number(total_timeout, settings.total_timeout_ms),
             backoff_ms=options.number("kafka.retry.backoff.ms", settings.backoff_ms),
             backoff_max_ms=options.number("kafka.retry.backoff.max.ms", settings.backoff_max_ms),
-            security_protocol=(options.get("kafka.security.protocol") or "PLAINTEXT").upper(),
+            security=security_of(options.security()),
         )
     except ClientError as error:
-        raise WrongOption(f"kafka.bootstrap.servers or kafka.security.protocol: {error}") from None
+        raise WrongOption(f"of the options that begin with kafka.: {error}") from None

@@ -15,11 +15,9 @@ from tailrace.client.errors import (
     UnknownPartition,
     UnknownTopic,
     Unreachable,
-    UnsupportedSecurity,
     code_text,
 )
 from tailrace.client.producer import NotDelivered, Produced
-from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 
@@ -68,8 +66,3 @@ def test_what_asking_again_may_mend() -> None:
     assert Refused("t", ErrorCode.REQUEST_TIMED_OUT).is_ambiguous
     assert not Refused("t", ErrorCode.TOPIC_ALREADY_EXISTS).is_retriable
     assert not Refused("t", 9999).is_retriable
-
-
-def test_security_that_is_not_spoken_is_refused_before_anything_is_sent() -> None:
-    with pytest.raises(UnsupportedSecurity, match="SASL_SSL"):
-        ClientSettings(security_protocol="SASL_SSL")

@@ -95,7 +95,7 @@ def test_what_to_read_has_to_be_said_once(options: dict[str, str], words: str) -
         ("maxBytesPerPartition", "much", "maxBytesPerPartition is 'much': it takes a size"),
         ("kafka.isolation.level", "read_all", "it takes read_uncommitted or read_committed"),
         ("kafka.bootstrap.servers", "no:port:here", "'no:port:here' is no address"),
-        ("kafka.security.protocol", "SASL_SSL", "SASL_SSL is not spoken here yet"),
+        ("kafka.security.protocol", "SASL_SSL", "sasl.mechanism is 'GSSAPI'"),
         ("kafka.request.timeout.ms", "soon", "kafka.request.timeout.ms is 'soon'"),
         ("path", "s3://bucket/x", "path is 's3://bucket/x': it takes a directory"),
     ],
