@@ -10,7 +10,8 @@ what is legal after; from its end on only the latter. What is legal of a partiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -20,15 +21,18 @@ from tailrace.log.cleaner_kernels import SLOT_SIZE
 from tailrace.log.cleaner_range import find_dirty_range
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.proposal import take
 from tailrace.log.segment import Segment
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import StoredBatch, stored_batches
 from tests.support.memory_files import MemoryFiles
+from tests.support.proposals import propose
 from tests.support.recording_files import RecordingFiles
 
 ROOT = "/data"
 NOW = 1_000_000
+SMALL_CLEANER = CleanerSettings(dedupe_buffer_bytes=64 * SLOT_SIZE, io_buffer_bytes=256)
 
 
 @dataclass(frozen=True)
@@ -229,6 +233,42 @@ class Driver:
         """Clean the log; each group of segments is swapped as a whole."""
         log = self.log(partition)
         checkpoint = CleanerCheckpoint(self.files, ROOT)
+        with self._swaps_watched(partition):
+            dirty = find_dirty_range(log, checkpoint.read().get(partition), self.now_ms)
+            cleaned = clean_log(self.files, log, dirty, self.now_ms, SMALL_CLEANER)
+        self.run(lambda: checkpoint.update(partition, cleaned.end_offset, self.directory.logs))
+
+    def propose(self, partition: TopicPartition) -> None:
+        """Write what a compaction would leave as a proposal, as a job beside the log does."""
+        log = self.log(partition)
+
+        def act() -> None:
+            clean_to = CleanerCheckpoint(self.files, ROOT).read().get(partition)
+            propose(self.files, log, clean_to, self.now_ms, SMALL_CLEANER)
+
+        self.run(act)
+
+    def take_proposal(self, partition: TopicPartition) -> None:
+        """Swap a proposal in, as the broker does."""
+        log = self.log(partition)
+        checkpoint = CleanerCheckpoint(self.files, ROOT)
+        clean_to = checkpoint.read().get(partition)
+        with self._swaps_watched(partition):
+            clean = take(
+                self.files,
+                log.directory,
+                log.segments,
+                log.config,
+                lambda new, old: log.replace_segments(new, old, self.now_ms),
+                clean_to=clean_to,
+                end=find_dirty_range(log, clean_to, self.now_ms).first_uncleanable_offset,
+            )
+        assert clean is not None
+        self.run(lambda: checkpoint.update(partition, clean, self.directory.logs))
+
+    @contextmanager
+    def _swaps_watched(self, partition: TopicPartition) -> Iterator[None]:
+        log = self.log(partition)
         replace_segments = log.replace_segments
 
         def swap(new: Sequence[Segment], old: Sequence[Segment], now_ms: int) -> None:
@@ -253,12 +293,9 @@ class Driver:
 
         log.replace_segments = swap  # type: ignore[method-assign]
         try:
-            dirty = find_dirty_range(log, checkpoint.read().get(partition), self.now_ms)
-            settings = CleanerSettings(dedupe_buffer_bytes=64 * SLOT_SIZE, io_buffer_bytes=256)
-            cleaned = clean_log(self.files, log, dirty, self.now_ms, settings)
+            yield
         finally:
             del log.replace_segments
-        self.run(lambda: checkpoint.update(partition, cleaned.end_offset, self.directory.logs))
 
     def checkpoint(self) -> None:
         def act() -> None:

@@ -394,6 +394,24 @@ def compaction_of_transactions() -> Driver:
     return driver
 
 
+def proposed_compaction() -> Driver:
+    """What was compacted elsewhere is swapped in."""
+    driver = Driver(small_segments(cleanup_policy=frozenset({"compact"}), delete_retention_ms=50))
+    partition = driver.create()
+    producers = _Producers(driver, partition)
+    producers.send(2, transactional=True)
+    producers.end(2, commit=False)
+    for number, key in enumerate("aba"):
+        driver.append(partition, batch((key.encode(), value(number)), timestamp=driver.now_ms))
+    driver.append(partition, batch((b"b", None), timestamp=driver.now_ms))
+    fill(driver, partition, 1)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.propose(partition)
+    driver.take_proposal(partition)
+    driver.run_due(DELAY_MS)
+    return driver
+
+
 def split() -> Driver:
     """A segment from before offsets were kept from overflowing: opening it cuts it in parts."""
     offsets = (0, 1, 2**31 + 5, 2**31 + 6, 2**32 + 9)
@@ -434,5 +452,6 @@ SCENARIOS = [
     follower_with_gaps,
     compaction,
     compaction_of_transactions,
+    proposed_compaction,
     split,
 ]

@@ -1,7 +1,8 @@
 """LogCleaning: compaction in the background, one log at a time, the dirtiest first.
 
 The long steps, building the map and writing a group of segments, only read sealed segments and write new files: they
-are chores for a worker. Choosing, swapping and noting how far a log is clean happen here. A round that fails leaves the
+are chores for a worker, or done by somebody else who leaves a proposal. Choosing, swapping and noting how far a log is
+clean happen here. A round that fails leaves the
 log as it is; that log is left alone for a while, so that the others get their turn.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from tailrace.log.cleaner import Cleaned, CleanerSettings, Cleaning, CleaningAborted
@@ -19,6 +21,7 @@ from tailrace.log.files import Files
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.proposal import RefusedProposal, is_waiting, take
 from tailrace.log.segment import Segment
 from tailrace.model.ids import TopicPartition
 
@@ -66,6 +69,7 @@ class LogCleaning:
         self.paused: set[TopicPartition] = set()  # that move to another directory
         self.current: TopicPartition | None = None
         self.rounds = 0  # that ended well
+        self.proposals = 0  # of others that were swapped in
         self.failures = 0
         self.bytes_read = 0
         self.bytes_written = 0
@@ -78,9 +82,35 @@ class LogCleaning:
         if self._is_busy or now_ms < self._due_ms:
             return
         self._due_ms = now_ms + self._backoff_ms
+        self._take_proposals(now_ms)
         found = self._dirtiest(now_ms)
         if found is not None:
             _Round(self, *found, now_ms)
+
+    def _take_proposals(self, now_ms: int) -> None:
+        """Swap in what was compacted elsewhere (`log/proposal.py`)."""
+        for directory in self._logs.online:
+            try:
+                for log in list(directory.logs.values()):
+                    if log.config.is_compacted and is_waiting(self._files, log.directory):
+                        self._take_proposal(directory, log, now_ms)
+            except OSError as error:
+                self._logs.on_failure(directory, error)
+
+    def _take_proposal(self, directory: LogDirectory, log: PartitionLog, now_ms: int) -> None:
+        checkpoint = CleanerCheckpoint(self._files, directory.path)
+        clean_to = checkpoint.read().get(log.partition)
+        end = find_dirty_range(log, clean_to, now_ms).first_uncleanable_offset
+        replace = partial(log.replace_segments, now_ms=now_ms)
+        try:
+            clean = take(self._files, log.directory, log.segments, log.config, replace, clean_to=clean_to, end=end)
+        except RefusedProposal as error:
+            _log.warning("%s: a proposed compaction is refused: %s", log.partition, error)
+            return
+        if clean is not None:
+            checkpoint.update(log.partition, clean, directory.logs.keys())
+            self.proposals += 1
+            _log.info("%s: a proposed compaction is in place, clean up to %d", log.partition, clean)
 
     def _dirtiest(self, now_ms: int) -> tuple[LogDirectory, PartitionLog, DirtyRange] | None:
         best: tuple[LogDirectory, PartitionLog, DirtyRange] | None = None

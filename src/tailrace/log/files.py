@@ -13,6 +13,7 @@ import fcntl
 import mmap
 import os
 from typing import NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from tailrace.records.batch import Buffer
 
@@ -229,7 +230,10 @@ class DiskFiles:
 
     def remove_directory(self, path: str) -> None:
         for entry in self.entries(path):
-            os.remove(f"{path}/{entry.name}")
+            if entry.is_directory:
+                self.remove_directory(f"{path}/{entry.name}")
+            else:
+                os.remove(f"{path}/{entry.name}")
         os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
@@ -244,14 +248,33 @@ class DiskFiles:
         return Space(found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail)
 
     def lock(self, path: str) -> DiskFile:
-        file = self.open(path, create=True)
+        # The system's lock keeps other processes out, not this one; and to close a second descriptor would end it.
+        if os.path.exists(path) and (holder := _held.get(_identity(os.stat(path)))) and holder.is_open:
+            raise BlockingIOError(errno.EWOULDBLOCK, "this process holds it", path)
+        file = _HeldFile(path, os.O_CLOEXEC | os.O_RDWR | os.O_CREAT)
         try:
             # The same kind of lock that Apache Kafka takes, so that the two keep out of each other's way.
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
             raise
+        _held[_identity(os.fstat(file.fileno()))] = file
         return file
+
+
+class _HeldFile(DiskFile):
+    """A file that this process holds the lock of, until it is closed."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
+
+_held: WeakValueDictionary[tuple[int, int], _HeldFile] = WeakValueDictionary()
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def join(*parts: str) -> str:

@@ -303,7 +303,10 @@ class OverlayFiles:
 
     def remove_directory(self, path: str) -> None:
         for entry in self.entries(path):
-            self.remove(join(path, entry.name))
+            if entry.is_directory:
+                self.remove_directory(join(path, entry.name))
+            else:
+                self.remove(join(path, entry.name))
         self._forget_directory(path)
 
     def sync_directory(self, path: str) -> None:

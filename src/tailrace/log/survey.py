@@ -16,6 +16,7 @@ from tailrace.log.findings import Finding, Severity
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.leader_epochs import EpochStart
 from tailrace.log.offline import OfflineLog, Unopenable, open_bounds
+from tailrace.log.proposal import PROPOSAL, PROPOSED, TAKEN
 from tailrace.log.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicId
 from tailrace.records.batch import DELETE_HORIZON_BIT, CorruptBatch
@@ -157,6 +158,8 @@ def _leftover_note(name: str, names: set[str]) -> str | None:
         return "an index without its log file" if is_lone else None
     if name.endswith(".broken"):
         return "what a recovery or repair cut off"
+    if name in (PROPOSAL, TAKEN) or name.endswith(PROPOSED):
+        return "a compaction that waits for the broker to swap it in"
     return None if parsed or is_known(name) else "no file that a log has"
 
 

@@ -35,9 +35,17 @@ _frozen = False
 
 def run_tasks(spark: Any, tasks: Sequence[Task], work: Callable[[Task], Result], *, label: str) -> list[Result]:
     """What `work` returns for each task, in their order; as many Spark tasks as there are tasks."""
-    if not tasks:
-        return []
-    answers = _tasks(spark, tasks).map(partial(_answer, work))
+    return collected(spark, run_rdd(spark, tasks, work), label) if tasks else []
+
+
+def run_rdd(spark: Any, tasks: Any, work: Callable[[Any], Any]) -> Any:
+    """The answers of tasks (a sequence, or an RDD of them) as an RDD, for jobs with stages of their own."""
+    rdd = tasks if hasattr(tasks, "mapPartitions") else _tasks(spark, tasks)
+    return rdd.map(partial(_answer, work))
+
+
+def collected(spark: Any, answers: Any, label: str) -> list[Any]:
+    """What an RDD of answers says; the first error of a task is raised."""
     return [_opened(answer) for answer in _collect(spark, answers, label)]
 
 

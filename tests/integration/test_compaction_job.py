@@ -1,0 +1,86 @@
+"""Compaction by many tasks writes what the local cleaner writes, byte for byte."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace.spark.jobs.compact import compact
+from tests.support.command import contents
+from tests.support.command import tailrace as tailrace_command
+from tests.support.filled_topics import put
+from tests.support.inline_spark import InlineSpark
+from tests.support.random_compacted import (
+    NOW_MS,
+    TOPIC,
+    RandomLog,
+    clean_locally,
+    copied,
+    opened_and_closed,
+)
+
+
+def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3) -> None:
+    """Rounds of growth, each compacted here and there; the second past the first's delete horizons."""
+    log = RandomLog(seed)
+    here, there = tmp_path / "here", tmp_path / "there"
+    now_ms = NOW_MS
+    for round_ in range(rounds):
+        log.grow(here, log.chance.choice([0, 20, 60]) if round_ else 60, now_ms)
+        shutil.rmtree(there, ignore_errors=True)
+        copied(here, there)
+        now_ms += log.chance.choice([10, 2000])
+        clean_locally(here, log.settings, now_ms)
+        compact(InlineSpark(), str(there), topics=[TOPIC], configs={TOPIC: log.settings}, now_ms=now_ms)
+        opened_and_closed(there, log.settings, now_ms)
+        assert contents(there) == contents(here)
+        now_ms += log.chance.choice([10, 2000])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_bytes_as_the_local_cleaner(seed: int, tmp_path: Path) -> None:
+    compacted_twice(tmp_path, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 300))
+def test_the_same_bytes_as_the_local_cleaner_many_times(seed: int, tmp_path: Path) -> None:
+    compacted_twice(tmp_path, seed, rounds=5)
+
+
+def test_a_running_broker_swaps_a_proposal_in(tmp_path: Path) -> None:
+    """The job sees that the directory is in use, leaves a proposal, and the broker's cleaner takes it."""
+    data, folder = tmp_path / "data", tmp_path / "data" / "t-0"
+    settings = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "1.0"}
+    configs = {"log.cleaner.backoff.ms": "200", "log.flush.offset.checkpoint.interval.ms": "100"}
+    with tailrace.Broker(data, config=configs) as broker:
+        broker.create_topic("t", config=settings)
+        rows = [(b"k%d" % (number % 5), b"v%d" % number) for number in range(400)]
+        put(broker.bootstrap, "t", 0, rows)
+        wait_for(lambda: "t 0 400" in (data / "replication-offset-checkpoint").read_text())
+        found = compact(InlineSpark(), str(data), configs={"t": settings})
+        assert [(one.name, one.is_swapped) for one in found.partitions] == [("t-0", False)]
+        assert found.partitions[0].segments > 2
+        wait_for(lambda: f"t 0 {found.partitions[0].clean_to}" in (data / "cleaner-offset-checkpoint").read_text())
+        assert not list(folder.glob("*propos*"))
+        left = tailrace_command("log", "cat", folder, "--json").json_lines
+    assert {row["key"]: row["value"] for row in left} == {key.decode(): value.decode() for key, value in rows}
+    assert sum(row["offset"] < found.partitions[0].clean_to for row in left) == 5
+    assert tailrace_command("log", "verify", data).status == 0
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            if is_so():
+                return
+        except FileNotFoundError:
+            pass
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,62 @@
+"""Spark without Spark: an RDD is a list, a stage a loop. For properties of jobs that need hundreds of runs.
+
+Only what the jobs' frame uses. Values are pickled on their way from stage to stage, as Spark does.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+class InlineRdd:
+    def __init__(self, partitions: list[list[Any]]) -> None:
+        self._partitions = partitions
+
+    def _over(self, work: Callable[[Iterator[Any]], Iterable[Any]]) -> InlineRdd:
+        travelled = pickle.loads(pickle.dumps(self._partitions))
+        return InlineRdd([list(work(iter(rows))) for rows in travelled])
+
+    def map(self, work: Callable[[Any], Any]) -> InlineRdd:
+        return self._over(lambda rows: (work(row) for row in rows))
+
+    def flatMap(self, work: Callable[[Any], Iterable[Any]]) -> InlineRdd:  # noqa: N802
+        return self._over(lambda rows: (found for row in rows for found in work(row)))
+
+    def mapPartitions(self, work: Callable[[Iterator[Any]], Iterable[Any]]) -> InlineRdd:  # noqa: N802
+        return self._over(work)
+
+    def union(self, other: InlineRdd) -> InlineRdd:
+        return InlineRdd(self._partitions + other._partitions)
+
+    def groupByKey(self, count: int) -> InlineRdd:  # noqa: N802
+        """The order inside a group is any order; here it is turned round."""
+        groups: dict[Any, list[Any]] = {}
+        for key, value in reversed(self.collect()):
+            groups.setdefault(key, []).append(value)
+        rows = list(groups.items())
+        return InlineRdd([rows[number::count] for number in range(count)])
+
+    def repartitionAndSortWithinPartitions(self, count: int, place: Callable[[Any], int]) -> InlineRdd:  # noqa: N802
+        rows = sorted(self.collect(), key=lambda row: row[0])
+        return InlineRdd([[row for row in rows if place(row[0]) % count == number] for number in range(count)])
+
+    def persist(self) -> InlineRdd:
+        return self
+
+    def unpersist(self) -> None:
+        pass
+
+    def collect(self) -> list[Any]:
+        return [row for rows in self._partitions for row in rows]
+
+
+class InlineSpark:
+    @property
+    def sparkContext(self) -> InlineSpark:  # noqa: N802
+        return self
+
+    def parallelize(self, values: Iterable[Any], count: int) -> InlineRdd:
+        rows = list(values)
+        return InlineRdd([rows[number::count] for number in range(count)] if count > 1 else [rows])

@@ -1,0 +1,32 @@
+"""Writing a compaction proposal without Spark: the local cleaner's groups, left where a job would leave them."""
+
+from __future__ import annotations
+
+from tailrace.log.cleaned_segment import cleaned_path
+from tailrace.log.cleaner import CleanerSettings, Cleaning
+from tailrace.log.cleaner_range import find_dirty_range
+from tailrace.log.files import Files
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.proposal import Proposal, ProposedGroup, describe_old, proposed_path, publish
+from tailrace.log.segment import SEGMENT_KINDS
+
+
+def propose(
+    files: Files, log: PartitionLog, clean_to: int | None, now_ms: int, settings: CleanerSettings | None = None
+) -> Proposal:
+    cleaning = Cleaning(files, log, find_dirty_range(log, clean_to, now_ms), now_ms, settings)
+    cleaning.build_map()
+    groups = []
+    for group in cleaning.groups():
+        new = cleaning.write_group(group)
+        new.release()
+        sizes = {}
+        for kind in SEGMENT_KINDS:
+            path = cleaned_path(log.directory, new.base_offset, kind)
+            if files.exists(path):
+                sizes[kind] = files.size(path)
+                files.replace(path, proposed_path(log.directory, new.base_offset, kind))
+        groups.append(ProposedGroup(describe_old(files, group), sizes))
+    proposal = Proposal(clean_to, cleaning.end_offset, tuple(groups))
+    publish(files, log.directory, proposal)
+    return proposal

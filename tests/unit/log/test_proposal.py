@@ -1,0 +1,110 @@
+"""What was compacted elsewhere is put in place if it fits the log, and thrown away if not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tailrace.log.cleaner_range import find_dirty_range
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.proposal import PROPOSAL, TAKEN, Proposal, RefusedProposal, is_waiting, take
+from tests.support.memory_files import MemoryFiles
+from tests.support.proposals import propose
+from tests.support.small_logs import FOLDER, NOW_MS, new_files
+from tests.unit.log.test_cleaner import clean, contents, filled, latest, names
+
+
+def take_waiting(files: MemoryFiles, log: PartitionLog, clean_to: int | None = None) -> int | None:
+    end = find_dirty_range(log, clean_to, NOW_MS).first_uncleanable_offset
+    return take(
+        files,
+        FOLDER,
+        log.segments,
+        log.config,
+        lambda new, old: log.replace_segments(new, old, NOW_MS),
+        clean_to=clean_to,
+        end=end,
+    )
+
+
+def test_a_proposal_becomes_the_log_that_the_cleaner_would_leave() -> None:
+    files, others = new_files(), new_files()
+    log, cleaned = filled(files), filled(others)
+    assert take_waiting(files, log) is None
+    propose(files, log, None, NOW_MS)
+    assert is_waiting(files, FOLDER)
+    assert take_waiting(files, log) == clean(others, cleaned).end_offset == 120
+    assert not is_waiting(files, FOLDER)
+    log.run_due(NOW_MS + 10**6)
+    cleaned.run_due(NOW_MS + 10**6)
+    assert files.tree(FOLDER) == others.tree(FOLDER)
+    assert contents(log) == contents(cleaned)
+
+
+def spoil_segment(files: MemoryFiles, log: PartitionLog) -> None:
+    files.set_modified_ms(log.segments[1].log.path, 5)
+
+
+def clean_meanwhile(files: MemoryFiles, log: PartitionLog) -> None:
+    clean(files, log)
+
+
+def cut_proposed(files: MemoryFiles, log: PartitionLog) -> None:
+    files.open(f"{FOLDER}/{names(files, '.log.proposed')[-1]}").truncate(10)
+
+
+def garble(files: MemoryFiles, log: PartitionLog) -> None:
+    files.write(f"{FOLDER}/{PROPOSAL}", b'{"version": 1, "groups": 7}', sync=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (spoil_segment, r"segment \d+ is not what it was"),
+        (clean_meanwhile, "segment 0 is not what it was"),
+        (cut_proposed, "is not the .* bytes that were written"),
+        (garble, "its manifest cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_gone(spoil: Callable[[MemoryFiles, PartitionLog], None], why: str) -> None:
+    files = new_files()
+    log = filled(files)
+    rows = contents(log)
+    propose(files, log, None, NOW_MS)
+    spoil(files, log)
+    with pytest.raises(RefusedProposal, match=why):
+        take_waiting(files, log)
+    assert not is_waiting(files, FOLDER)
+    assert names(files, ".proposed") == names(files, ".cleaned") == []
+    assert contents(log) in (rows, latest(rows))
+
+
+def test_a_log_that_was_cleaned_meanwhile_is_left_alone() -> None:
+    files = new_files()
+    log = filled(files)
+    propose(files, log, None, NOW_MS)
+    with pytest.raises(RefusedProposal, match="was clean up to None then, and is up to 60 now"):
+        take_waiting(files, log, 60)
+
+
+def test_what_a_crash_left_of_a_swap_is_thrown_away() -> None:
+    files = new_files()
+    log = filled(files)
+    rows = contents(log)
+    propose(files, log, None, NOW_MS)
+    files.replace(f"{FOLDER}/{PROPOSAL}", f"{FOLDER}/{TAKEN}")
+    assert is_waiting(files, FOLDER)
+    assert take_waiting(files, log) is None
+    assert not is_waiting(files, FOLDER)
+    assert names(files, ".proposed") == []
+    assert contents(log) == rows
+
+
+def test_a_manifest_is_read_as_it_was_written() -> None:
+    files = new_files()
+    written = propose(files, filled(files), None, NOW_MS)
+    assert Proposal.from_json(written.to_json()) == written
+    for bad in (b"", b"[]", b'{"version": 2}', b'{"version": 1, "before": null, "after": 5, "groups": [{"old": []}]}'):
+        with pytest.raises((ValueError, KeyError, TypeError, IndexError)):
+            Proposal.from_json(bad)
