@@ -11,6 +11,7 @@ from typing import Any, Final, TextIO
 
 from examples.orders.expected import Revenue, WindowKey
 from tailrace.cli.output import table, time_text
+from tailrace.spark.progress import partition_lags
 
 _LINE_EVERY_S: Final = 5.0
 _RESULTS_SHOWN: Final = 10
@@ -41,20 +42,9 @@ class QueryState:
             rows=progress["numInputRows"],
             rows_per_s=progress.get("processedRowsPerSecond") or 0.0,
             duration_ms=progress["durationMs"].get("triggerExecution", 0),
-            lag=sum(lag_of(source) for source in progress["sources"]),
+            lag=sum(partition_lags(progress).values()),
             watermark=(progress.get("eventTime") or {}).get("watermark", "")[:19].replace("T", " "),
         )
-
-
-def lag_of(source: Mapping[str, Any]) -> int:
-    """How many offsets a source had still to read when it last looked."""
-    read, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-    return sum(max(0, end - read.get(partition, 0)) for partition, end in latest.items())
-
-
-def _offsets(text: Any) -> dict[tuple[str, str], int]:
-    found = text if isinstance(text, dict) else {}
-    return {(topic, number): offset for topic, parts in found.items() for number, offset in parts.items()}
 
 
 @dataclass

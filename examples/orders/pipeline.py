@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812  (the name that Spark's use
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from examples.orders.events import ORDERS, PAYMENTS
-from examples.orders.topic_sink import write_to_topic
 
 SETTLED: Final = "settled"
 REVENUE: Final = "revenue"
@@ -54,7 +53,12 @@ class Pipeline:
         return self.settled().writeStream.format("parquet").option("path", str(settled_table(self._directory)))
 
     def _write_revenue(self) -> DataStreamWriter:
-        return write_to_topic(self.revenue(), self._bootstrap, REVENUE)
+        return (
+            self.revenue()
+            .writeStream.format("tailrace")  # exactly once: a batch that is run again is not there twice
+            .option("kafka.bootstrap.servers", self._bootstrap)
+            .option("topic", REVENUE)
+        )
 
     def settled(self) -> DataFrame:
         orders = self._events(ORDERS, _ORDER, "ordered_ms", "ordered_at", "order_id")

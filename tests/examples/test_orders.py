@@ -13,7 +13,7 @@ import pytest
 import tailrace
 from examples.orders import checker
 from examples.orders.checker import Verdict, check_revenue, progress_of, values_of
-from examples.orders.display import Display, Picture, QueryState, lag_of
+from examples.orders.display import Display, Picture, QueryState
 from examples.orders.events import LATE_BY_MS, ORDERS, PAYMENTS, arrivals
 from examples.orders.expected import PAYMENT_TIME_MS, Revenue, expect
 from examples.orders.feeder import Feeder, create_topics, feed, send
@@ -129,9 +129,7 @@ def test_a_pipeline_that_did_nothing_has_nothing_wrong(tmp_path: Path) -> None:
     assert Verdict("settled").is_right
 
 
-def test_the_display_tells_lag_and_results_in_one_line_or_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    source = {"endOffset": {"orders": {"0": 5, "1": 7}}, "latestOffset": {"orders": {"0": 9, "1": 7, "2": 3}}}
-    assert lag_of(source) == 7
+def test_the_display_tells_the_state_in_a_line_or_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
     state = QueryState("revenue", batch=4, rows=100, lag=7, watermark="2025-01-01 00:10:00")
     results = {(1_735_689_600_000, "KE"): Revenue(9, 7, 12_345)}
     picture = Picture(12.0, 18.0, "localhost:9092", [("orders", 1_200)], 1_735_689_660_000, [state], results)

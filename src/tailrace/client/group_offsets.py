@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tailrace.client.coordinators import CoordinatorKind, Coordinators
@@ -50,18 +51,27 @@ def committed_offsets(coordinators: Coordinators, group: str) -> dict[TopicParti
 
 
 def commit_offset(coordinators: Coordinators, group: str, partition: TopicPartition, offset: Offset, note: str) -> None:
+    commit_offsets(coordinators, group, {partition: NotedOffset(offset, note)})
+
+
+def commit_offsets(coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, NotedOffset]) -> None:
+    """Commit for a group that has no members: one with members refuses (UNKNOWN_MEMBER_ID)."""
+
     def check(answer: OffsetCommitResponse) -> None:
         for topic in answer.topics:
             for one in topic.partitions:
                 if one.error_code:
                     raise Refused(f"group {group}", one.error_code)
 
-    offsets = OffsetCommitRequest.OffsetCommitRequestPartition(
-        partition_index=partition.partition, committed_offset=offset, committed_metadata=note
-    )
+    topics: dict[str, OffsetCommitRequest.OffsetCommitRequestTopic] = {}
+    for partition, (offset, note) in offsets.items():
+        topic = topics.setdefault(partition.topic, OffsetCommitRequest.OffsetCommitRequestTopic(name=partition.topic))
+        topic.partitions.append(
+            OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=partition.partition, committed_offset=offset, committed_metadata=note
+            )
+        )
     request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=NO_GENERATION,
-        topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=partition.topic, partitions=[offsets])],
+        group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=list(topics.values())
     )
     coordinators.ask(CoordinatorKind.GROUP, group, request, check, at_most=LAST_COMMIT_BY_NAME)

@@ -50,3 +50,7 @@ class DamagedLog(SourceError):
 
 class Unreadable(SourceError):
     """The files, or the cluster, cannot be reached or read."""
+
+
+class NotCommitted(SourceError):
+    """A consumer group does not take the offsets of a stream, and never will."""

@@ -46,6 +46,7 @@ _OWN = (
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
+    "commitOffsetsToGroup",
 )
 _KAFKA = (
     *CLUSTER_OPTIONS,
@@ -61,7 +62,7 @@ _REFUSED = {
     "kafka.auto.offset.reset": "startingOffsets says where to start, and failOnDataLoss what to do when that is gone",
     "kafka.key.deserializer": "keys are bytes: use DataFrame operations on the key column",
     "kafka.value.deserializer": "values are bytes: use DataFrame operations on the value column",
-    "kafka.enable.auto.commit": "no offsets are committed: Spark's checkpoint keeps them",
+    "kafka.enable.auto.commit": "Spark's checkpoint keeps the offsets; commitOffsetsToGroup shows them to others",
     "kafka.interceptor.classes": "there is no consumer to intercept",
 }
 # These tune Java's consumer, or a group that it belongs to. There is neither here.
@@ -147,6 +148,7 @@ class ReadOptions:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
+    commit_group: str | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -165,7 +167,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         for name in options.given_of(_KAFKA):
             if name != "kafka.isolation.level":
                 options.warnings.append(f"{name} has no effect without kafka.bootstrap.servers")
-    limits = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+    limits = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "commitOffsetsToGroup")
     for name in limits if not is_stream else ():
         if options.get(name) is not None:
             options.warnings.append(f"{name} is for streams and has no effect on a batch query")
@@ -194,8 +196,18 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         max_offsets_per_trigger=max_offsets,
         min_offsets_per_trigger=min_offsets,
         max_trigger_delay_ms=options.duration("maxTriggerDelay", 900_000),
+        commit_group=_commit_group(options, wire),
         warnings=tuple(options.warnings),
     )
+
+
+def _commit_group(options: OptionValues, wire: WireOptions | None) -> str | None:
+    group = options.get("commitOffsetsToGroup")
+    if group is not None and not group.strip():
+        raise WrongOption("commitOffsetsToGroup is empty: it takes a group's name")
+    if group is not None and wire is None:
+        raise WrongOption("commitOffsetsToGroup needs kafka.bootstrap.servers: files keep no groups")
+    return group
 
 
 def _selection(options: OptionValues) -> Selection:

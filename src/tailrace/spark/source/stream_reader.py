@@ -27,6 +27,7 @@ from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.source.admission import admitted, is_too_little
 from tailrace.spark.source.batch_reader import SliceTask, read_task
 from tailrace.spark.source.errors import OffsetRangeLost
+from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.offset_ranges import (
     Offsets,
     offsets_from_json,
@@ -46,12 +47,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._plan = plan
         self._transport: Transport | None = None
+        self._commits: GroupCommits | None = None
         self._seen: dict[TopicPartition, Offset] | None = None
         self._last_batch_s: float | None = None  # when a batch was last let through
         self._target: dict[TopicPartition, Offset] | None = None  # where a Trigger.AvailableNow ends
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_transport": None}
+        return {**self.__dict__, "_transport": None, "_commits": None}
 
     @property
     def transport(self) -> Transport:
@@ -106,7 +108,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(partition, self._plan)
 
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark is done with what lies before these offsets: told to a group, if one is named."""
+        options = self._options
+        if options.commit_group is None or options.wire is None:
+            return
+        if self._commits is None:
+            self._commits = GroupCommits(options.commit_group, options.wire)
+        self._commits.commit(offsets_from_json(end))
+
     def stop(self) -> None:
+        if self._commits is not None:
+            self._commits.close()
+            self._commits = None
         if self._transport is not None:
             self._transport.close()
             self._transport = None

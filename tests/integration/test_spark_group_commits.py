@@ -1,0 +1,81 @@
+"""How far a stream is, as a consumer group shows it: at our broker, and at Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+import tailrace
+from tailrace.client.admin import NewTopic, create_topic
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.coordinators import Coordinators
+from tailrace.client.group_offsets import committed_offsets
+from tailrace.model.ids import TopicPartition
+from tailrace.spark.source.data_source import LogDataSource
+from tailrace.spark.source.errors import NotCommitted, WrongOption
+from tests.support.filled_topics import numbered, put
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_install import kafka_installation
+from tests.support.spark_types import default_struct
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture(params=["ours", pytest.param("kafka", marks=pytest.mark.kafka)])
+def bootstrap(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "ours":
+        with tailrace.Broker(tmp_path / "data") as broker:
+            broker.create_topic("t", partitions=2)
+            yield broker.bootstrap
+        return
+    with KafkaBroker(kafka_installation(), tmp_path) as kafka:
+        with ClusterClient(kafka.bootstrap) as cluster:
+            create_topic(cluster, NewTopic(name="t", partitions=2, replication_factor=1))
+        yield kafka.bootstrap
+
+
+def stream(bootstrap: str, **options: str) -> Any:
+    given = {"kafka.bootstrap.servers": bootstrap, "subscribe": "t", "startingOffsets": "earliest", **options}
+    return LogDataSource(given).streamReader(default_struct())
+
+
+def committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:
+    with ClusterClient(bootstrap) as cluster:
+        return {one: noted.offset for one, noted in committed_offsets(Coordinators(cluster), group).items()}
+
+
+def test_a_batch_that_is_done_is_committed_and_members_are_not_disturbed(bootstrap: str) -> None:
+    from confluent_kafka import Consumer
+
+    put(bootstrap, "t", 0, numbered(5))
+    reader = stream(bootstrap, commitOffsetsToGroup="lag-tool")
+    assert committed(bootstrap, "lag-tool") == {}
+    reader.commit({"t": {"0": 5, "1": 0}})
+    assert committed(bootstrap, "lag-tool") == {T0: 5, T1: 0}
+    reader.commit({"t": {"0": 7, "1": 2}})
+    assert committed(bootstrap, "lag-tool") == {T0: 7, T1: 2}
+    stream(bootstrap).commit({"t": {"0": 9}})  # nothing was asked for
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "lag-tool", "auto.offset.reset": "earliest"})
+    try:
+        consumer.subscribe(["t"])
+        for _ in range(200):
+            consumer.poll(0.1)
+            if consumer.assignment():
+                break
+        with pytest.raises(NotCommitted, match="to group lag-tool: group lag-tool"):
+            reader.commit({"t": {"0": 8, "1": 2}})
+    finally:
+        consumer.close()
+    reader.stop()
+
+
+def test_files_keep_no_groups(tmp_path: Path) -> None:
+    source = LogDataSource({"path": str(tmp_path), "subscribe": "t", "commitOffsetsToGroup": "g"})
+    with pytest.raises(WrongOption, match=r"needs kafka\.bootstrap\.servers"):
+        source.streamReader(default_struct())
