@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.small_read import read_small
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
@@ -62,7 +63,7 @@ class QuickFetch:
         most = min(most, partition_most, broker.fetches.max_bytes)
         if partition is None or partition.leader is None or 0 <= epoch != partition.leader_epoch or most < 1:
             return False
-        marks = partition.log.snapshot_marks()
+        marks = partition.log.placed_marks()
         bound = marks.bound(_ISOLATIONS[level])
         if offset == bound.offset and least == 1 and wait_ms > 0:
             partition.traffic.fetch_requests += 1
@@ -88,22 +89,26 @@ class QuickFetch:
         """Read and reply, if it is as simple as that. `place`: where the offset is, if that is known."""
         version, correlation_id, wait_ms, least, _, level, _, _, index, _, offset, _ = asked
         log = partition.log
-        records: FileSlice | None = None
+        records: FileSlice | bytes | None = None
         has_aborted = 0
-        if place is not None:
-            segment, end = log.segments.active, marks.high_watermark
-            if segment.base_offset == place.segment_base_offset == end.segment_base_offset:
-                records = FileSlice(segment.log, place.position, end.position - place.position)
-        if records is None or records.size > most:
-            try:
+        try:
+            if place is not None:
+                segment, end = log.segments.active, marks.high_watermark
+                if segment.base_offset == place.segment_base_offset == end.segment_base_offset:
+                    size = end.position - place.position
+                    if size <= most:
+                        records = FileSlice(segment.log, place.position, size)
+            elif not level:
+                records = read_small(log.segments, offset, most, marks.high_watermark, marks.log_end.offset)
+            if records is None:
                 found = read_log(partition.key, log.segments, marks, offset, most, _ISOLATIONS[level], True)
-            except (KafkaError, CorruptBatch, OSError):
-                return False
-            records = found.slice
-            if records is None or found.aborted:
-                return False
-            has_aborted = 0 if found.aborted is None else 1
-        size = records.size
+                records = found.slice
+                if records is None or found.aborted:
+                    return False
+                has_aborted = 0 if found.aborted is None else 1
+        except (KafkaError, CorruptBatch, OSError):
+            return False
+        size = len(records)
         if size < least and size < most and wait_ms > 0:
             return False
         traffic = partition.traffic
@@ -118,7 +123,8 @@ class QuickFetch:
         else:
             layout = _response(len(topic), True, len(length))
             head = layout.pack(correlation_id, 0, 0, 0, 0, 2, len(topic) + 1, topic, *values)
-        self.broker.put(Reply(context.connection_id, [head, records, _END]))
+        whole = isinstance(records, bytes)
+        self.broker.put(Reply(context.connection_id, [head + records + _END] if whole else [head, records, _END]))
         return True
 
 
@@ -151,7 +157,7 @@ class WaitingFetch(DelayedOperation):
     def try_complete(self, now_ms: int) -> bool:
         partition, asked, broker = self._partition, self._asked, self._quick.broker
         if partition.leader is self._leader and broker.partitions.get(partition.key) is partition:
-            marks = partition.log.snapshot_marks()
+            marks = partition.log.placed_marks()
             bound = marks.bound(_ISOLATIONS[asked[5]])
             if bound.offset == asked[10]:
                 return False

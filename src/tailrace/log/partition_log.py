@@ -131,13 +131,13 @@ class PartitionLog:
         if marks.first_unstable is not None or producers.open_transactions:
             self._update_first_unstable()
 
+    def placed_marks(self) -> Watermarks:
+        """The bounds with their places, good until something changes."""
+        return self.marks.place(self._placed)
+
     def snapshot_marks(self) -> Watermarks:
         """The bounds as they are now, with their places: a read that starts here is not changed by a later append."""
-        marks = self.marks
-        if marks.high_watermark.is_offset_only:
-            marks.high_watermark = self._placed(marks.high_watermark.offset)
-        if marks.first_unstable is not None and marks.first_unstable.is_offset_only:
-            marks.first_unstable = self._placed(marks.first_unstable.offset)
+        marks = self.placed_marks()
         return Watermarks(marks.log_start_offset, marks.log_end, marks.high_watermark, marks.first_unstable)
 
     def _placed(self, offset: Offset) -> LogPosition:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -54,6 +55,14 @@ class Watermarks:
         if isolation is Isolation.READ_COMMITTED:
             return self.last_stable
         return self.high_watermark
+
+    def place(self, find: Callable[[Offset], LogPosition]) -> Watermarks:
+        """These, once what is known by number only has been found."""
+        if self.high_watermark.segment_base_offset < 0:
+            self.high_watermark = find(self.high_watermark.offset)
+        if self.first_unstable is not None and self.first_unstable.is_offset_only:
+            self.first_unstable = find(self.first_unstable.offset)
+        return self
 
     def check(self) -> None:
         assert 0 <= self.log_start_offset <= self.last_stable_offset, self
