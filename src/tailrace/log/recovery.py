@@ -252,21 +252,24 @@ class _Loader:
             if segment.base_offset not in self.segments:
                 return
             if self.recover and segment.base_offset in unflushed:
-                self._recover_or_split(segment, self.segments.after(segment.base_offset))
-                later = self.segments.after(segment.base_offset)
-                if later and not self.may_have_gaps and segment.next_offset() < later[0].base_offset:
+                last = self._recover_or_split(segment, self.segments.after(segment.base_offset))
+                later = self.segments.after(last.base_offset)
+                if later and not self.may_have_gaps and last.next_offset() < later[0].base_offset:
                     # Its last writes did not reach the disk, those of the next segment did.
-                    self._set_aside(later, segment)
+                    self._set_aside(later, last)
             elif segment.base_offset in self.unindexed:
                 self._recover_or_split(segment, None)
 
-    def _recover_or_split(self, segment: Segment, later: Sequence[Segment] | None) -> None:
-        """Recover a segment; one whose offsets overflow is split instead."""
+    def _recover_or_split(self, segment: Segment, later: Sequence[Segment] | None) -> Segment:
+        """Recover a segment; one whose offsets overflow is split instead. What is there now, or the last part of it."""
         try:
             self._recover(segment, later)
         except SegmentOverflow:
-            for part in self._split(segment):
+            parts = self._split(segment)
+            for part in parts:
                 self._recover(part, None)
+            return parts[-1]
+        return segment
 
     def _recover(self, segment: Segment, later: Sequence[Segment] | None) -> None:
         """Read a segment whole and rebuild its indexes, epochs and producers.
