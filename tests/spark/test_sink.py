@@ -140,7 +140,7 @@ def test_a_version_of_a_job_is_written_once(spark: Any, broker: tailrace.Broker,
 @pytest.mark.parametrize(
     ("columns", "options", "sentence"),
     [
-        ("id AS value", {}, "column 'value' is a bigint, and has to be a binary or string"),
+        ("id AS value", {}, "column 'value' is of type bigint, and has to be binary or string"),
         ("'v' AS worth", {}, "there is no column 'value'"),
         ("'v' AS value", {"topic": "nowhere"}, "there is no topic 'nowhere' at 127.0.0.1:"),
         ("'v' AS value, 7 AS partition", {}, "a row asks for partition 7 of .*, which has 3, counted from 0"),

@@ -42,7 +42,7 @@ def input_columns(fields: Sequence[tuple[str, str]], topic_option: str | None) -
         if allowed is None or (name == "topic" and topic_option is not None):
             continue
         if kind not in allowed:
-            raise UnwritableRows(f"column {name!r} is a {kind}, and has to be a {' or '.join(allowed)}")
+            raise UnwritableRows(f"column {name!r} is of type {kind}, and has to be {' or '.join(allowed)}")
         places[name] = place
     if "value" not in places:
         names = ", ".join(name for name, _ in fields) or "none"
