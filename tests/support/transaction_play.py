@@ -59,7 +59,9 @@ class _Player:
 
 
 class TransactionPlay:
-    def __init__(self, twins: ApiTwins, seed: int, *, name: str = "") -> None:
+    def __init__(self, twins: ApiTwins, seed: int, *, name: str = "", has_new_clients: bool = True) -> None:
+        """`has_new_clients`: some speak the protocol of KIP-890, for which a transaction.version of 0 has no records."""
+        self.has_new_clients = has_new_clients
         self.random = Random(seed)
         self.topic = f"{TOPIC}{name}"
         self.players = (_Player(twins.kafka), _Player(twins.ours))
@@ -108,7 +110,8 @@ class TransactionPlay:
             self.init(one)
         for _ in range(steps):
             (step,) = self.random.choices([kind for kind, _ in kinds], weights)
-            step()
+            if self.has_new_clients or step != self.add_partitions_as_broker:
+                step()
 
     def _both(
         self, what: str, version: int, make: Callable[[_Player], Any], plain: Callable[[_Player, Any], Any]
@@ -264,7 +267,7 @@ class TransactionPlay:
                 ],
             )
 
-        version = self.random.randint(0, 5)
+        version = self.random.randint(0, 5 if self.has_new_clients else 4)
         self._both(
             f"commitOffsets {one} {slot} {partition}={offset} generation {generation}",
             version,
@@ -275,7 +278,9 @@ class TransactionPlay:
     def produce(self) -> None:
         one = self.random.choice(self.ids)
         slot, partition = self._slot(one), self.random.choice([0, 1, 2, 2, 99])
-        version = self.random.choice([3, 7, 9, 10, 11, 12, 12, 13, 13, 13])
+        version = self.random.choice(
+            [3, 7, 9, 10, 11, 12, 12, 13, 13, 13] if self.has_new_clients else [3, 7, 9, 10, 11]
+        )
         place = (slot.number, slot.epoch, partition)
         sequence = self.sequences.get(place, 0)
         if self.random.random() < 0.04:
@@ -317,7 +322,9 @@ class TransactionPlay:
     def end(self) -> None:
         one = self._transactional_id()
         slot = self._slot(one if one in self.slots else self.ids[0])
-        is_commit, version = self.random.random() < 0.6, self.random.choice([0, 1, 2, 3, 4, 5, 5, 5, 5])
+        is_commit, version = self.random.random() < 0.6, self.random.choice([0, 1, 2, 3, 4])
+        if self.has_new_clients and self.random.random() < 0.5:
+            version = 5
 
         def make(player: _Player) -> Any:
             return m.EndTxnRequest(

@@ -115,6 +115,11 @@ class TransactionShard:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known")
         return found
 
+    def _check_version(self, client_version: int) -> None:
+        """A cluster whose transaction.version is 0 has records that cannot tell of newer clients."""
+        if client_version and not self._settings.server_version():
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "transaction.version is 0")
+
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, now_ms: int
     ) -> StateChange[InitAnswer]:
@@ -157,6 +162,7 @@ class TransactionShard:
         client_version: int,
         now_ms: int,
     ) -> StateChange[ErrorCode]:
+        self._check_version(client_version)
         transaction = self._known(transactional_id)
         facts = transaction.facts
         if transaction.pending is not None:
@@ -178,6 +184,7 @@ class TransactionShard:
         }
 
     def end(self, transactional_id: str, request: EndRequest, now_ms: int) -> StateChange[Ended]:
+        self._check_version(request.client_version)
         transaction = self._known(transactional_id)
         plan = plan_end(transaction, request, lambda: self._settings.new_producer_id(now_ms), now_ms)
         if isinstance(plan, Ended):
