@@ -12,7 +12,7 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.small_read import read_small
@@ -123,8 +123,8 @@ class QuickFetch:
         else:
             layout = _response(len(topic), True, len(length))
             head = layout.pack(correlation_id, 0, 0, 0, 0, 2, len(topic) + 1, topic, *values)
-        whole = isinstance(records, bytes)
-        self.broker.put(Reply(context.connection_id, [head + records + _END] if whole else [head, records, _END]))
+        parts: list[Part] = [head + records + _END] if isinstance(records, bytes) else [head, records, _END]
+        self.broker.put(Reply(context.connection_id, parts))
         return True
 
 
