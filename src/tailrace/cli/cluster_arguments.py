@@ -15,12 +15,14 @@ DEFAULT_METRICS = "127.0.0.1:9404"
 def add_cluster_commands(nouns: Parsers) -> None:
     """Everything that talks to a cluster."""
     from tailrace.cli.records_arguments import add_consume, add_produce
+    from tailrace.cli.transactions_arguments import add_transactions
 
     add_topics(nouns)
     add_configs(nouns)
     add_produce(nouns)
     add_consume(nouns)
     add_offsets(nouns)
+    add_transactions(nouns)
     add_top(nouns)
     add_explain(nouns)
 
