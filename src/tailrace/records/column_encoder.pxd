@@ -73,6 +73,8 @@ cdef class OpenBatch:
     cdef readonly bytearray buffer
     cdef readonly i64 size
     cdef readonly i64 count
+    cdef readonly i64 base_offset
+    cdef readonly i64 last_offset
     cdef readonly i64 base_timestamp
     cdef readonly i64 max_timestamp
     cdef out_t _out
@@ -119,6 +121,7 @@ cdef class RowEncoder:
     cdef readonly u64 digest
 
     @cython.locals(low64=u64, chosen="const int[::1]", row=Py_ssize_t, batch=OpenBatch, timestamp=i64, key_length=i64,
-                   value_length=i64, delta=i64, size=i64, headers_size=i64, seed=u64)
+                   value_length=i64, delta=i64, offset=i64, place=i64, size=i64, headers_size=i64, seed=u64)
     cpdef Py_ssize_t encode_rows(self, list batches, targets, BytesInput keys, BytesInput values, HeadersInput headers,
-                                 IntInput times, i64 now_ms, Py_ssize_t start, Py_ssize_t end) except -2
+                                 IntInput times, i64 now_ms, Py_ssize_t start, Py_ssize_t end,
+                                 IntInput offsets=*) except -2

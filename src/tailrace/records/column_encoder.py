@@ -116,6 +116,8 @@ class OpenBatch:
         self.buffer = bytearray(self.room)
         self.size = _HEADER_ROOM
         self.count = 0
+        self.base_offset = 0
+        self.last_offset = -1
         self.base_timestamp = 0
         self.max_timestamp = 0
         self._point()
@@ -318,10 +320,12 @@ class RowEncoder:
         now_ms: int,
         start: int,
         end: int,
+        offsets: IntInput | None = None,
     ) -> int:
         """Put rows from start on into their batches; the row whose batch has no room for it, or end.
 
-        `times` are microseconds. ValueError for a record that cannot be: a header without a name, a time before 1970.
+        `times` are microseconds. Records count from 0 unless they have `offsets`, which may leave gaps. ValueError for
+        a record that cannot be: a header without a name, a time before 1970, an offset that does not follow the last.
         """
         low64 = 0xFFFFFFFFFFFFFFFF
         chosen = memoryview(targets).cast("B").cast("i")
@@ -337,7 +341,15 @@ class RowEncoder:
             key_length = -1 if keys is None else keys._length(row)
             value_length = values._length(row)
             delta = 0 if batch.count == 0 else timestamp - batch.base_timestamp
-            size = 1 + _varint_size(delta) + _varint_size(batch.count) + _sized(key_length) + _sized(value_length)
+            offset = batch.count if offsets is None else offsets._get(row)
+            place = batch.count
+            if offsets is not None:
+                if batch.count > 0 and offset <= batch.last_offset:
+                    raise ValueError(f"row {row} has offset {offset}, which does not follow {batch.last_offset}")
+                place = 0 if batch.count == 0 else offset - batch.base_offset
+                if place > _LENGTH_MAX:
+                    return row
+            size = 1 + _varint_size(delta) + _varint_size(place) + _sized(key_length) + _sized(value_length)
             if headers is None:
                 size += 1
             else:
@@ -351,6 +363,7 @@ class RowEncoder:
                 return row
             batch._reserve(size + 5)
             if batch.count == 0:
+                batch.base_offset = offset
                 batch.base_timestamp = timestamp
                 batch.max_timestamp = timestamp
             elif timestamp > batch.max_timestamp:
@@ -359,7 +372,7 @@ class RowEncoder:
             batch._out[batch.size] = 0
             batch.size += 1
             batch._put_varint(delta)
-            batch._put_varint(batch.count)
+            batch._put_varint(place)
             seed = 1
             if keys is None or key_length < 0:
                 batch._put_varint(-1)
@@ -373,6 +386,7 @@ class RowEncoder:
                 batch._put_varint(0)
             else:
                 _put_headers(batch, headers, row)
+            batch.last_offset = offset
             batch.count += 1
             self.rows += 1
             self.digest = (self.digest + seed) & low64

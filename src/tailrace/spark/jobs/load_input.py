@@ -1,0 +1,119 @@
+"""What a load takes in: a DataFrame, or files that make one, brought to the columns of records.
+
+    value      binary or string; null makes a tombstone
+    key        binary or string
+    headers    array<struct<key, value>>, or a map
+    timestamp  timestamp, or milliseconds since 1970; where it is missing, the time of the load
+    topic      string, unless the load names one
+    partition  where the record goes; without it, where Kafka's own clients put its key
+    offset     kept, unless new ones are asked for
+
+Other columns are left aside. Text in JSON lines and CSV is UTF-8, or base64 or hex if the load says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tailrace.spark.jobs.errors import JobError
+
+FORMATS = ("parquet", "json", "csv")
+ENCODINGS = ("utf8", "base64", "hex")
+ORDER = "_order"
+_CSV = "topic string, partition int, offset bigint, timestamp string, key string, value string"
+_JSON = f"{_CSV}, headers array<struct<key:string,value:string>>"
+
+
+def read_files(spark: Any, path: str, kind: str) -> Any:
+    """Files of one kind as a DataFrame; CSV files have a first line with names."""
+    if kind not in FORMATS:
+        raise JobError(f"{kind!r} is no format of files that can be loaded: {', '.join(FORMATS)} are")
+    if kind == "json":
+        frame = spark.read.schema(_JSON).option("mode", "FAILFAST").json(path)
+        return _without_missing(frame, spark.read.json(path).columns)
+    if kind == "csv":
+        frame = spark.read.option("header", "true").option("mode", "FAILFAST").csv(path)
+        wanted = [field.split()[0] for field in _CSV.split(", ")]
+        return frame.select(*[name for name in frame.columns if name in wanted])
+    return spark.read.parquet(path)
+
+
+def _without_missing(frame: Any, present: list[str]) -> Any:
+    """Only the columns that the files have: one of nulls alone would be taken for one that is there."""
+    return frame.select(*[name for name in frame.columns if name in present])
+
+
+def record_columns(frame: Any, *, topic: str | None, keeps_offsets: bool, encoding: str = "utf8") -> Any:
+    """The DataFrame with the columns of records and their types, or a JobError that says which column is wrong."""
+    from pyspark.sql import functions as sql
+
+    if encoding not in ENCODINGS:
+        raise JobError(f"{encoding!r} is no encoding of text: {', '.join(ENCODINGS)} are")
+    types: Mapping[str, str] = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    if "value" not in types:
+        raise JobError(f"there is no column 'value' to load, only {', '.join(types) or 'none at all'}")
+    chosen = []
+    for name in ("key", "value"):
+        if name in types:
+            chosen.append(_binary(sql, name, types[name], encoding).alias(name))
+    if "headers" in types:
+        chosen.append(_headers(sql, types["headers"], encoding).alias("headers"))
+    if "timestamp" in types:
+        chosen.append(_timestamp(sql, types["timestamp"]).alias("timestamp"))
+    if topic is None:
+        _require(types, "topic", "string", "name one topic for all rows")
+        chosen.append(sql.col("topic"))
+    if "partition" in types:
+        chosen.append(sql.col("partition").cast("int").alias("partition"))
+    if keeps_offsets:
+        if "offset" not in types or "partition" not in types:
+            raise JobError("offsets can be kept only if there are columns 'partition' and 'offset'")
+        chosen.append(sql.col("offset").cast("bigint").alias("offset"))
+    return frame.select(*chosen)
+
+
+def _require(types: Mapping[str, str], name: str, kind: str, otherwise: str) -> None:
+    if types.get(name) != kind:
+        there = f"is a {types[name]}, not a {kind}" if name in types else "is not there"
+        raise JobError(f"column {name!r} {there}: {otherwise}")
+
+
+def _binary(sql: Any, name: str, kind: str, encoding: str) -> Any:
+    if kind == "binary":
+        return sql.col(name)
+    if kind != "string":
+        raise JobError(f"column {name!r} is a {kind}, and records are made of binary or string")
+    return _decoded(sql, sql.col(name), encoding)
+
+
+def _decoded(sql: Any, column: Any, encoding: str) -> Any:
+    if encoding == "base64":
+        return sql.unbase64(column)
+    return sql.unhex(column) if encoding == "hex" else column.cast("binary")
+
+
+def _headers(sql: Any, kind: str, encoding: str) -> Any:
+    column = sql.col("headers")
+    if kind.startswith("map<string,"):
+        column, kind = sql.map_entries(column), f"array<struct<key:string,value:{kind[11:-1]}>>"
+    if kind == "array<struct<key:string,value:binary>>":
+        return column
+    if kind == "array<struct<key:string,value:string>>":
+        return sql.transform(
+            column,
+            lambda one: sql.struct(one["key"].alias("key"), _decoded(sql, one["value"], encoding).alias("value")),
+        )
+    raise JobError(f"column 'headers' is a {kind}, and headers are array<struct<key:string,value:binary>>")
+
+
+def _timestamp(sql: Any, kind: str) -> Any:
+    column = sql.col("timestamp")
+    if kind == "timestamp":
+        return column
+    if kind in ("bigint", "int"):
+        return sql.timestamp_millis(column.cast("bigint"))
+    if kind == "string":
+        millis = sql.timestamp_millis(sql.when(column.rlike("^-?[0-9]+$"), column).cast("bigint"))
+        return sql.coalesce(millis, sql.when(~column.rlike("^-?[0-9]+$"), column).cast("timestamp"))
+    raise JobError(f"column 'timestamp' is a {kind}, and times are a timestamp or milliseconds as a bigint")
