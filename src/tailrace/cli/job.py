@@ -18,12 +18,12 @@ from tailrace.cli.errors import CommandError
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 # In the order of the help.
-VERBS = ("verify", "diff", "replay")
+VERBS = ("verify", "diff", "replay", "load", "profile")
 
 
 def add_job(nouns: Verbs) -> None:
     job = described(
-        nouns.add_parser("job", help="work over whole logs on Spark: verify, diff, replay"),
+        nouns.add_parser("job", help="work over whole logs on Spark: verify, diff, replay, load, profile"),
         """
         Work over whole logs as Spark jobs: on this machine with all its cores, or on a cluster with --master, where
         every worker sees the files under the same path. `pip install 'tailrace[spark]'` brings Spark, which needs
