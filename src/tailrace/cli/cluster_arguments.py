@@ -14,6 +14,7 @@ DEFAULT_METRICS = "127.0.0.1:9404"
 
 def add_cluster_commands(nouns: Parsers) -> None:
     """Everything that talks to a cluster."""
+    from tailrace.cli.groups_arguments import add_groups
     from tailrace.cli.records_arguments import add_consume, add_produce
     from tailrace.cli.transactions_arguments import add_transactions
 
@@ -22,6 +23,7 @@ def add_cluster_commands(nouns: Parsers) -> None:
     add_produce(nouns)
     add_consume(nouns)
     add_offsets(nouns)
+    add_groups(nouns)
     add_transactions(nouns)
     add_top(nouns)
     add_explain(nouns)
