@@ -20,6 +20,10 @@ OPTIONS = {
     "group.min.session.timeout.ms": "500",
     "group.initial.rebalance.delay.ms": "200",
     "offsets.topic.num.partitions": "3",
+    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "400",
+    "group.consumer.min.heartbeat.interval.ms": "100",
 }
 
 
@@ -90,3 +94,33 @@ def test_librdkafka_cooperative(broker: TailraceProcess) -> None:
 @pytest.mark.parametrize("client", ["librdkafka", "kafka-python", "aiokafka"])
 def test_members_of_one_client(broker: TailraceProcess, client: str) -> None:
     story(broker, f"only-{client}", [client] * 3, "range")
+
+
+def test_members_of_the_consumer_protocol(broker: TailraceProcess) -> None:
+    story(broker, "consumer-protocol", ["librdkafka-consumer"] * 3, "range")
+
+
+def test_a_group_is_rolled_over_to_the_consumer_protocol_and_back(broker: TailraceProcess) -> None:
+    """Member by member, while records come: each is read, and each partition has one owner at a time."""
+    topic = "rolled-over"
+    create_topic(broker.bootstrap, topic, PARTITIONS)
+    watch = GroupWatch(broker.bootstrap, "rolled over", topic, strategy="range", session_ms=SESSION_MS)
+
+    def everything_is_owned() -> bool:
+        shares = [member.owned for member in watch.members if member.is_running]
+        return all(shares) and sum(map(len, shares)) == PARTITIONS
+
+    try:
+        for client in ("librdkafka", "librdkafka", "librdkafka-consumer", "librdkafka-consumer", "librdkafka"):
+            watch.start(client)
+            running = [member for member in watch.members if member.is_running]
+            if len(running) > 2:
+                running[0].leave()
+            watch.wait_until(everything_is_owned)
+            fill(broker, topic, 10)
+        expected = {(partition, offset) for partition in range(PARTITIONS) for offset in range(50)}
+        watch.wait_until(lambda: set(watch.read()) == expected)
+        assert watch.overlaps() == [], watch.story()
+        assert watch.steps_back() == [], watch.story()
+    finally:
+        watch.end()

@@ -100,7 +100,8 @@ class ConsumerPlay:
         if member.epoch == 0:
             if self.random.random() < 0.5:
                 member.lives += 1
-            member.topics = self.random.choice([["orders"], ["orders", "payments"], ["payments"], []])
+            # Never nothing: Kafka counts a member without topics among the readers of everybody else's.
+            member.topics = self.random.choice([["orders"], ["orders", "payments"], ["payments"]])
         self._beat(member, full=True)
 
     def heartbeat(self, member: Member) -> None:
@@ -123,6 +124,7 @@ class ConsumerPlay:
         member.owned = ({}, {})
 
     def misbehave(self, member: Member) -> None:
+        member.topics = member.topics or ["orders"]
         kinds: list[dict[str, Any]] = [
             {"member_epoch": member.epoch + 1},
             {"member_epoch": max(member.epoch - 1, 1)},

@@ -129,6 +129,7 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
         size_max=config.integer("group.consumer.max.size"),
         pattern_refresh_ms=config.integer("group.consumer.regex.refresh.interval.ms"),
         assignors=assignors,
+        classic_size_max=config.integer("group.max.size"),
         migration_policy=(config.text("group.consumer.migration.policy") or "").lower(),
     )
 

@@ -13,11 +13,13 @@ The state is what replaying those records makes of it, so nothing here changes a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from tailrace.coordinator.groups import consumer_records as records_of
 from tailrace.coordinator.groups.assignors import ASSIGNORS, Assignment, MemberSpec
+from tailrace.coordinator.groups.classic_group import ClassicGroup
 from tailrace.coordinator.groups.consumer_description import describe_consumer_group
 from tailrace.coordinator.groups.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer_member import (
@@ -29,8 +31,10 @@ from tailrace.coordinator.groups.consumer_member import (
 )
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group import Group
+from tailrace.coordinator.groups.group_conversion import can_downgrade, downgrade, upgrade
 from tailrace.coordinator.groups.heartbeat import Heartbeat, check_epoch, check_instance, told_of
 from tailrace.coordinator.groups.metadata_hash import TopicHashes
+from tailrace.coordinator.groups.pattern_subscriptions import PatternSubscriptions
 from tailrace.coordinator.groups.reconciliation import Owned, reconcile
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
@@ -41,8 +45,7 @@ from tailrace.protocol.messages import ConsumerGroupDescribeResponse, ConsumerGr
 _log = logging.getLogger(__name__)
 
 Records = list[CoordinatorRecord]
-
-PATTERN_REFRESH_MS_MIN = 10_000  # patterns are not looked up again before this, however many heartbeats ask for it
+R = TypeVar("R")
 
 
 class ConsumerGroups:
@@ -53,14 +56,18 @@ class ConsumerGroups:
         settings: Callable[[str], ConsumerSettings],
         image: Callable[[], MetadataImage],
         new_member_id: Callable[[], str],
+        downgraded: Callable[[str, int], None],
     ) -> None:
-        """`settings(group_id)` are the broker's, with what is set for the group itself."""
+        """`settings(group_id)` are the broker's, with what is set for the group itself; `downgraded(group_id, now_ms)`
+        is told of a group that has become a classic one."""
         self._groups = groups
         self._timers = timers
         self._settings = settings
         self._image = image
         self._new_member_id = new_member_id
+        self._downgraded = downgraded
         self._hashes = TopicHashes()
+        self._patterns = PatternSubscriptions(groups, timers, image, self._hashes)
 
     def _group(self, group_id: str) -> ConsumerGroup:
         group = self._groups.get(group_id)
@@ -80,7 +87,7 @@ class ConsumerGroups:
             return self._leave(beat)
         records: Records = []
         joins = beat.member_epoch == JOIN_EPOCH
-        group = self._group_to_join(beat.group_id, records) if joins else self._group(beat.group_id)
+        group = self._group_to_join(beat.group_id, records, now_ms) if joins else self._group(beat.group_id)
         settings = self._settings(beat.group_id)
         if len(group.members) >= settings.size_max and beat.member_id not in group.members:
             raise KafkaError(
@@ -89,17 +96,8 @@ class ConsumerGroups:
             )
         member_id = beat.member_id or self._new_member_id()
         before = self._member(group, beat, member_id, records)
-        member = told_of(before, beat)
-        if member != before:
-            records.append(records_of.member_record(group.group_id, member))
-        names_changed = member.topic_names != before.topic_names
-        pattern_changed, pattern_counts = self._change_pattern(group, before, member, settings, records, now_ms)
-        epoch = self._next_epoch(group, member, names_changed or pattern_counts, records)
-        target_epoch, target = self._next_target(group, epoch, member, settings, records, now_ms)
-        moved = self._reconcile(
-            group, member, target_epoch, target, beat.owned, names_changed or pattern_changed, records, now_ms
-        )
-        self._extend_session(group.group_id, member_id, settings.session_timeout_ms, now_ms)
+        moved = self.advance(group, before, told_of(before, beat), beat.owned, records, now_ms)
+        self.watch_session(group.group_id, moved, now_ms)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=moved.member_epoch, heartbeat_interval_ms=settings.heartbeat_interval_ms
         )
@@ -112,16 +110,41 @@ class ConsumerGroups:
             )
         return StateChange(records, response)
 
-    def _group_to_join(self, group_id: str, records: Records) -> ConsumerGroup:
+    def advance(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        owned: Owned | None,
+        records: Records,
+        now_ms: int,
+    ) -> ConsumerMember:
+        """What follows from what is new about a member, for the group and for the member itself."""
+        settings = self._settings(group.group_id)
+        if member != before:
+            records.append(records_of.member_record(group.group_id, member))
+        names_changed = member.topic_names != before.topic_names
+        pattern_changed, pattern_counts = self._patterns.change(group, before, member, settings, records, now_ms)
+        epoch = self._next_epoch(group, member, names_changed or pattern_counts, records)
+        target_epoch, target = self._next_target(group, epoch, member, settings, records, now_ms)
+        changed = names_changed or pattern_changed
+        return self._reconcile(group, member, target_epoch, target, owned, changed, records, now_ms)
+
+    def _group_to_join(self, group_id: str, records: Records, now_ms: int) -> ConsumerGroup:
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
         if group is None:
             return ConsumerGroup(group_id)
-        if group.type == "classic" and group.is_empty:
+        if not isinstance(group, ClassicGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        if group.is_empty:
             records += group.tombstones()
             return ConsumerGroup(group_id)
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        upgraded = upgrade(group, self._settings(group_id), self._image(), self._hashes, records, now_ms)
+        for member in upgraded.members.values():
+            self.watch_session(upgraded.group_id, member, now_ms)
+        return upgraded
 
     def _member(self, group: ConsumerGroup, beat: Heartbeat, member_id: str, records: Records) -> ConsumerMember:
         """The member that the heartbeat is of, as it was so far; a KafkaError if it is not current."""
@@ -132,17 +155,25 @@ class ConsumerGroups:
         else:
             found = group.static_member(beat.instance_id)
             if beat.member_epoch == JOIN_EPOCH:
-                return self._joining_static_member(group, found, beat.instance_id, member_id, records)
+                return self.static_newcomer(group, found, beat.instance_id, member_id, records)
             member = check_instance(found, beat.instance_id, member_id)
         check_epoch(member, beat.member_epoch, beat.owned)
         return member
 
-    def _joining_static_member(
-        self, group: ConsumerGroup, found: ConsumerMember | None, instance_id: str, member_id: str, records: Records
+    def static_newcomer(
+        self,
+        group: ConsumerGroup,
+        found: ConsumerMember | None,
+        instance_id: str,
+        member_id: str,
+        records: Records,
+        *,
+        may_take_over: bool = False,
     ) -> ConsumerMember:
+        """A member with an instance id joins, and takes the place of the one before it."""
         if found is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
-        if found.classic is None and found.member_epoch != LEAVE_STATIC_EPOCH:
+        if not may_take_over and found.classic is None and found.member_epoch != LEAVE_STATIC_EPOCH:
             raise KafkaError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
@@ -230,116 +261,68 @@ class ConsumerGroups:
             self._watch_revocation(group.group_id, moved, now_ms)
         return moved
 
-    # ---------------------------------------------------------------------------------------------- regular expressions
-
-    def _change_pattern(
-        self,
-        group: ConsumerGroup,
-        before: ConsumerMember,
-        member: ConsumerMember,
-        settings: ConsumerSettings,
-        records: Records,
-        now_ms: int,
-    ) -> tuple[bool, bool]:
-        """Whether the member's pattern has changed, and whether that changes what the group subscribes to now. A new
-        one does not: it is looked up later, and is then a change of its own."""
-        old, new = before.topic_pattern, member.topic_pattern
-        changed = old != new
-        counts = False
-        is_new = False
-        if changed:
-            if old and group.pattern_count(old) == 1:
-                records.append(records_of.pattern_tombstone(group.group_id, old))
-            if new:
-                is_new = group.pattern_count(new) == 0
-                if is_new:  # imported when needed: most groups have no pattern, and RE2 takes its time to load
-                    from tailrace.coordinator.groups.topic_patterns import check_pattern
-
-                    check_pattern(new)
-                counts = not is_new and new in group.patterns
-            else:
-                counts = bool(old)
-        patterns = {one.topic_pattern for one in group.members_with(member).values() if one.topic_pattern}
-        if patterns and (is_new or self._are_stale(group, patterns, settings, now_ms)):
-            key = ("patterns", group.group_id)
-            if key not in self._timers:
-                self._timers.schedule(key, now_ms, lambda now_ms: self._look_up_patterns(group.group_id, now_ms))
-        return changed, counts
-
-    def _are_stale(self, group: ConsumerGroup, patterns: set[str], settings: ConsumerSettings, now_ms: int) -> bool:
-        last = min(group.patterns.values(), key=lambda resolved: resolved.timestamp_ms, default=None)
-        if last is None:
-            return True
-        if now_ms <= last.timestamp_ms + PATTERN_REFRESH_MS_MIN:
-            return False
-        if patterns != group.patterns.keys() or now_ms > last.timestamp_ms + settings.pattern_refresh_ms:
-            return True
-        return group.looked_at_topics is not self._image().topics
-
-    def _look_up_patterns(self, group_id: str, now_ms: int) -> StateChange[None] | None:
-        group = self._groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            return None
-        from tailrace.coordinator.groups.topic_patterns import matching_topics
-
-        image = self._image()
-        patterns = {member.topic_pattern for member in group.members.values() if member.topic_pattern}
-        found = matching_topics(patterns, image.topics.keys())
-        records: Records = []
-        topics = set().union(*(member.topic_names for member in group.members.values()), *found.values())
-        bump = False
-        for pattern, matching in found.items():
-            known = group.patterns.get(pattern)
-            bump |= (known.topics if known is not None else frozenset()) != matching
-            records.append(records_of.pattern_record(group_id, pattern, matching, image.offset, now_ms))
-        metadata_hash = self._hashes.of(topics, image)
-        if bump or metadata_hash != group.metadata_hash:
-            records.append(records_of.epoch_record(group_id, group.epoch + 1, metadata_hash))
-        group.looked_at_topics = image.topics
-        return StateChange(records, None)
-
     # -------------------------------------------------------------------------------------------------------- leaving
 
     def _leave(self, beat: Heartbeat) -> StateChange[ConsumerGroupHeartbeatResponse]:
         group = self._group(beat.group_id)
         response = ConsumerGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch)
         if beat.instance_id is None:
-            return StateChange(self.fence(group, [group.member(beat.member_id)]), response)
+            return self.fence(group, [group.member(beat.member_id)], response)
         found = group.static_member(beat.instance_id)
         member = check_instance(found, beat.instance_id, beat.member_id)
         if beat.member_epoch == LEAVE_EPOCH:
-            return StateChange(self.fence(group, [member]), response)
+            return self.fence(group, [member], response)
         # It will be back: what it has is kept for whoever comes with its instance id.
         kept = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
         away = replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=kept, to_revoke={})
         response.member_epoch = LEAVE_STATIC_EPOCH
         return StateChange([records_of.current_record(group.group_id, away)], response)
 
-    def fence(self, group: ConsumerGroup, members: list[ConsumerMember]) -> Records:
+    def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R) -> StateChange[R]:
         """Members are members no more, by their own will or not; the others share what they had."""
-        records: Records = []
+        if not members:
+            return StateChange((), response)
         gone = {member.member_id for member in members}
         for member_id in gone:
-            records += records_of.member_tombstones(group.group_id, member_id)
+            for timer in ("session", "rebalance", "rejoin", "sync"):
+                self._timers.cancel((timer, group.group_id, member_id))
         stay = [member for member in group.members.values() if member.member_id not in gone]
+        if can_downgrade(group, stay, self._settings(group.group_id)):
+            return self.downgrade(group, stay, response)
+        records: Records = []
+        for member_id in gone:
+            records += records_of.member_tombstones(group.group_id, member_id)
         patterns = {member.topic_pattern for member in stay}
         for pattern in {member.topic_pattern for member in members if member.topic_pattern} - patterns:
             records.append(records_of.pattern_tombstone(group.group_id, pattern))
-        image = self._image()
-        metadata_hash = self._hashes.of(group.subscribed_topics(stay), image)
+        metadata_hash = self._hashes.of(group.subscribed_topics(stay), self._image())
         records.append(records_of.epoch_record(group.group_id, group.epoch + 1, metadata_hash))
-        for member_id in gone:
-            self._timers.cancel(("session", group.group_id, member_id))
-            self._timers.cancel(("rebalance", group.group_id, member_id))
-        return records
+        return StateChange(records, response)
+
+    def downgrade(self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R) -> StateChange[R]:
+        """Only members that speak the classic protocol are left: they go on as a classic group."""
+        records = downgrade(group, members, self._image())
+
+        def done(error: ErrorCode, now_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                for member in members:
+                    for timer in ("session", "rejoin", "sync"):
+                        self._timers.cancel((timer, group.group_id, member.member_id))
+                self._downgraded(group.group_id, now_ms)
+
+        return StateChange(records, response, on_done=done)
 
     # ---------------------------------------------------------------------------------------------------------- time
 
-    def _extend_session(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
+    def watch_session(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        """It was heard of: from now on it may be silent for as long as its session lasts."""
+        timeout_ms = (
+            self._settings(group_id).session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+        )
         self._timers.schedule(
-            ("session", group_id, member_id),
+            ("session", group_id, member.member_id),
             now_ms + timeout_ms,
-            lambda now_ms: self._fence_silent(group_id, member_id, "its session has expired"),
+            lambda now_ms: self.fence_silent(group_id, member.member_id, "its session has expired"),
         )
 
     def _watch_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
@@ -359,20 +342,19 @@ class ConsumerGroups:
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if member is None or member.member_epoch != epoch:
             return None
-        return self._fence_silent(group_id, member_id, f"it did not leave epoch {epoch} in time")
+        return self.fence_silent(group_id, member_id, f"it did not leave epoch {epoch} in time")
 
-    def _fence_silent(self, group_id: str, member_id: str, reason: str) -> StateChange[None] | None:
+    def fence_silent(self, group_id: str, member_id: str, reason: str) -> StateChange[None] | None:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup) or member_id not in group.members:
             return None
         _log.info("group %s: member %s is fenced: %s", group_id, member_id, reason)
-        return StateChange(self.fence(group, [group.members[member_id]]), None)
+        return self.fence(group, [group.members[member_id]], None)
 
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         """The log has been read to its end: everybody has a whole session to show up."""
-        settings = self._settings(group.group_id)
         for member in group.members.values():
-            self._extend_session(group.group_id, member.member_id, settings.session_timeout_ms, now_ms)
+            self.watch_session(group.group_id, member, now_ms)
             self._watch_revocation(group.group_id, member, now_ms)
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Sequence
 from tailrace.coordinator.groups.classic_group import (
     COMPLETING,
     DEAD,
-    EMPTY,
     PREPARING,
     STABLE,
     ClassicGroup,
 )
+from tailrace.coordinator.groups.classic_members import ClassicMembers
+from tailrace.coordinator.groups.classic_replay import restored_group
 from tailrace.coordinator.groups.committed_offsets import (
     DEFAULT_RETENTION,
     CommittedOffsets,
@@ -31,7 +32,7 @@ from tailrace.coordinator.groups.group_records import new_group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.heartbeat import Heartbeat
 from tailrace.coordinator.groups.joining import Joining, JoinRequest
-from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, SyncAnswer
+from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
@@ -81,7 +82,10 @@ class GroupCoordinator:
         self._rebalances = Rebalances(self._classic, timers, settings)
         self._joining = Joining(self._rebalances, settings, new_uuid)
         self._membership = Membership(self._rebalances)
-        self._consumers = ConsumerGroups(self.groups, timers, consumer_settings, image, new_uuid)
+        self._consumers = ConsumerGroups(
+            self.groups, timers, consumer_settings, image, new_uuid, self._go_on_as_classic
+        )
+        self._classic_members = ClassicMembers(self._consumers, timers, consumer_settings, image, new_uuid)
         self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
 
     # Groups
@@ -107,30 +111,36 @@ class GroupCoordinator:
 
     def join(self, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> StateChange[None]:
         self._now_ms = now_ms
-        is_new_group = request.group_id not in self.groups
+        before = self.groups.get(request.group_id)
+        if isinstance(before, ConsumerGroup) and not before.is_empty:
+            return self._classic_members.join(before, request, answer, now_ms)
+        is_new_group = not isinstance(before, ClassicGroup)
         if is_new_group and request.member_id:
             answer(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id), now_ms)
             return _NO_CHANGE
+        if before is not None and is_new_group:
+            del self.groups[request.group_id]  # empty, and of another kind
         group = self._ensure(request.group_id)
-        if not isinstance(group, ClassicGroup):
-            answer(JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL), now_ms)
-            return _NO_CHANGE
+        assert isinstance(group, ClassicGroup)
         change = self._joining.join(group, request, answer, now_ms)
-        if change is not None:
-            return change
-        if not is_new_group:
-            return _NO_CHANGE
+        if change is not None or not is_new_group:
+            return change or _NO_CHANGE
 
         def stored(error: ErrorCode, now_ms: int) -> None:
             if error is not ErrorCode.NONE:
                 self.groups.pop(request.group_id, None)
+                if before is not None:
+                    self.groups[request.group_id] = before
                 answer(JoinGroupResponse(error_code=error), now_ms)
 
-        return StateChange([new_group_record(group)], None, is_replayed=False, on_done=stored)
+        records = [] if before is None else before.tombstones()
+        return StateChange([*records, new_group_record(group)], None, is_replayed=False, on_done=stored)
 
     def sync(self, request: SyncRequest, answer: SyncAnswer, now_ms: int) -> StateChange[None]:
-        group = self._classic(request.group_id)
-        if group is None or group.is_empty:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self._classic_members.sync(group, request, answer, now_ms)
+        if not isinstance(group, ClassicGroup) or group.is_empty:
             answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), now_ms)
             return _NO_CHANGE
         return self._membership.sync(group, request, answer, now_ms) or _NO_CHANGE
@@ -138,16 +148,29 @@ class GroupCoordinator:
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> ErrorCode:
-        group = self._classic(group_id)
-        if group is None:
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.heartbeat(group, member_id, instance_id, generation, now_ms)
+        if not isinstance(group, ClassicGroup):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
         return self._membership.heartbeat(group, member_id, instance_id, generation, now_ms)
 
     def leave(self, group_id: str, leaving: Sequence[LeavingMember], now_ms: int) -> StateChange[LeaveGroupResponse]:
-        group = self._classic(group_id)
-        if group is None:
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._classic_members.leave(group, leaving)
+        if not isinstance(group, ClassicGroup):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
         return self._membership.leave(group, leaving, now_ms)
+
+    def _go_on_as_classic(self, group_id: str, now_ms: int) -> None:
+        """A consumer group has become a classic one: its members join again, and say which protocols they know."""
+        group = self.groups[group_id]
+        assert isinstance(group, ClassicGroup), group
+        for member in group.members.values():
+            self._rebalances.extend_session(group, member, now_ms)
+        change = self._rebalances.prepare(group, "it was a consumer group so far", now_ms)
+        assert change is None, "nobody has joined again yet"
 
     def consumer_heartbeat(self, beat: Heartbeat, now_ms: int) -> StateChange[ConsumerGroupHeartbeatResponse]:
         self._now_ms = now_ms
@@ -321,7 +344,7 @@ class GroupCoordinator:
             if value is None:
                 self.groups.pop(key.group, None)
             else:
-                self.groups[key.group] = _restored(key.group, value)
+                self.groups[key.group] = restored_group(key.group, value)
         elif isinstance(key, ConsumerKey):
             replay_consumer_record(self.groups, key, value)
         else:
@@ -353,27 +376,3 @@ class GroupCoordinator:
                     group.answer_join(member, response, now_ms)
                 elif was in (COMPLETING, STABLE):
                     member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), now_ms)
-
-
-def _restored(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    group = ClassicGroup(group_id, value.current_state_timestamp)
-    group.generation = value.generation
-    group.protocol_type = value.protocol_type or None
-    group.protocol = value.protocol
-    group.leader_id = value.leader
-    group.state = STABLE if value.members else EMPTY
-    for one in value.members:
-        member = ClassicMember(
-            one.member_id,
-            instance_id=one.group_instance_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            rebalance_timeout_ms=one.session_timeout if one.rebalance_timeout == -1 else one.rebalance_timeout,
-            session_timeout_ms=one.session_timeout,
-            protocol_type=value.protocol_type,
-            protocols=[(value.protocol or "", bytes(one.subscription))],
-            assignment=bytes(one.assignment),
-        )
-        group.add(member, None)
-    group.subscribed_topics = group.find_subscribed_topics()
-    return group

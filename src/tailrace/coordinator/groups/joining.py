@@ -23,7 +23,7 @@ from tailrace.protocol.messages import JoinGroupResponse
 
 _log = logging.getLogger(__name__)
 
-_MEMBER_ID_REQUIRED_FROM = 4
+MEMBER_ID_REQUIRED_FROM = 4
 _SKIP_ASSIGNMENT_FROM = 9
 
 
@@ -104,7 +104,7 @@ class Joining:
                 return self._replace_static(group, request, known, member_id, answer, now_ms)
             return self._add(group, request, member_id, answer, now_ms)
         member_id = f"{request.client_id}-{self._new_uuid()}"
-        if request.version < _MEMBER_ID_REQUIRED_FROM:
+        if request.version < MEMBER_ID_REQUIRED_FROM:
             return self._add(group, request, member_id, answer, now_ms)
         group.pending.add(member_id)
         self._rebalances.begin_session(group.group_id, member_id, request.session_timeout_ms, now_ms)

@@ -34,19 +34,26 @@ def stop(*_: Any) -> None:
 def librdkafka() -> None:
     from confluent_kafka import Consumer, KafkaException
 
+    is_new_protocol = CLIENT == "librdkafka-consumer"
     consumer = Consumer(
         {
             "bootstrap.servers": BOOTSTRAP,
             "group.id": GROUP,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": STRATEGY,
-            "session.timeout.ms": SESSION,
-            "heartbeat.interval.ms": SESSION // 5,
             "topic.metadata.refresh.interval.ms": 1000,
+            **(
+                {"group.protocol": "consumer"}
+                if is_new_protocol
+                else {
+                    "partition.assignment.strategy": STRATEGY,
+                    "session.timeout.ms": SESSION,
+                    "heartbeat.interval.ms": SESSION // 5,
+                }
+            ),
         }
     )
-    is_cooperative = STRATEGY.startswith("cooperative")
+    is_cooperative = is_new_protocol or STRATEGY.startswith("cooperative")
 
     def assigned(consumer: Any, partitions: Any) -> None:
         tell("assigned", partitions=[one.partition for one in partitions])
@@ -149,7 +156,7 @@ async def aio_kafka() -> None:
 
 
 signal.signal(signal.SIGTERM, stop)
-if CLIENT == "librdkafka":
+if CLIENT.startswith("librdkafka"):
     librdkafka()
 elif CLIENT == "kafka-python":
     kafka_python()
