@@ -18,12 +18,12 @@ from tailrace.cli.errors import CommandError
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 # In the order of the help.
-VERBS = ("verify", "diff", "replay", "load", "profile")
+VERBS = ("verify", "reindex", "compact", "diff", "replay", "load", "profile")
 
 
 def add_job(nouns: Verbs) -> None:
     job = described(
-        nouns.add_parser("job", help="work over whole logs on Spark: verify, diff, replay, load, profile"),
+        nouns.add_parser("job", help="work over whole logs on Spark: verify, reindex, compact, diff, replay, load, profile"),
         """
         Work over whole logs as Spark jobs: on this machine with all its cores, or on a cluster with --master, where
         every worker sees the files under the same path. `pip install 'tailrace[spark]'` brings Spark, which needs
@@ -36,12 +36,34 @@ def add_job(nouns: Verbs) -> None:
         examples:
           tailrace job verify /var/lib/kafka
           tailrace job verify /var/lib/kafka --deep --state /var/tmp/verified --json
+          tailrace job reindex /var/lib/kafka --topic orders --output /var/tmp/indexes
+          tailrace job compact /var/lib/kafka --topic customers
           tailrace job verify /var/lib/kafka --master 'local[4]' --conf spark.driver.memory=4g
         """,
     )
     verbs = job.add_subparsers(title="what to do", metavar="VERB", required=True)
     for verb in VERBS:
         import_module(f"tailrace.cli.job_{verb}").add(verbs)
+
+
+def add_directories(parser: argparse.ArgumentParser) -> None:
+    """What a job over files works on."""
+    parser.add_argument("directory", metavar="DIR", nargs="+", help="a data directory, or a partition's folder in one")
+    parser.add_argument("--topic", action="append", default=[], help="only this topic (may be repeated)")
+    parser.add_argument(
+        "--partition", metavar="N", action="append", type=int, default=[], help="only this partition (may be repeated)"
+    )
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        dest="override",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a topic setting, over those of the directory's metadata (may be repeated)",
+    )
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.arguments import described
-from tailrace.cli.job import Verbs, add_spark, spark_for
+from tailrace.cli.job import Verbs, add_directories, add_spark, spark_for
 from tailrace.cli.output import count_text, json_document, say
 
 
@@ -23,11 +23,7 @@ def add(verbs: Verbs) -> None:
           tailrace job verify /var/lib/kafka --state /var/tmp/verified
         """,
     )
-    verify.add_argument("directory", metavar="DIR", nargs="+", help="a data directory, or a partition's folder in one")
-    verify.add_argument("--topic", action="append", default=[], help="only this topic (may be repeated)")
-    verify.add_argument(
-        "--partition", metavar="N", action="append", type=int, default=[], help="only this partition (may be repeated)"
-    )
+    add_directories(verify)
     verify.add_argument("--deep", action="store_true", help="decompress and decode every record")
     verify.add_argument("--state", metavar="DIR", help="remember here which segments are verified")
     add_spark(verify)
