@@ -31,7 +31,7 @@ from tailrace.log.log_directory import DirectoryInUse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import CreateTopicsRequest
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.loop import wall_clock_ms
+from tailrace.server.clock import wall_clock_ms
 from tailrace.server.server import Server
 from tailrace.serving import broker_builder, server_settings, split_settings
 from tailrace.unsynced_files import UnsyncedFiles

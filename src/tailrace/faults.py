@@ -70,11 +70,11 @@ class FaultyBroker:
         self._delayed: list[tuple[int, bytes, ConnectionContext]] = []
         self._mute: set[int] = set()  # connections whose next reply is dropped with them
 
-    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         fault = self._fault_for(frame) if self.faults else None
         if fault is None:
             self.broker.handle(frame, context, now_ms)
-            return
+            return False
         fault.hits += 1
         if fault.kind is FaultKind.DELAY:
             self._delayed.append((now_ms + fault.delay_ms, bytes(frame), context))
@@ -85,6 +85,7 @@ class FaultyBroker:
         else:
             self._mute.add(context.connection_id)
             self.broker.handle(frame, context, now_ms)
+        return False  # one by one: a reply may be dropped
 
     def _fault_for(self, frame: memoryview) -> Fault | None:
         if len(frame) < _API_KEY.size:

@@ -21,7 +21,7 @@ from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.log.files import Files
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.loop import wall_clock_ms
+from tailrace.server.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
 from tailrace.timed_files import TimedFiles
 

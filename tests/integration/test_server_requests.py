@@ -70,6 +70,39 @@ def test_replies_stay_in_order_when_the_first_one_waits() -> None:
         assert harness.receive(client, 2) == [b"later", b"c"]
 
 
+def test_a_run_that_is_answered_together_keeps_its_order() -> None:
+    with Harness() as harness:
+        client, other = harness.client(), harness.client()
+        client.send(b"Ga", b"Gb", echo(b"c"), b"Gd", wait(1000, b"e"), b"Gf", b"N", b"Gg")
+        other.send(b"Gx", echo(b"y"))
+        assert harness.receive(client, 4) == [b"a", b"b", b"c", b"d"]
+        assert harness.receive(other, 2) == [b"x", b"y"]
+        harness.turn(5)
+        assert client.replies_so_far() == []
+        harness.clock_ms += 1000
+        assert harness.receive(client, 3) == [b"e", b"f", b"g"]
+
+
+@pytest.mark.parametrize("last", [b"X", b"Cd", b""])
+def test_a_run_is_answered_though_what_follows_ends_the_connection(last: bytes) -> None:
+    with Harness() as harness:
+        client = harness.client()
+        client.send(b"Ga", b"Gb", b"Gc", last, b"Gnever")
+        expected = [b"a", b"b", b"c", b"d"] if last == b"Cd" else [b"a", b"b", b"c"]
+        assert harness.receive(client, len(expected)) == expected
+        harness.until(client.is_closed)
+        assert harness.broker.handled == 4
+
+
+def test_a_run_is_answered_before_a_frame_that_cannot_be() -> None:
+    with Harness() as harness:
+        client = harness.client()
+        client.socket.sendall(framed(b"Ga", b"Gb") + pack(">i", -5))
+        assert harness.receive(client, 2) == [b"a", b"b"]
+        harness.until(client.is_closed)
+        assert harness.loop.statistics().closed == {"invalid frame": 1}
+
+
 def test_a_waiting_request_holds_up_only_its_own_connection() -> None:
     with Harness() as harness:
         waiting, other = harness.client(), harness.client()

@@ -116,11 +116,12 @@ class Broker:
 
     # Requests
 
-    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
-        """Take one request, without the size in front of it."""
+    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
+        """Take one request, without the size in front of it; whether its reply waits for what else the round brings."""
         quick = self._quick.get(frame[1]) if len(frame) > 1 and not self.throttling.is_on else None
         if quick is None or not quick(frame, context, now_ms):
             self.handle_generally(frame, context, now_ms)
+        return self.unsettled is not None
 
     def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
         """What no shorter way has taken."""

@@ -1,7 +1,8 @@
 """BrokerCore: what the server asks of the broker, and what it gives it.
 
 The broker is a value that answers requests: it knows no socket, no thread and no clock. The server hands over one
-frame of a connection at a time and takes the replies, which may come at once or after a later call.
+frame of a connection at a time, or a run of them that the broker answers together, and takes the replies, which may
+come at once or after a later call.
 
 A frame is a view of memory that the server writes to again once nobody holds the view. What is kept of it stays as it
 was, at the price of that memory: an operation that is parked should let go of its frame.
@@ -20,8 +21,9 @@ from tailrace.server.endpoints import Endpoint
 class BrokerCore(Protocol):
     """The core, as `broker/broker.py` builds it."""
 
-    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
-        """One request, without the size in front of it."""
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+        """One request, without the size in front of it. Says whether another of the connection may come before the
+        replies are taken: this one's is among them then, and those of the connection are in order."""
 
     def take_replies(self) -> Sequence[Reply]:
         """The replies that are there since the last call."""

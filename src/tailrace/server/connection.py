@@ -1,11 +1,12 @@
 """Connection: one client, between its socket and the broker.
 
-A connection hands over one request at a time: the next one goes to the broker after the reply to the last was taken.
-So replies leave in the order of their requests, and waiting needs no queue.
+A connection hands over one request at a time: the next one goes to the broker after the reply to the last was taken,
+unless the broker says that it answers both with the next replies, in order. So replies leave in the order of their
+requests, and waiting needs no queue.
 
 It is held while there is a reason, and while it is held nothing is read from it and nothing of it is handed over:
 
-    WAITING    a request of it is with the broker
+    WAITING    requests of it are with the broker
     WRITING    the socket did not take all of the last replies
     THROTTLED  a quota was exceeded and it has to pause
     CLOSING    it will be closed once its last reply is sent
@@ -17,6 +18,7 @@ beyond `OUTPUT_BYTES_MAX`.
 
 from __future__ import annotations
 
+from collections import deque
 from select import EPOLLIN
 from socket import socket
 from typing import TYPE_CHECKING, Final
@@ -26,7 +28,7 @@ from tailrace.server.frame_input import FrameInput
 from tailrace.server.response_writer import ResponseWriter
 
 if TYPE_CHECKING:
-    from tailrace.server.request_meter import ApiMeter
+    from tailrace.server.request_meter import ApiMeter, RequestTimes
 
 WAITING: Final = 1
 WRITING: Final = 2
@@ -42,19 +44,16 @@ class Connection:
         "context",
         "descriptor",
         "end_reason",
-        "handled_ns",
         "hold",
         "id",
         "input",
         "interest",
         "is_unsent",
-        "meter",
+        "metered",
         "output",
-        "read_ns",
+        "pending",
         "recv_into",
-        "request",
         "socket",
-        "taken_ns",
         "throttle_ms",
         "unsent",
     )
@@ -68,16 +67,15 @@ class Connection:
         self.input = frames
         self.output = ResponseWriter()
         self.hold = 0
+        self.pending = 0  # how many replies the broker owes
         self.end_reason = "asked"  # why it is closed, once its last reply is sent
         self.interest = EPOLLIN  # what it is registered for
         self.is_unsent = False  # it is among those that the pass has to send to
         self.throttle_ms = 0  # how long it has to pause once its reply is sent
         self.active_ms = now_ms  # when bytes last moved
-        # The meter's: whose request is at the broker, and since when; replies that are not sent, and since when.
-        self.meter: ApiMeter | None = None
-        self.read_ns = self.taken_ns = self.handled_ns = 0
+        # The meter's: requests at the broker, and replies that are not sent, of which it has the time.
+        self.metered: deque[RequestTimes] = deque()
         self.unsent: list[tuple[ApiMeter, int, int]] = []
-        self.request: dict[str, object] = {}  # what the request log says of it
 
     @property
     def peer(self) -> str:

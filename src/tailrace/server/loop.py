@@ -1,7 +1,7 @@
 """Loop: one thread, one epoll, all connections; the broker is called from nowhere else.
 
-A pass reads every ready socket once, hands the frames over in rounds, one of each connection, takes the replies after
-each round, and sends once to each connection that has some:
+A pass reads every ready socket once, hands the frames over in rounds, one of each connection or a run that the broker
+answers together, takes the replies after each round, and sends once to each connection that has some:
 
     wait → receive → (handle … take_replies)* → send → accept
 
@@ -29,9 +29,7 @@ from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.acceptor import Acceptor
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.chores import Chores
-from tailrace.server.clock import SteadyClock
-from tailrace.server.clock import monotonic_ms as monotonic_ms
-from tailrace.server.clock import wall_clock_ms as wall_clock_ms
+from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
 from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, WRITING, Connection
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
@@ -90,14 +88,10 @@ class Loop:
         self._server_measures = ServerMeasures(self._meter)
         self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
 
-    # From any thread
-
     def call_soon(self, function: Callable[[], None]) -> None:
-        """Run a function on the loop, between two rounds."""
+        """Run a function on the loop, between two rounds. It alone may be called from any thread."""
         self._calls.append(function)
         self._wakeup.set()
-
-    # On the loop's thread
 
     def listen(self) -> None:
         """From now on clients can connect."""
@@ -267,34 +261,40 @@ class Loop:
         self._set_timers()
 
     def _serve(self, ready: list[Connection]) -> None:
-        """Hand over one frame of each ready connection and take the replies, until no connection has a turn."""
-        handle = self._broker.handle
-        take_replies = self._broker.take_replies
-        meter = self._meter
+        """Let each ready connection hand over a frame and take the replies, until no connection has a turn."""
         while True:
-            meter.round_begins()
+            self._meter.round_begins()
             for connection in ready:
-                try:
-                    frame = connection.input.next_frame()
-                except (InvalidFrame, OSError) as error:
-                    self._complain(connection, "invalid frame", error)
-                    self._close_after_sending(connection, "invalid frame")
-                    continue
-                if frame is None:
-                    continue
-                connection.hold = WAITING
-                meter.taken(connection, frame)
-                try:
-                    handle(frame, connection.context, self._now_ms)
-                except AssertionError:
-                    raise
-                except Exception:
-                    _LOGGER.exception("connection closed: its request failed", extra=fields(client=connection.peer))
-                    self._close_after_sending(connection, "broker error")
-                meter.handled(connection)
-            ready = self._queue(take_replies())
+                while self._hand_over(connection):
+                    pass
+            ready = self._queue(self._broker.take_replies())
             if not ready:
                 return
+
+    def _hand_over(self, connection: Connection) -> bool:
+        """Hand over the next frame, if there is one; says whether another may follow in the same round."""
+        try:
+            frame = connection.input.next_frame()
+        except (InvalidFrame, OSError) as error:
+            self._complain(connection, "invalid frame", error)
+            self._close_after_sending(connection, "invalid frame")
+            return False
+        if frame is None:
+            return False
+        connection.hold = WAITING
+        connection.pending += 1
+        self._meter.taken(connection, frame)
+        try:
+            may_follow = self._broker.handle(frame, connection.context, self._now_ms)
+        except AssertionError:
+            raise
+        except Exception:
+            _LOGGER.exception("connection closed: its request failed", extra=fields(client=connection.peer))
+            connection.pending -= 1
+            self._close_after_sending(connection, "broker error")
+            may_follow = False
+        self._meter.handled(connection)
+        return may_follow
 
     def _queue(self, replies: Sequence[Reply]) -> list[Connection]:
         """Queue replies to be sent; returns whose turn it is to hand over another frame."""
@@ -306,7 +306,9 @@ class Loop:
             if connection is None or connection.hold & (WAITING | CLOSING) == CLOSING:
                 continue  # it went before its reply came, or its request has failed
             assert connection.hold & WAITING, f"a second reply on {connection.context}"
-            connection.hold ^= WAITING
+            connection.pending -= 1
+            if not connection.pending:
+                connection.hold ^= WAITING
             self._meter.replied(connection, throttle_ms, is_sent=parts is None)
             if throttle_ms > 0:
                 connection.throttle_ms = throttle_ms
@@ -370,8 +372,6 @@ class Loop:
         self._read.clear()
         self._arena.recycle()
 
-    # Connections come and go
-
     def _welcome(self, accepted: Accepted, listener: str) -> None:
         self._connections.add(accepted, listener, self._time_ms)
 
@@ -389,9 +389,9 @@ class Loop:
 
     def _close_after_sending(self, connection: Connection, reason: str) -> None:
         """Close it, but not before the replies to what it asked until now."""
-        connection.hold = CLOSING
+        connection.hold = CLOSING | WAITING if connection.pending else CLOSING
         connection.end_reason = reason
-        if not connection.output.size:
+        if not connection.output.size and not connection.pending:
             self._close(connection, reason)
 
     def _complain(self, connection: Connection, kind: str, error: Exception) -> None:

@@ -5,7 +5,7 @@
 
 These are Kafka's words. `queue` is the time that other requests of the same pass take; `remote` is what a request waits
 for others, in the purgatory, and 0 for most, so only those that wait are added. A request is in one place at a time and
-a connection has one request at the broker, so what has to be remembered fits on the connection.
+a connection's replies come in order, so what has to be remembered is a short queue on the connection.
 
 The clock is read once after each request, once before and after a round, and once when a connection was sent to. Every
 request comes through here, so what it costs counts: histograms are added to in place rather than by a call each, and a
@@ -80,6 +80,18 @@ class VersionMeter:
         self.requests = 0
 
 
+class RequestTimes:
+    """One request at the broker."""
+
+    __slots__ = ("handled_ns", "meter", "read_ns", "request", "taken_ns")
+
+    def __init__(self, meter: ApiMeter, read_ns: int, taken_ns: int) -> None:
+        self.meter = meter
+        self.read_ns = read_ns
+        self.taken_ns = self.handled_ns = taken_ns
+        self.request: dict[str, object] = {}  # what the request log says of it
+
+
 class RequestMeter:
     __slots__ = (
         "_by_head", "_clock_ns", "_names", "_pass_ns", "_round_ns", "apis", "busy_ns", "bytes_in", "bytes_out",
@@ -122,16 +134,15 @@ class RequestMeter:
         meter = version.api
         meter.bytes += size
         meter.sizes[size.bit_length()] += 1
-        connection.meter = meter
-        connection.read_ns = read_ns = self._pass_ns
-        connection.taken_ns = now_ns = self.now_ns
-        queue_ns = now_ns - read_ns
+        times = RequestTimes(meter, self._pass_ns, self.now_ns)
+        connection.metered.append(times)
+        queue_ns = times.taken_ns - times.read_ns
         if queue_ns > _SHORT_NS:
             meter.queue.add(queue_ns)
         else:
             meter.queue.total += queue_ns
         if self.logs_requests:
-            connection.request = _describe(frame, meter.name)
+            times.request = _describe(frame, meter.name)
 
     def _version(self, frame: memoryview) -> VersionMeter:
         """A new version, or what stands for all that nobody knows: no client can make more of them."""
@@ -152,12 +163,11 @@ class RequestMeter:
     def handled(self, connection: Connection) -> None:
         """The broker has returned, with a reply or without one."""
         now_ns = self.now_ns = self._clock_ns()
-        meter = connection.meter
-        if meter is not None:
-            local, local_ns = meter.local, now_ns - connection.taken_ns
-            local.counts[bisect_left(TIME_BOUNDS_NS, local_ns)] += 1
-            local.total += local_ns
-        connection.handled_ns = now_ns
+        times = connection.metered[-1]
+        times.handled_ns = now_ns
+        local, local_ns = times.meter.local, now_ns - times.taken_ns
+        local.counts[bisect_left(TIME_BOUNDS_NS, local_ns)] += 1
+        local.total += local_ns
 
     def round_begins(self) -> None:
         """Requests are handed over from here on; what is answered before the round ends has not waited."""
@@ -170,23 +180,21 @@ class RequestMeter:
 
     def replied(self, connection: Connection, throttle_ms: int, *, is_sent: bool) -> None:
         """A reply is there; `is_sent`: there are no bytes of it to send."""
-        meter = connection.meter
-        if meter is None:
-            return
-        connection.meter = None
+        times = connection.metered.popleft()
+        meter = times.meter
         now_ns = self.now_ns
         remote_ns = 0
-        if connection.taken_ns < self._round_ns:
-            remote_ns = now_ns - connection.handled_ns
+        if times.taken_ns < self._round_ns:
+            remote_ns = now_ns - times.handled_ns
             meter.remote.add(remote_ns)
         if throttle_ms:
             meter.throttle.add(throttle_ms * 1_000_000)
         if is_sent:
-            meter.total.add(now_ns - connection.read_ns)
+            meter.total.add(now_ns - times.read_ns)
         else:
-            connection.unsent.append((meter, connection.read_ns, now_ns))
+            connection.unsent.append((meter, times.read_ns, now_ns))
         if self.logs_requests:
-            self._log(connection, remote_ns, throttle_ms)
+            self._log(connection, times, remote_ns, throttle_ms)
 
     def sent(self, connection: Connection) -> None:
         """All replies of a connection have been taken by its socket."""
@@ -200,14 +208,14 @@ class RequestMeter:
             histogram.total += time_ns
         connection.unsent.clear()
 
-    def _log(self, connection: Connection, remote_ns: int, throttle_ms: int) -> None:
+    def _log(self, connection: Connection, times: RequestTimes, remote_ns: int, throttle_ms: int) -> None:
         about = fields(
-            **connection.request,
+            **times.request,
             client=connection.peer,
             listener=connection.context.listener,
             principal=connection.context.principal,
-            queue_ms=(connection.taken_ns - connection.read_ns) / 1e6,
-            local_ms=(connection.handled_ns - connection.taken_ns) / 1e6,
+            queue_ms=(times.taken_ns - times.read_ns) / 1e6,
+            local_ms=(times.handled_ns - times.taken_ns) / 1e6,
             remote_ms=remote_ns / 1e6,
             throttle_ms=throttle_ms,
         )

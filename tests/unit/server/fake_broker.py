@@ -9,6 +9,7 @@
     N                  no reply, as acks=0
     C …                echo the rest and close
     T ms:4             an empty reply, and a pause
+    G …                echo the rest when the round ends or another order comes; more may follow before that
     K                  keep a view of the frame, and echo it
     X                  raise an exception, after a reply
     A                  break an invariant
@@ -35,6 +36,7 @@ class FakeBroker:
     def __init__(self, file: File | None = None) -> None:
         self.file = file
         self.replies: list[Reply] = []
+        self.collected: list[Reply] = []
         self.parked: list[tuple[int, bytes]] = []
         self.delayed: list[tuple[int, int, bytes]] = []
         self.kept: list[memoryview] = []
@@ -46,10 +48,14 @@ class FakeBroker:
         self.hold_off_ms = 0  # how long connections that come are held off
         self.closed_ms: int | None = None
 
-    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         self.handled += 1
         connection_id = context.connection_id
         self.contexts[connection_id] = context
+        if frame[:1] == b"G":
+            self.collected.append(Reply(connection_id, [bytes(frame[1:])]))
+            return True
+        self.settle()
         reply = self.replies.append
         match bytes(frame[:1]):
             case b"E":
@@ -84,12 +90,18 @@ class FakeBroker:
                 raise AssertionError("told to")
             case _:
                 reply(Reply(connection_id, None, close=True))
+        return False
+
+    def settle(self) -> None:
+        self.replies += self.collected
+        self.collected.clear()
 
     def release(self) -> None:
         self.replies += [Reply(connection_id, [data]) for connection_id, data in self.parked]
         self.parked.clear()
 
     def take_replies(self) -> list[Reply]:
+        self.settle()
         replies, self.replies = self.replies, []
         return replies
 

@@ -74,6 +74,27 @@ def test_an_answer_that_comes_at_once_has_not_waited(connection: Connection) -> 
     assert (meter.idle_ns, meter.busy_ns) == (100 * MS, 11 * MS)
 
 
+def test_a_run_of_requests_is_told_one_by_one(connection: Connection) -> None:
+    clock = Clock()
+    meter = RequestMeter(clock)
+    meter.wakes()
+    meter.round_begins()
+    for key in (0, 0, 1):
+        meter.taken(connection, frame(key))
+        clock.pass_ms(5)
+        meter.handled(connection)
+    meter.round_ends(3)
+    for _ in range(3):
+        meter.replied(connection, 0, is_sent=False)
+    clock.pass_ms(1)
+    meter.sent(connection)
+    assert totals(meter.apis[0]) == {
+        "queue": (1, 5), "local": (2, 10), "remote": (0, 0), "response": (2, 2), "throttle": (0, 0), "total": (2, 32),
+    }  # fmt: skip
+    assert totals(meter.apis[1])["local"] == (1, 5)
+    assert totals(meter.apis[1])["total"] == (1, 16)
+
+
 def test_one_that_waits_for_others_is_remote_until_its_reply_comes(connection: Connection) -> None:
     clock = Clock()
     meter = RequestMeter(clock)
