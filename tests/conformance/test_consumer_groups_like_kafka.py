@@ -30,7 +30,13 @@ STEPS = 200
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, str]:
-    return {**SETTINGS, "group.consumer.assignment.interval.ms": "0", "group.consumer.max.size": "4"}
+    return {
+        **SETTINGS,
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.max.size": "4",
+        "group.consumer.session.timeout.ms": "600000",
+        "group.consumer.max.session.timeout.ms": "600000",
+    }
 
 
 @pytest.fixture
