@@ -285,7 +285,8 @@ class TransactionPlay:
         sequence = self.sequences.get(place, 0)
         if self.random.random() < 0.04:
             sequence = max(sequence + self.random.choice([-1, 1, 5]), 0)
-        is_transactional = self.random.random() < 0.97
+        # Outside of a transaction nobody asks the coordinator: an epoch that it never gave would fence it for good.
+        is_transactional = self.random.random() < 0.97 or slot not in self.slots[one]
         transactional_id = None if self.random.random() < 0.02 else one
         values = [f"{len(self.steps)}.{number}".encode() for number in range(self.random.randint(1, 3))]
         now_ms = int(time.time() * 1000)
