@@ -1,0 +1,77 @@
+"""The frame that serializers of a schema registry put around a value: a zero byte, the schema's id in four, a payload.
+
+    values.select(confluent_schema_id("value"), from_confluent_json("value", "id bigint, name string"))
+
+With Protobuf, a list of numbers stands before the payload: which message of the schema it is. Everything here is built
+of Spark's own functions, so nothing leaves the JVM. A value without the frame gives null.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  (the name that Spark's users know)
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+HEADER_SIZE = 5
+ColumnOrName = Column | str
+
+
+def confluent_schema_id(value: ColumnOrName) -> Column:
+    """The id of the schema that a value was written with."""
+    framed = _column(value)
+    digits = F.hex(F.substring(framed, 2, 4))
+    return F.when(_is_framed(framed), F.conv(digits, 16, 10).cast("bigint").cast("int"))
+
+
+def confluent_payload(value: ColumnOrName) -> Column:
+    """What stands behind the id, as binary. For Protobuf that begins with the list of message numbers."""
+    framed = _column(value)
+    return F.when(_is_framed(framed), F.substr(framed, F.lit(HEADER_SIZE + 1)))
+
+
+def from_confluent_json(
+    value: ColumnOrName, schema: str | StructType | ArrayType | MapType, options: dict[str, str] | None = None
+) -> Column:
+    """A framed JSON value as columns; schema and options are those of Spark's from_json."""
+    return F.from_json(confluent_payload(value).cast("string"), schema, options)
+
+
+def confluent_protobuf_payload(value: ColumnOrName) -> Column:
+    """What stands behind the list of message numbers.
+
+    The list is its length and its numbers as zigzag varints, or one zero byte for [0]. A number of 64 or more, which is
+    a schema with that many messages side by side, gives null.
+    """
+    rest = confluent_payload(value)
+    count = F.conv(F.hex(F.substring(rest, 1, 1)), 16, 10).cast("int") / 2
+    numbers = F.hex(F.substr(rest, F.lit(2), count.cast("int")))
+    small = F.hex(F.substring(rest, 1, 1)).rlike("^[0-7][02468ACE]$") & numbers.rlike("^([0-7][0-9A-F])*$")
+    return F.when(small, F.substr(rest, count.cast("int") + 2))
+
+
+def from_confluent_protobuf(
+    value: ColumnOrName, message: str, descriptors: bytes, options: dict[str, str] | None = None
+) -> Column:
+    """A framed Protobuf value as columns, by Spark's from_protobuf, which needs the jar `spark-protobuf`.
+
+    descriptors: the file descriptor set that `protoc --descriptor_set_out --include_imports` writes.
+    """
+    from pyspark.sql.protobuf.functions import from_protobuf
+
+    payload = confluent_protobuf_payload(value)
+    return from_protobuf(payload, message, options=options, binaryDescriptorSet=descriptors)
+
+
+def to_confluent_frame(payload: ColumnOrName, schema_id: int) -> Column:
+    """A payload in its frame, for a topic whose readers expect one."""
+    if not 0 <= schema_id < 2**31:
+        raise ValueError(f"{schema_id} is no schema id")
+    return F.concat(F.lit(b"\0" + schema_id.to_bytes(4, "big")), _column(payload).cast("binary"))
+
+
+def _column(value: ColumnOrName) -> Column:
+    return F.col(value) if isinstance(value, str) else value
+
+
+def _is_framed(value: Column) -> Column:
+    return (F.length(value) >= HEADER_SIZE) & (F.hex(F.substring(value, 1, 1)) == "00")
