@@ -41,6 +41,7 @@ class Job:
         self._began = time.monotonic()
         self._end_s: float | None = None
         self._pipeline: Pipeline | None = None
+        self._spark_thread = ThreadPoolExecutor(1, "spark")
         self._queries: dict[str, Any] = {}
         self._restarts = 0
         self._results_end = -1
@@ -72,19 +73,19 @@ class Job:
                 feeder.end()
                 if spark is not None:
                     spark.stop()
+                self._spark_thread.shutdown()
 
     def _start_spark(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> Any:
         """Spark takes a while to start: the picture goes on meanwhile."""
-        with ThreadPoolExecutor(1, "spark") as starter:
-            session = starter.submit(local_session, self._directory / "scratch")
-            while not session.done():
-                self._show(bootstrap, cluster, feeder)
-                wait([session], _REFRESH_S)
+        session = self._spark_thread.submit(local_session, self._directory / "scratch")
+        while not session.done():
+            self._show(bootstrap, cluster, feeder)
+            wait([session], _REFRESH_S)
         self._pipeline = Pipeline(session.result(), bootstrap, self._directory)
         # One after the other: a query starts a Python process for each of its sources, and Spark waits ten seconds for
         # one and no longer.
         for name in QUERIES:
-            self._queries[name] = self._pipeline.start(name)
+            self._queries[name] = self._start_query(name)
             while self._queries[name].lastProgress is None and self._queries[name].isActive:
                 self._show(bootstrap, cluster, feeder)
                 time.sleep(_REFRESH_S)
@@ -97,8 +98,12 @@ class Job:
         if self._restarts > _RESTARTS_MAX:
             raise Failed(f"query {name} ended: {why}")
         self._display.say(f"query {name} ended and is started again: {why}")
+        self._queries[name] = self._start_query(name)
+
+    def _start_query(self, name: str) -> Any:
+        """In the thread that made the session: in others Spark does not find a Python data source to write to."""
         assert self._pipeline is not None
-        self._queries[name] = self._pipeline.start(name)
+        return self._spark_thread.submit(self._pipeline.start, name).result()
 
     def _watch(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
         # The time that was asked for is the pipeline's: what its start took does not count.
