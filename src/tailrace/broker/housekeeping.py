@@ -4,6 +4,7 @@ log.retention.check.interval.ms               retention, and the expiry of produ
 log.flush.scheduler.interval.ms               flush.ms
 log.flush.offset.checkpoint.interval.ms       recovery points, log starts
 replica.high.watermark.checkpoint.interval.ms high watermarks
+every two seconds                             segments that a load has built beside us
 at every tick                                 what logs put off: files to remove, segments to flush
 
 A directory whose disk fails on the way is taken out of use; the others get their turn.
@@ -18,6 +19,8 @@ from tailrace.broker.disk_failures import DiskFailures
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.purgatory import Purgatory
+
+LOADS_INTERVAL_MS = 2_000
 
 
 @dataclass(slots=True)
@@ -37,6 +40,7 @@ class Housekeeping:
         retention_interval_ms: int,
         flush_interval_ms: int,
         checkpoint_interval_ms: int,
+        take_loads: Callable[[LogDirectory, int], None] | None = None,
         now_ms: int,
     ) -> None:
         self._logs = logs
@@ -47,6 +51,8 @@ class Housekeeping:
             _Chore(flush_interval_ms, self._flush_due, now_ms + flush_interval_ms),
             _Chore(checkpoint_interval_ms, self._checkpoint, now_ms + checkpoint_interval_ms),
         ]
+        if take_loads is not None:
+            self._chores.append(_Chore(LOADS_INTERVAL_MS, take_loads, now_ms + LOADS_INTERVAL_MS))
         self._due_ms = min(chore.due_ms for chore in self._chores)
 
     def tick(self, now_ms: int) -> None:

@@ -23,6 +23,7 @@ from tailrace.broker.groups import Groups
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
+from tailrace.broker.load_proposals import LoadProposals
 from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -225,6 +226,7 @@ def open_broker(
             retention_interval_ms=config.integer("log.retention.check.interval.ms"),
             flush_interval_ms=config.integer("log.flush.scheduler.interval.ms"),
             checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+            take_loads=LoadProposals(files, partitions, purgatory).take,
             now_ms=now_ms,
         ),
         cleaning,

@@ -21,7 +21,8 @@ def add(verbs: Verbs) -> None:
         """
         Load files into a topic. Into a data directory that no broker serves it writes finished segments with their
         indexes, and keeps partitions, offsets and timestamps that the files have: a restore. Topics that are missing
-        are made. Into a cluster (host:port) the records are produced, and get its offsets.
+        are made. If a Tailrace broker runs on the directory, --bootstrap says where, and it takes the segments in. Into
+        any cluster (host:port) the records are produced, and get its offsets.
 
         Columns: value, key, headers, timestamp, topic, partition, offset; only value has to be there. The input is read
         through before anything of the target is touched.
@@ -62,6 +63,11 @@ def add(verbs: Verbs) -> None:
     load.add_argument(
         "--staging", metavar="DIR", help="where segments are built, on the target's file system (default: TO.staging)"
     )
+    load.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="a Tailrace broker runs on the directory: build beside it, and let it take the segments in",
+    )
     add_spark(load)
     load.set_defaults(run="tailrace.cli.job_load:run")
 
@@ -84,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
             batch_bytes=options.batch_bytes,
             encoding=options.encoding,
             staging=options.staging,
+            bootstrap=options.bootstrap,
         )
     if options.json:
         say(json_document(found.to_json()))

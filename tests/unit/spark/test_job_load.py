@@ -211,3 +211,66 @@ def test_segments_are_what_a_broker_would_have_written(tmp_path: Path) -> None:
     one = build_log(BuildTask(TopicPartition("t", 0), tuple(chunks), str(tmp_path), config, 3, 0, NOW_MS))
     assert one.segments == 3
     assert contents(Path(one.folder)) == contents(tmp_path / "t-0")
+
+
+def propose(tmp_path: Path, broker: Any, offsets: list[int], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A load into the directory of a running broker, with its tasks run here."""
+    from tailrace.spark.jobs import load_propose
+
+    def run_tasks(spark: Any, tasks: Any, work: Any, label: str) -> list[Any]:
+        return [work(task) for task in tasks]
+
+    monkeypatch.setattr(load_propose, "run_tasks", run_tasks)
+    monkeypatch.setattr(load_propose, "PATIENCE_S", 10.0)
+    plan = ChunkPlan(folder=str(tmp_path / "staging"), topic="t", keeps_offsets=True, batch_bytes=300)
+    some = [{"partition": 0, "offset": offset, "timestamp": offset * 1000, "value": b"x"} for offset in offsets]
+    chunks = ChunkWriter(plan, 0).write([rows(*some)])
+    grouped = {TopicPartition("t", 0): tuple(chunks)}
+    return load_propose.propose_load(None, broker.data, broker.bootstrap, grouped, {"t": 1}, {}, plan)
+
+
+def test_a_running_broker_takes_segments_in_and_serves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tailrace
+    from tests.support.filled_topics import numbered, put
+    from tests.support.source_rows import offsets, read
+
+    with tailrace.Broker(tmp_path / "data") as broker:
+        wire = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
+        found = propose(tmp_path, broker, [*range(70, 90)], monkeypatch)
+        assert found.topics_created == ["t"]
+        assert offsets(read(wire)) == [*range(70, 90)]
+        put(broker.bootstrap, "t", 0, numbered(3))
+        propose(tmp_path, broker, [95, 97], monkeypatch)
+        put(broker.bootstrap, "t", 0, numbered(2))
+        assert offsets(read(wire)) == [*range(70, 93), 95, 97, 98, 99]
+        with pytest.raises(JobError, match="t-0 ends at offset 100, and the first record to load has offset 99"):
+            propose(tmp_path, broker, [99, 120], monkeypatch)
+        assert not list(Path(broker.data).rglob("load-proposal*"))
+        broker.crash()
+        broker.restart()
+        assert offsets(read(wire)) == [*range(70, 93), 95, 97, 98, 99]
+    with OfflineNode(str(tmp_path / "data")) as node:
+        assert node.standing(TopicPartition("t", 0)).end_offset == 100
+
+
+def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tailrace
+    from tailrace.spark.jobs import load_propose
+    from tests.support.filled_topics import numbered, put
+    from tests.support.source_rows import offsets, read
+
+    with tailrace.Broker(tmp_path / "data") as broker:
+        broker.create_topic("t")
+        propose_now = load_propose.propose
+
+        def write_first(*arguments: Any) -> None:
+            put(broker.bootstrap, "t", 0, numbered(4))
+            propose_now(*arguments)
+
+        monkeypatch.setattr(load_propose, "propose", write_first)
+        with pytest.raises(JobError, match=r"the broker refuses: t-0 ends at offset 4, .* start at 2"):
+            propose(tmp_path, broker, [2, 3], monkeypatch)
+        assert offsets(read({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"})) == [0, 1, 2, 3]
+        assert not list(Path(broker.data).rglob("load-proposal*"))

@@ -13,27 +13,33 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from tailrace.client.admin import NewTopic, create_topic, delete_topic
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.errors import UnknownTopic
 from tailrace.client.offsets import latest_offsets
 from tailrace.log.data_directory import look_at
 from tailrace.log.files import DiskFiles
 from tailrace.log.findings import CannotLook
-from tailrace.model.ids import Offset, TopicPartition
+from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
-from tailrace.spark.jobs.load_build import BuildTask, BuiltLog, ChunkSlice, build_log
+from tailrace.spark.jobs.load_build import BuiltLog, ChunkSlice, build_log
 from tailrace.spark.jobs.load_chunks import Chunk, ChunkPlan
 from tailrace.spark.jobs.load_input import read_files, record_columns
+from tailrace.spark.jobs.load_propose import propose_load
 from tailrace.spark.jobs.load_sink import NAME, LoadSink, plan_text, written_chunks
+from tailrace.spark.jobs.load_target import (
+    Loaded,
+    LoadReport,
+    build_task,
+    built_report,
+    made_topics,
+    partitions_there,
+    topics_to_make,
+)
 from tailrace.spark.jobs.place import Place, cluster_at
 from tailrace.spark.jobs.progress import TaskProgress
 from tailrace.spark.jobs.replay_copy import ReplayTask, replay_partition
@@ -41,39 +47,6 @@ from tailrace.spark.jobs.replay_state import ReplayPoint
 from tailrace.spark.jobs.session import first_sentence
 
 CODECS = tuple(codec.name.lower() for codec in Codec)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    partition: TopicPartition
-    records: int
-    bytes: int
-    first_offset: Offset
-    end_offset: Offset
-    segments: int = 0  # that were built; 0 where records were produced
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "topic": self.partition.topic,
-            "partition": self.partition.partition,
-            "records": self.records,
-            "bytes": self.bytes,
-            "firstOffset": self.first_offset,
-            "endOffset": self.end_offset,
-            "segments": self.segments,
-        }
-
-
-@dataclass(slots=True)
-class LoadReport:
-    partitions: list[Loaded] = field(default_factory=list)
-    topics_created: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "topicsCreated": self.topics_created,
-            "partitions": [one.to_json() for one in self.partitions],
-        }
 
 
 def load(
@@ -90,13 +63,15 @@ def load(
     batch_bytes: int = 65_536,
     encoding: str = "utf8",
     staging: str | None = None,
+    bootstrap: str | None = None,
 ) -> LoadReport:
     """Load `source`, a DataFrame or a path of files, into `target`, a data directory or a cluster's address.
 
     kind: of files: parquet, json (lines) or csv. topic: of all rows; without it the column says. partitions: how many a
     new topic gets, if rows do not say where they belong. new_offsets: number the records anew, after what is there; by
     default that is so where there is no column `offset`, or the target is a cluster. config: of topics that have to be
-    made. staging: a folder for what is built, on the target's file system and seen by every worker.
+    made. staging: a folder for what is built, on the target's file system and seen by every worker. bootstrap: the
+    address of a Tailrace broker that runs on the directory `target`, which then takes the segments in itself.
     """
     place = _target(target)
     frame = read_files(spark, os.fspath(source), kind) if isinstance(source, str | os.PathLike) else source
@@ -125,6 +100,8 @@ def load(
         if place.bootstrap is not None:
             return _produce(spark, place.bootstrap, grouped, counts, dict(config or {}))
         assert place.path is not None
+        if bootstrap is not None:
+            return propose_load(spark, place.path, bootstrap, grouped, counts, dict(config or {}), plan)
         return _adopt(spark, place.path, grouped, counts, dict(config or {}), plan)
 
 
@@ -166,7 +143,7 @@ def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
     there = 0
     if place.bootstrap is not None:
         with cluster_at(place.bootstrap) as cluster:
-            there = _there(cluster, topic)
+            there = partitions_there(cluster, topic)
     elif place.path is not None and os.path.isdir(place.path) and os.listdir(place.path):
         try:
             folders = look_at(DiskFiles(), place.path).folders
@@ -178,13 +155,6 @@ def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
     if not there and not given:
         raise JobError(f"how many partitions shall {topic} have? There is no such topic in {place}")
     return there or given or 0
-
-
-def _there(cluster: ClusterClient, topic: str) -> int:
-    try:
-        return len(cluster.topic(topic, fresh=True).partitions)
-    except UnknownTopic:
-        return 0
 
 
 def write_chunks(spark: Any, rows: Any, plan: ChunkPlan) -> list[Chunk]:
@@ -228,16 +198,18 @@ def _adopt(
     config: Mapping[str, str],
     plan: ChunkPlan,
 ) -> LoadReport:
+    """Into a directory that no broker serves."""
     from tailrace.log.adoption import NotAdoptable
     from tailrace.offline_node import NodeRefused, OfflineNode
 
     try:
-        with OfflineNode(path) as node, _made_topics(node.partitions_of, counts, path) as missing:
+        with OfflineNode(path) as node:
+            missing = topics_to_make(node.partitions_of, counts, path)
             for name in missing:
                 node.create_topic(name, counts[name], config)
             try:
                 tasks = [
-                    _build_task(partition, chunks, node.standing(partition), plan)
+                    build_task(partition, chunks, node.standing(partition), plan)
                     for partition, chunks in grouped.items()
                 ]
                 built: list[BuiltLog] = run_tasks(spark, tasks, build_log, label="load: batches to segments")
@@ -249,39 +221,7 @@ def _adopt(
                 raise
     except (NodeRefused, NotAdoptable) as error:
         raise JobError(str(error)) from None
-    loaded = [
-        Loaded(one.partition, one.records, one.bytes, one.first_offset, one.end_offset, one.segments) for one in built
-    ]
-    return LoadReport(loaded, list(missing))
-
-
-def _build_task(partition: TopicPartition, chunks: tuple[Chunk, ...], standing: Any, plan: ChunkPlan) -> BuildTask:
-    if plan.keeps_offsets and chunks[0].first_offset < standing.end_offset:
-        raise JobError(
-            f"{partition} ends at offset {standing.end_offset}, "
-            f"and the first record to load has offset {chunks[0].first_offset}"
-        )
-    return BuildTask(
-        partition,
-        chunks,
-        plan.folder,
-        standing.config,
-        standing.leader_epoch,
-        None if plan.keeps_offsets else standing.end_offset,
-        plan.now_ms,
-    )
-
-
-@contextmanager
-def _made_topics(
-    partitions_of: Callable[[str], int], counts: Mapping[str, int], where: str
-) -> Iterator[tuple[str, ...]]:
-    """The topics that have to be made; those that are there have partitions enough."""
-    for name, count in counts.items():
-        there = partitions_of(name)
-        if 0 < there < count:
-            raise JobError(f"{name} has {there} partitions in {where}, and there are records for {count}")
-    yield tuple(name for name in counts if not partitions_of(name))
+    return built_report(built, missing)
 
 
 def _produce(
@@ -291,12 +231,8 @@ def _produce(
     counts: Mapping[str, int],
     config: Mapping[str, str],
 ) -> LoadReport:
-    with (
-        cluster_at(bootstrap) as cluster,
-        _made_topics(lambda name: _there(cluster, name), counts, bootstrap) as missing,
-    ):
-        for name in missing:
-            create_topic(cluster, NewTopic(name=name, partitions=counts[name], config=config))
+    """Into a cluster, with its own offsets."""
+    with cluster_at(bootstrap) as cluster, made_topics(cluster, bootstrap, counts, config) as missing:
         ends = latest_offsets(cluster, grouped)
         tasks = [
             ReplayTask(
@@ -310,12 +246,7 @@ def _produce(
             )
             for partition, chunks in grouped.items()
         ]
-        try:
-            done = run_tasks(spark, tasks, replay_partition, label="load: batches to the cluster")
-        except BaseException:
-            for name in missing:
-                delete_topic(cluster, name)
-            raise
+        done = run_tasks(spark, tasks, replay_partition, label="load: batches to the cluster")
     return LoadReport(
         [Loaded(one.partition, one.records, one.bytes, ends[one.partition], one.target_end) for one in done],
         list(missing),
