@@ -1,4 +1,4 @@
-"""Kafka's clients, unchanged, against `tailrace serve`. Consumers are given their partitions: groups are to come."""
+"""Kafka's clients, unchanged, against `tailrace serve`. Groups are in test_groups.py."""
 
 from __future__ import annotations
 
