@@ -18,12 +18,14 @@ from tailrace.cli.errors import CommandError
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 # In the order of the help.
-VERBS = ("verify", "reindex", "compact", "diff", "replay", "load", "profile")
+VERBS = ("verify", "reindex", "compact", "export", "diff", "replay", "load", "profile")
 
 
 def add_job(nouns: Verbs) -> None:
     job = described(
-        nouns.add_parser("job", help="work over whole logs on Spark: verify, reindex, compact, diff, replay, load, profile"),
+        nouns.add_parser(
+            "job", help="work over whole logs on Spark: verify, reindex, compact, export, diff, replay, load, profile"
+        ),
         """
         Work over whole logs as Spark jobs: on this machine with all its cores, or on a cluster with --master, where
         every worker sees the files under the same path. `pip install 'tailrace[spark]'` brings Spark, which needs
@@ -38,6 +40,7 @@ def add_job(nouns: Verbs) -> None:
           tailrace job verify /var/lib/kafka --deep --state /var/tmp/verified --json
           tailrace job reindex /var/lib/kafka --topic orders --output /var/tmp/indexes
           tailrace job compact /var/lib/kafka --topic customers
+          tailrace job export /var/lib/kafka /tables/orders --topic orders --partition-by date
           tailrace job verify /var/lib/kafka --master 'local[4]' --conf spark.driver.memory=4g
         """,
     )

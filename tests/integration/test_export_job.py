@@ -1,0 +1,136 @@
+"""A topic in Parquet files: every record once, whatever is killed when."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import tailrace
+from tailrace.spark.jobs import export_ledger
+from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.export import Exported, export
+from tests.support.command import write_directory
+from tests.support.filled_topics import numbered, put
+from tests.support.golden import golden
+from tests.support.inline_spark import InlineSpark
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[tailrace.Broker]:
+    with tailrace.Broker(tmp_path / "data") as broker:
+        broker.create_topic("t", partitions=2)
+        yield broker
+
+
+def rows(path: Path) -> list[tuple[int, int]]:
+    """As any reader of Parquet sees them: all files but those below `_…`."""
+    files = [file for file in path.rglob("*.parquet") if not file.relative_to(path).parts[0].startswith("_")]
+    table = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
+    return sorted((row["partition"], row["offset"]) for row in table)
+
+
+def run(source: str, path: Path, **options: object) -> Exported:
+    return export(InlineSpark(), source, str(path), topics=["t"], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["files", "wire"])
+def test_runs_go_on_where_the_last_one_stopped(way: str, broker: tailrace.Broker, tmp_path: Path) -> None:
+    source = broker.bootstrap if way == "wire" else str(broker.data)
+    out = tmp_path / "out"
+    assert run(source, out).records == 0
+    put(broker.bootstrap, "t", 0, numbered(30))
+    put(broker.bootstrap, "t", 1, [*numbered(5), (b"k", None)])
+    first = run(source, out, batch_offsets=10)
+    assert (first.records, first.commits) == (36, 4)
+    put(broker.bootstrap, "t", 0, numbered(10))
+    second = run(source, out)
+    assert (second.records, second.records_in_all, second.commits) == (10, 46, 1)
+    assert rows(out) == [(0, n) for n in range(40)] + [(1, n) for n in range(6)]
+    table = pq.read_table(sorted(out.glob("t-1-*.parquet"))[0]).to_pylist()
+    assert table[0]["key"] == b"key 0"
+    assert table[0]["timestamp"].year == 2023
+    assert run(source, out).files == 0
+
+
+def test_aborted_records_are_left_out_and_layouts_are_folders(tmp_path: Path) -> None:
+    data = write_directory(tmp_path / "data", "transactions")
+    export(InlineSpark(), str(data), str(tmp_path / "all"), topics=["transactions"], read_committed=False)
+    found = export(
+        InlineSpark(), str(data), str(tmp_path / "out"), topics=["transactions"], partition_by=["date", "hour", "topic"]
+    )
+    committed, everything = rows(tmp_path / "out"), rows(tmp_path / "all")
+    assert 0 < len(committed) == found.records < len(everything)
+    assert set(committed) < set(everything)
+    folders = {file.relative_to(tmp_path / "out").parts[:-1] for file in (tmp_path / "out").glob("date=*/**/*.parquet")}
+    assert all([part.split("=")[0] for part in folder] == ["date", "hour", "topic"] for folder in folders)
+    assert ("date=2023-11-14", "hour=22", "topic=transactions") in folders
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_killed_at_any_step_each_record_is_there_once(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """os.replace and fsync are the only steps that count; the run ends before the n-th of them, and is run again."""
+    data = golden("broker-clean").unpack(tmp_path / "data")
+    out = tmp_path / "out"
+    left = step
+
+    def stop() -> None:
+        nonlocal left
+        if left == 0:
+            raise Killed
+        left -= 1
+
+    replace, sync = os.replace, export_ledger._sync
+    monkeypatch.setattr(os, "replace", lambda *names: (stop(), replace(*names)))
+    monkeypatch.setattr(export_ledger, "_sync", lambda path: (stop(), sync(path)))
+    ledger = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors=False: (stop(), ledger(path, ignore_errors=True)))
+    with pytest.raises(Killed):
+        export(InlineSpark(), str(data), str(out), topics=["orders"], batch_offsets=25)
+    monkeypatch.undo()
+    seen = rows(out)
+    assert len(seen) == len(set(seen))
+    export(InlineSpark(), str(data), str(out), topics=["orders"], batch_offsets=25)
+    whole = tmp_path / "whole"
+    export(InlineSpark(), str(data), str(whole), topics=["orders"])
+    assert rows(out) == rows(whole)
+    assert len(rows(whole)) == len(set(rows(whole))) > 50
+
+
+def test_what_cannot_be_is_one_sentence_and_nothing_is_written(tmp_path: Path) -> None:
+    data = golden("broker-clean").unpack(tmp_path / "data")
+    out = tmp_path / "out"
+
+    def refused(match: str, source: object = data, **options: object) -> None:
+        with pytest.raises(JobError, match=match):
+            export(InlineSpark(), str(source), str(out), **{"topics": ["orders"], **options})  # type: ignore[arg-type]
+        assert not out.exists()
+
+    refused("there is no topic 'order'", topics=["order"])
+    refused("is neither a directory nor an address", source=tmp_path / "nowhere")
+    refused("no broker can be reached at 127.0.0.1:1", source="127.0.0.1:1")
+    refused("laid out by topic, date, hour, not by 'day'", partition_by=["day"])
+    refused("json values need a schema", value_format="json")
+    segment = min((data / "orders-1").glob("*.log"))
+    bytes_ = bytearray(segment.read_bytes())
+    bytes_[100] ^= 1
+    segment.write_bytes(bytes_)
+    with pytest.raises(JobError, match=r"orders-1 is damaged at offset 0 or after it \(.*\.log at position 0\)"):
+        export(InlineSpark(), str(data), str(out), topics=["orders"], read_committed=False)
+    assert list(out.rglob("*.parquet")) == []
+    with pytest.raises(JobError, match=r"was begun with partitionBy=.* export into another directory"):
+        export(InlineSpark(), str(data), str(out), topics=["orders"], read_committed=False, partition_by=["date"])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("x")
+    with pytest.raises(JobError, match="holds files that no export has written"):
+        export(InlineSpark(), str(data), str(tmp_path / "mine"), topics=["orders"])
