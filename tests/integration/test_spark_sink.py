@@ -6,6 +6,7 @@ something. tests/spark/test_sink.py has the same inside Spark, with processes th
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -221,8 +222,26 @@ def test_a_checkpoint_from_before_is_refused(query: SinkQuery) -> None:
     assert seen(query) == expected(query, 0, 1, 2)
 
 
+@pytest.mark.slow
 def test_many_tasks_make_a_decision_that_takes_several_notes(query: SinkQuery) -> None:
     tasks = [[f"{query.query_id} {task}".encode()] for task in range(260)]
     query.run(0, tasks)
     query.run(0, tasks)
     assert seen(query) == Counter(value for values in tasks for value in values)
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_a_topic_that_takes_only_small_batches_gets_small_ones(bootstrap: str, codec: str) -> None:
+    topic = f"small-{codec}"
+    with ClusterClient(bootstrap) as cluster:
+        small = NewTopic(name=topic, partitions=1, replication_factor=1, config={"max.message.bytes": "1000"})
+        create_topic(cluster, small)
+    query = SinkQuery(bootstrap, topic, f"q{uuid.uuid4().hex[:8]}", **{"kafka.compression.type": codec})
+    dice = random.Random(1)
+    values = [b"%05d" % number + dice.randbytes(100) for number in range(300)]
+    query.run(0, [values])
+    assert committed_values(bootstrap, topic) == values
+    with pytest.raises(NotWritten, match=rf"{topic}-0 at .* does not take a batch of .* bytes: .*MESSAGE_TOO_LARGE"):
+        query.run(1, [[dice.randbytes(2_000)]])
+    query.run(2, [[b"last"]])
+    assert committed_values(bootstrap, topic) == [*values, b"last"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,8 @@ from tailrace.spark.sink.decision import Decision, Share, from_notes, piece_coun
 from tailrace.spark.sink.errors import AnotherRun, NotWritten
 
 FINISHED: Final = "finished"
+FEW: Final = 8  # transactions are ended one after another; more of them by several threads
+THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,24 @@ class Ledger:
 
     def commit(self, shares: Iterable[Share]) -> tuple[Share, ...]:
         """Commit tasks' transactions; returns those that had been aborted before."""
-        return tuple(share for share in shares if not self._is_ended(share, commit=True))
+        wanted = list(shares)
+        return tuple(share for share, done in zip(wanted, self._end_all(wanted), strict=True) if not done)
+
+    def _end_all(self, shares: list[Share]) -> list[bool]:
+        """Commit many at once: each waits for the coordinator's disk, and a broker answers a connection in turn."""
+        if len(shares) < FEW:
+            return [self._is_ended(share, commit=True) for share in shares]
+        cluster = self._coordinators.cluster
+
+        def end_some(some: list[Share]) -> list[bool]:
+            with ClusterClient(cluster.bootstrap, cluster.settings) as own:
+                ledger = Ledger(own, self._id, self._timeout_ms)
+                return [ledger._is_ended(share, commit=True) for share in some]
+
+        size = -(-len(shares) // THREADS)
+        parts = [shares[start : start + size] for start in range(0, len(shares), size)]
+        with ThreadPoolExecutor(THREADS) as threads:
+            return [done for part in threads.map(end_some, parts) for done in part]
 
     def abort(self, shares: Iterable[Share]) -> None:
         """Abort tasks' transactions, and what others of these tasks' attempts left open."""

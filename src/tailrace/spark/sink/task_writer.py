@@ -26,6 +26,7 @@ from tailrace.records.batch import (
     LOG_OVERHEAD,
     Buffer,
     Codec,
+    RecordBatch,
 )
 from tailrace.records.builder import batch_attributes
 from tailrace.records.column_encoder import (
@@ -42,6 +43,7 @@ from tailrace.records.crc32c import crc32c
 from tailrace.spark.sink.errors import NotWritten, UnwritableRows
 from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.options import WriteOptions
+from tailrace.spark.sink.splitting import split_batch
 
 REQUEST_BYTES: Final = 4_194_304  # about so much goes out at once
 
@@ -189,16 +191,26 @@ class TaskWriter:
         if not self._sealed:
             return
         sealed, self._sealed, self._sealed_bytes = self._sealed, {}, 0
+        for partition, error in self._sent(sealed).items():
+            self._send_in_parts(partition, sealed[partition], error)
+
+    def _sent(self, batches: dict[TopicPartition, Buffer]) -> dict[TopicPartition, ClientError]:
         try:
-            errors = self._producer.send(sealed, has_zstd=self._options.codec is Codec.ZSTD)
+            return self._producer.send(batches, has_zstd=self._options.codec is Codec.ZSTD)
         except ClientError as error:
             raise NotWritten(f"{self._options.bootstrap} does not take records: {error}") from None
-        for partition, refusal in errors.items():
-            size = ""
-            if isinstance(refusal, Refused) and refusal.code == ErrorCode.MESSAGE_TOO_LARGE:
-                size = f" of {len(sealed[partition])} bytes"
-            said = str(refusal).removeprefix(f"{partition}: ")
+
+    def _send_in_parts(self, partition: TopicPartition, data: Buffer, error: ClientError) -> None:
+        """Send a batch that was too large in two, and so on; NotWritten for what is wrong otherwise."""
+        is_too_large = isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
+        if not is_too_large or RecordBatch(memoryview(data)).record_count == 1:
+            size = f" of {len(data)} bytes" if is_too_large else ""
+            said = str(error).removeprefix(f"{partition}: ")
             raise NotWritten(f"{partition} at {self._options.bootstrap} does not take a batch{size}: {said}")
+        self._encoder.limit = min(self._encoder.limit, max(1, len(data) // 2))
+        for half in split_batch(data, self._options.level):
+            for _, refusal in self._sent({partition: half}).items():
+                self._send_in_parts(partition, half, refusal)
 
 
 def bytes_input(column: Any) -> BytesInput:
