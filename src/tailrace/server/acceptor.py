@@ -33,7 +33,7 @@ class Acceptor:
         limits: ConnectionLimits,
         poll: epoll,
         log: LimitedLog,
-        welcome: Callable[[Accepted, str], None],
+        welcome: Callable[[Accepted, str, int], object],
         broker: BrokerCore,
     ) -> None:
         self._poll = poll
@@ -83,7 +83,7 @@ class Acceptor:
                 self._held.hold(accepted.socket, now_ms + hold_ms)
                 continue
             if self._limits.admit(listener.name, accepted.host, now_ms):
-                self._welcome(accepted, listener.name)
+                self._welcome(accepted, listener.name, now_ms)
                 continue
             self.refused += 1
             accepted.socket.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from select import EPOLLIN, epoll
 from typing import Final
@@ -74,6 +74,13 @@ class Connections:
     def pause(self, connection: Connection, until_ms: int) -> None:
         """A throttled connection has been sent its reply: its pause begins."""
         heapq.heappush(self._pauses, (until_ms, connection.id))
+
+    def put_off(self, connections: Iterable[Connection], now_ms: int) -> int:
+        """They have more to ask, and have had their share: they go on after all others. When that is."""
+        for connection in connections:
+            connection.hold |= THROTTLED
+            heapq.heappush(self._pauses, (now_ms, connection.id))
+        return now_ms
 
     def take_rested(self, now_ms: int) -> list[Connection]:
         """Those whose pause is over."""

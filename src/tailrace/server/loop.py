@@ -33,7 +33,7 @@ from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
 from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, WRITING, Connection
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
-from tailrace.server.listener import Accepted, Listener
+from tailrace.server.listener import Listener
 from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.request_meter import make_meter
@@ -45,6 +45,7 @@ from tailrace.server.wakeup import WakeUp
 
 _GONE: Final = EPOLLHUP | EPOLLERR
 _DAY_MS: Final = 86_400_000
+PASS_MS_MAX: Final = 20  # one that sends much at once must not keep the others waiting for longer
 _LOGGER: Final = logging.getLogger("tailrace.server")
 
 
@@ -70,8 +71,8 @@ class Loop:
         self._poll.register(wakeup.descriptor, EPOLLIN)
         self._log = LimitedLog(_LOGGER)
         self._limits = ConnectionLimits(settings.limits)
-        self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._welcome, broker)
         self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max, timer_ms())
+        self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._connections.add, broker)
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
         self._now_ms = self._clock_ms()
@@ -261,7 +262,7 @@ class Loop:
         self._set_timers()
 
     def _serve(self, ready: list[Connection]) -> None:
-        """Let each ready connection hand over a frame and take the replies, until no connection has a turn."""
+        """Let ready connections hand over frames and take replies, until none has a turn or some had it for too long."""
         while True:
             self._meter.round_begins()
             for connection in ready:
@@ -269,6 +270,9 @@ class Loop:
                     pass
             ready = self._queue(self._broker.take_replies())
             if not ready:
+                return
+            if self._timer_ms() - self._time_ms > PASS_MS_MAX:
+                self._timers_due_ms = self._connections.put_off(ready, self._time_ms)
                 return
 
     def _hand_over(self, connection: Connection) -> bool:
@@ -372,9 +376,6 @@ class Loop:
         self._read.clear()
         self._arena.recycle()
 
-    def _welcome(self, accepted: Accepted, listener: str) -> None:
-        self._connections.add(accepted, listener, self._time_ms)
-
     def _close(self, connection: Connection, reason: str) -> None:
         self._connections.remove(connection, reason, self._slices)
         self._read.discard(connection)
@@ -395,6 +396,5 @@ class Loop:
             self._close(connection, reason)
 
     def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
-        self._log.write(
-            logging.WARNING, kind, self._time_ms, f"connection closed: {kind}", client=connection.peer, error=error
-        )
+        text = f"connection closed: {kind}"
+        self._log.write(logging.WARNING, kind, self._time_ms, text, client=connection.peer, error=error)
