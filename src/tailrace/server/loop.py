@@ -262,7 +262,7 @@ class Loop:
         self._set_timers()
 
     def _serve(self, ready: list[Connection]) -> None:
-        """Let ready connections hand over frames and take replies, until none has a turn or some had it for too long."""
+        """Let ready connections hand over frames and take replies, until none has a turn or some had it too long."""
         while True:
             self._meter.round_begins()
             for connection in ready:
