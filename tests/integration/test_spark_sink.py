@@ -22,6 +22,7 @@ from tailrace.client.cluster import ClusterClient
 from tailrace.client.coordinators import Coordinators
 from tailrace.client.transactions import Transactions
 from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
+from tailrace.spark.sink.ledger import Ledger
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.sink_run import Crash, Doom, SinkQuery, committed_values, open_end
 
@@ -245,3 +246,12 @@ def test_a_topic_that_takes_only_small_batches_gets_small_ones(bootstrap: str, c
         query.run(1, [[dice.randbytes(2_000)]])
     query.run(2, [[b"last"]])
     assert committed_values(bootstrap, topic) == [*values, b"last"]
+
+
+def test_what_was_decided_is_carried_out_though_spark_asks_to_abort(query: SinkQuery) -> None:
+    writer = query.begin()
+    messages = [query.task(writer, 0, number, values) for number, values in enumerate(rows(query, 0))]
+    with patch.object(Ledger, "carry_out", side_effect=NotWritten("the broker is gone")), pytest.raises(NotWritten):
+        query.end(0, messages)
+    query.end(0, messages, is_commit=False)
+    assert seen(query) == expected(query, 0)
