@@ -39,11 +39,12 @@ class _Asked(NamedTuple):
 
     transactional_id: str
     producer: ProducerIdAndEpoch
+    topics: list[str]
     partitions: list[TopicPartition]
     is_verified_only: bool
 
 
-_Add: TypeAlias = Callable[[_Asked, Sequence[ErrorCode], int], None]
+_Add: TypeAlias = Callable[[_Asked, ErrorCode | Sequence[ErrorCode], int], None]  # one for all, or one for each
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> AddPartitionsToTxnResponse | None:
@@ -55,7 +56,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AddPartitionsToTxnR
     waiting = request.without_body()
     results: list[Result] = []
 
-    def add(one: _Asked, errors: Sequence[ErrorCode], now_ms: int) -> None:
+    def add(one: _Asked, errors: ErrorCode | Sequence[ErrorCode], now_ms: int) -> None:
         results.append(_result(one, errors))
         if len(results) < len(asked):
             return
@@ -74,12 +75,21 @@ def _asked(request: Request) -> list[_Asked]:
     body: AddPartitionsToTxnRequest = request.body
     if request.version < _BATCHES_FROM:
         producer = ProducerIdAndEpoch(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
-        partitions = _partitions(body.v3_and_below_topics)
-        return [_Asked(body.v3_and_below_transactional_id, producer, partitions, is_verified_only=False)]
+        topics = body.v3_and_below_topics
+        return [
+            _Asked(
+                body.v3_and_below_transactional_id,
+                producer,
+                [topic.name for topic in topics],
+                _partitions(topics),
+                is_verified_only=False,
+            )
+        ]
     return [
         _Asked(
             one.transactional_id,
             ProducerIdAndEpoch(one.producer_id, one.producer_epoch),
+            [topic.name for topic in one.topics],
             _partitions(one.topics),
             one.verify_only,
         )
@@ -95,7 +105,7 @@ def _add_to_transaction(broker: Broker, request: Request, one: _Asked, add: _Add
     version, partitions = request.version, one.partitions
     is_client = version < _BATCHES_FROM
     if is_client and not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, one.transactional_id):
-        add(one, [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(partitions), now_ms)
+        add(one, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
         return
     errors = [_topic_error(broker, request, key, is_client=is_client) for key in partitions]
     if any(error is not ErrorCode.NONE for error in errors):
@@ -110,7 +120,7 @@ def _add_to_transaction(broker: Broker, request: Request, one: _Asked, add: _Add
     def answer(error: ErrorCode, now_ms: int) -> None:
         if error is ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        add(one, [error] * len(partitions), now_ms)
+        add(one, error, now_ms)
 
     client_version = 0 if is_client else BUMPS_EPOCH_FROM
     coordinator.add_partitions(one.transactional_id, one.producer, partitions, client_version, answer, now_ms)
@@ -124,8 +134,11 @@ def _topic_error(broker: Broker, request: Request, key: TopicPartition, *, is_cl
     return ErrorCode.NONE if broker.image.partition(key) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _result(one: _Asked, errors: Sequence[ErrorCode]) -> Result:
+def _result(one: _Asked, errors: ErrorCode | Sequence[ErrorCode]) -> Result:
     topics: dict[str, list[PartitionResult]] = {}
+    if isinstance(errors, ErrorCode):
+        topics = {name: [] for name in one.topics}  # as Kafka tells it: also a topic without partitions
+        errors = [errors] * len(one.partitions)
     for key, error in zip(one.partitions, errors, strict=True):
         found = PartitionResult(partition_index=key.partition, partition_error_code=error)
         topics.setdefault(key.topic, []).append(found)

@@ -74,7 +74,6 @@ class TransactionCoordinator:
             server_version=server_version,
             new_producer_id=new_producer_id,
             send=self._send,
-            max_timeout_ms=config.max_timeout_ms,
             expiration_ms=config.expiration_ms,
         )
         self.runtime = make_runtime(lambda index: TransactionShard(index, log_epoch(index), settings))
@@ -129,6 +128,9 @@ class TransactionCoordinator:
         answer: Answer[InitAnswer],
         now_ms: int,
     ) -> None:
+        if transactional_id and not 0 < timeout_ms <= self._config.max_timeout_ms:
+            answer(InitAnswer(ErrorCode.INVALID_TRANSACTION_TIMEOUT), now_ms)
+            return
         self._ask(
             transactional_id,
             lambda shard: shard.init_producer(transactional_id, timeout_ms, expected, now_ms),

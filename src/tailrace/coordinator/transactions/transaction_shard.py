@@ -53,7 +53,6 @@ class TransactionSettings:
     server_version: Callable[[], int]  # the cluster's transaction.version
     new_producer_id: Callable[[int], ProducerId]  # at a time
     send: Callable[[TransactionEnd, int], None]  # markers, when an end is in the log
-    max_timeout_ms: int
     expiration_ms: int
 
 
@@ -124,11 +123,6 @@ class TransactionShard:
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, now_ms: int
     ) -> StateChange[InitAnswer]:
         """A new instance of a producer, or one that goes on after an error and says what it has (`expected`)."""
-        if not 0 < timeout_ms <= self._settings.max_timeout_ms:
-            raise KafkaError(
-                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-                f"{timeout_ms} ms is more than transaction.max.timeout.ms, {self._settings.max_timeout_ms}",
-            )
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             facts = Facts(
