@@ -40,7 +40,14 @@ from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
-from tailrace.records.batch import HEADER_SIZE, LENGTH_POSITION, LOG_OVERHEAD, CorruptBatch, RecordBatch
+from tailrace.records.batch import (
+    HEADER_SIZE,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    CorruptBatch,
+    RecordBatch,
+)
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
 from tailrace.records.validation import Origin
 
@@ -328,5 +335,8 @@ def _whole_batches(data: bytes) -> Iterator[RecordBatch]:
             raise CorruptBatch(f"a batch of {size} bytes in the metadata log")
         if position + size > len(view):
             return
+        if view[position + MAGIC_POSITION] != 2:
+            # What looks like one of another format has its offsets elsewhere, and would be followed to nowhere.
+            raise CorruptBatch(f"a batch of format {view[position + MAGIC_POSITION]} in the metadata log")
         yield RecordBatch(view[position : position + size])
         position += size
