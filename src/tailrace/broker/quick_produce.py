@@ -71,8 +71,6 @@ class QuickProduce:
         ):
             return False
         records, log, epoch = memoryview(frame)[start:stop], partition.log, partition.leader_epoch
-        if records.readonly:
-            return False
         offset = log.group.place(log, records, epoch, now_ms)
         if offset < 0:
             if not log.group:

@@ -3,7 +3,7 @@
 Requests that arrive together for one partition cost one write, one look at the indexes and one move of the bounds. What
 is placed has its offset, and nobody can read it before `write`. A group takes what most producers send: one sound
 uncompressed batch for a topic that keeps it as it is, without a producer id or the next in its producer's sequence, for
-the active segment. Anything else is refused with nothing changed, and `PartitionLog.append_as_leader` says what it is.
+the active segment. Anything else is refused with nothing changed, and `validate_produced` says what it is.
 
     place* ──► write (the log has moved, the group is empty)   or   OSError (the group is empty)
 
@@ -54,6 +54,8 @@ class AppendGroup:
     def place(self, log: PartitionLog, records: memoryview, epoch: LeaderEpoch, now_ms: int) -> Offset:
         """The offset that a batch is given, in place; -1 if the group cannot take it."""
         size = len(records)
+        if records.readonly:
+            return -1
         if not self._views:
             if not self._begin(log, epoch, now_ms):
                 return -1
@@ -73,7 +75,12 @@ class AppendGroup:
         if producer_id >= 0:
             state = log.producers.producers.get(producer_id)
             batch = RecordBatch(records)
-            if state is None or producer_id in self._producers or not state.goes_on_with(batch):
+            if (
+                state is None
+                or producer_id in self._producers
+                or producer_id in log.producers.verifications
+                or not state.goes_on_with(batch)
+            ):
                 return -1
         if not place_produced(
             records,

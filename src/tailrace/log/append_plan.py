@@ -67,7 +67,6 @@ def plan_follower_append(
     data: Buffer,
     *,
     partition: TopicPartition,
-    config: TopicConfig,
     log_end_offset: Offset,
     leader_epoch: LeaderEpoch,
 ) -> FollowerPlan | None:

@@ -40,7 +40,7 @@ from tailrace.log.segment_swap import swap_segments
 from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
+from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer
 from tailrace.records.validation import Origin, validate_produced
@@ -161,6 +161,10 @@ class PartitionLog:
         transaction_version: int = 0,
     ) -> AppendResult:
         """Check batches, give them offsets, write them. `data` is changed in place where it can be."""
+        group = self.group
+        if origin is Origin.CLIENT and (first := group.place(self, memoryview(data), leader_epoch, now_ms)) >= 0:
+            group.write(self, now_ms)
+            return AppendResult(first, group.end_offset - 1, NO_TIMESTAMP, self.marks.log_start_offset)
         plan = validate_produced(
             data,
             config=self.config,
@@ -175,11 +179,7 @@ class PartitionLog:
     def append_as_follower(self, data: Buffer, *, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
         """Write a leader's batches as they are, at the offsets they have."""
         plan = plan_follower_append(
-            data,
-            partition=self.partition,
-            config=self.config,
-            log_end_offset=self.log_end_offset,
-            leader_epoch=leader_epoch,
+            data, partition=self.partition, log_end_offset=self.log_end_offset, leader_epoch=leader_epoch
         )
         return self._append(plan, Origin.REPLICATION, now_ms) if plan else self._nothing_appended()
 

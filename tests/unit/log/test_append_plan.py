@@ -38,7 +38,7 @@ def lead(data: Buffer, *, end: int = 100, epoch: int = 4, **config: object) -> V
 
 
 def follow(data: Buffer, *, end: int = 100, epoch: int = 4) -> FollowerPlan | None:
-    return plan_follower_append(data, partition=PARTITION, config=TopicConfig(), log_end_offset=end, leader_epoch=epoch)
+    return plan_follower_append(data, partition=PARTITION, log_end_offset=end, leader_epoch=epoch)
 
 
 def replicated(offset: int, *values: bytes, epoch: int = 4) -> bytes:
