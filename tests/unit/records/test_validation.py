@@ -1,10 +1,13 @@
 """Produce validation by example; tests/property compares it with Kafka's own."""
 
+from unittest import mock
+
 import pytest
 
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.records import validation
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.compression import compress
@@ -61,6 +64,15 @@ def test_a_batch_in_the_producers_codec_is_patched_where_it_lies(codec):
     assert data[61:] == payload
     assert (batch.base_offset, batch.last_offset, batch.leader_epoch) == (500, 501, 7)
     assert (result.max_timestamp, result.log_append_time_ms, result.records_converted) == (NOW - 5, -1, 0)
+
+
+def test_the_quick_way_takes_what_most_producers_send_and_does_the_same():
+    quick = validation._validate_common_case(memoryview(bytearray(build(NOW, NOW - 5))), TopicConfig(), 500, 7, NOW)
+    assert quick is not None
+    with mock.patch.object(validation, "_validate_common_case", return_value=None):
+        thorough = validate(build(NOW, NOW - 5))
+    assert bytes(quick.data) == bytes(thorough.data)
+    assert quick[2:] == thorough[2:] == (500, 501, NOW, -1, 0, False)
 
 
 def test_immutable_bytes_are_copied_first():
