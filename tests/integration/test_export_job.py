@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tailrace
+from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs import export_ledger
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.export import Exported, export
@@ -69,6 +70,27 @@ def test_aborted_records_are_left_out_and_layouts_are_folders(tmp_path: Path) ->
     folders = {file.relative_to(tmp_path / "out").parts[:-1] for file in (tmp_path / "out").glob("date=*/**/*.parquet")}
     assert all([part.split("=")[0] for part in folder] == ["date", "hour", "topic"] for folder in folders)
     assert ("date=2023-11-14", "hour=22", "topic=transactions") in folders
+
+
+def test_records_that_are_gone_are_an_error_or_passed_over(tmp_path: Path) -> None:
+    data = write_directory(tmp_path / "data", "plain")
+    out = tmp_path / "out"
+    export(InlineSpark(), str(data), str(out), topics=["plain"])
+    had = rows(out)
+    shutil.rmtree(out)
+    ledger = export_ledger.ExportLedger(str(out))
+    settings = {"topics": ["plain"], "partitionBy": [], "valueFormat": None, "schema": None, "readCommitted": True}
+    ledger.open(settings)
+    ledger.commit({TopicPartition("plain", 0): 5}, [])
+    ledger.close()
+    segment = sorted((data / "plain-0").glob("*.log"))[0]
+    for file in (data / "plain-0").glob(f"{segment.name[:20]}.*"):
+        file.unlink()
+    with pytest.raises(JobError, match=r"offsets 5 to \d+ of plain-0 are not there"):
+        export(InlineSpark(), str(data), str(out), topics=["plain"])
+    export(InlineSpark(), str(data), str(out), topics=["plain"], fail_on_data_loss=False)
+    first = int(sorted((data / "plain-0").glob("*.log"))[0].name[:20])
+    assert rows(out) == [row for row in had if row[1] >= first]
 
 
 class Killed(BaseException):

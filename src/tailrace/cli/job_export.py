@@ -47,6 +47,11 @@ def add(verbs: Verbs) -> None:
     export.add_argument("--schema", help="what is in them")
     export.add_argument("--uncommitted", action="store_true", help="records of aborted and open transactions too")
     export.add_argument(
+        "--pass-over-lost",
+        action="store_true",
+        help="go on where records are gone before they were exported (failOnDataLoss=false); else that is an error",
+    )
+    export.add_argument(
         "--compression", choices=("zstd", "snappy", "gzip", "none"), default="zstd", help="of Parquet (default: zstd)"
     )
     export.add_argument(
@@ -82,6 +87,7 @@ def _to_parquet(options: argparse.Namespace, columns: list[str]) -> int:
             read_committed=not options.uncommitted,
             compression=options.compression,
             batch_offsets=options.batch_offsets,
+            fail_on_data_loss=not options.pass_over_lost,
         )
     if options.json:
         ends: dict[str, dict[str, int]] = {}
@@ -127,6 +133,7 @@ def _to_table(options: argparse.Namespace, columns: list[str]) -> int:
             schema=options.schema,
             read_committed=not options.uncommitted,
             batch_offsets=options.batch_offsets,
+            fail_on_data_loss=not options.pass_over_lost,
         )
     if options.json:
         say(json_document({"table": found.table, "records": found.records, "batches": found.batches}))

@@ -16,14 +16,14 @@ from typing import Any
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.export_files import SliceExport, check_partition_columns, export_slice
+from tailrace.spark.jobs.export_files import SliceExport, SliceLayout, check_partition_columns, export_slice
 from tailrace.spark.jobs.export_ledger import ExportLedger, StagedFile
 from tailrace.spark.jobs.export_values import FORMATS, export_rows, inferred_schema
 from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.jobs.place import Place
 from tailrace.spark.source.admission import admitted
 from tailrace.spark.source.offset_ranges import readable_ranges
-from tailrace.spark.source.options import Selection
+from tailrace.spark.source.options import ReadOptions, Selection
 from tailrace.spark.source.transport import Transport
 
 SLICE_BYTES = 128 * 1024 * 1024
@@ -54,11 +54,13 @@ def export(
     read_committed: bool = True,
     compression: str = "zstd",
     batch_offsets: int = BATCH_OFFSETS,
+    fail_on_data_loss: bool = True,
 ) -> Exported:
     """Append what topics have, and the last run has not exported, to a directory of Parquet files.
 
     `source` is a data directory or a cluster's address. With `value_format` (json, avro, protobuf) values are decoded
     by `schema`: a DDL string or "infer" for JSON, a schema in JSON for Avro, `Message@descriptor.desc` for Protobuf.
+    Records that retention took before they were exported are an error, or with fail_on_data_loss=False passed over.
     """
     place = Place.parse(source)
     layout = checked_layout(topics, partition_by, value_format, schema)
@@ -88,7 +90,16 @@ def export(
             staging = ledger.stage()
             if value_format is None:
                 written = _export_raw(
-                    spark, place, transport, starts, ends, staging, layout, compression, read_committed
+                    spark,
+                    transport,
+                    replace(
+                        place.options(read_committed=read_committed),
+                        max_bytes_per_partition=SLICE_BYTES,
+                        fail_on_data_loss=fail_on_data_loss,
+                    ),
+                    starts,
+                    ends,
+                    SliceLayout(staging, layout, compression, fail_on_data_loss),
                 )
             else:
                 assert schema is not None
@@ -103,6 +114,7 @@ def export(
                     value_format=value_format,
                     schema=schema,
                     read_committed=read_committed,
+                    fail_on_data_loss=fail_on_data_loss,
                 )
             ledger.commit(ends, written)
             files += written
@@ -138,16 +150,12 @@ def checked_layout(
 
 def _export_raw(
     spark: Any,
-    place: Place,
     transport: Transport,
+    options: ReadOptions,
     starts: Mapping[TopicPartition, Offset],
     ends: Mapping[TopicPartition, Offset],
-    staging: str,
-    layout: tuple[str, ...],
-    compression: str,
-    read_committed: bool,
+    layout: SliceLayout,
 ) -> list[StagedFile]:
-    ranges = readable_ranges(starts, ends, transport, fail_on_data_loss=True)
-    options = replace(place.options(read_committed=read_committed), max_bytes_per_partition=SLICE_BYTES)
-    tasks = [SliceExport(slice_, staging, layout, compression) for slice_ in transport.slices(ranges, options)]
+    ranges = readable_ranges(starts, ends, transport, fail_on_data_loss=options.fail_on_data_loss)
+    tasks = [SliceExport(slice_, layout) for slice_ in transport.slices(ranges, options)]
     return [file for found in run_tasks(spark, tasks, export_slice, label="export") for file in found]

@@ -27,35 +27,42 @@ _COLUMNS = default_columns(headers=True, batch_facts=False)
 _NULLABLE = tuple(column.name in ("key", "value", "headers") for column in _COLUMNS)
 
 
-class SliceExport(NamedTuple):
-    slice: Slice
+class SliceLayout(NamedTuple):
+    """How and where all slices of a commit are written."""
+
     staging: str
     partition_by: tuple[str, ...]
     compression: str
+    fail_on_data_loss: bool
+
+
+class SliceExport(NamedTuple):
+    slice: Slice
+    layout: SliceLayout
 
 
 def export_slice(task: SliceExport) -> list[StagedFile]:
     (topic, number), start, end = task.slice.range
     attempt = uuid.uuid4().hex
     schema = arrow_schema(_COLUMNS, _NULLABLE)
-    for name in task.partition_by:
+    for name in task.layout.partition_by:
         if name != "topic":
             schema = schema.append(pa.field(name, pa.string() if name == "date" else pa.int32()))
     written: list[StagedFile] = []
 
     def note(file: Any) -> None:
-        place = os.path.relpath(file.path, os.path.join(task.staging, attempt))
+        place = os.path.relpath(file.path, os.path.join(task.layout.staging, attempt))
         staged = os.path.join(attempt, place)
         written.append(StagedFile(staged, place, file.metadata.num_rows, file.size))
 
     with told():
         ds.write_dataset(
             pa.RecordBatchReader.from_batches(schema, _batches(task, schema)),
-            os.path.join(task.staging, attempt),
+            os.path.join(task.layout.staging, attempt),
             format="parquet",
-            file_options=ds.ParquetFileFormat().make_write_options(compression=task.compression),
-            partitioning=list(task.partition_by) or None,
-            partitioning_flavor="hive" if task.partition_by else None,
+            file_options=ds.ParquetFileFormat().make_write_options(compression=task.layout.compression),
+            partitioning=list(task.layout.partition_by) or None,
+            partitioning_flavor="hive" if task.layout.partition_by else None,
             basename_template=f"{topic}-{number}-{start:020d}-{end:020d}-{{i}}.parquet",
             max_rows_per_group=256 * 1024,
             min_rows_per_group=64 * 1024,
@@ -66,9 +73,9 @@ def export_slice(task: SliceExport) -> list[StagedFile]:
 
 
 def _batches(task: SliceExport, schema: Any) -> Iterator[Any]:
-    for batch in read_slice(task.slice, ReadPlan(_COLUMNS, _NULLABLE)):
+    for batch in read_slice(task.slice, ReadPlan(_COLUMNS, _NULLABLE, task.layout.fail_on_data_loss)):
         columns = list(batch.columns)
-        for name in task.partition_by:
+        for name in task.layout.partition_by:
             if name != "topic":
                 columns.append(_derived(name, batch.column("timestamp")))
         yield pa.RecordBatch.from_arrays(columns, schema=schema) if len(columns) > len(_COLUMNS) else batch

@@ -44,6 +44,7 @@ def export_table(
     schema: str | None = None,
     read_committed: bool = True,
     batch_offsets: int = BATCH_OFFSETS,
+    fail_on_data_loss: bool = True,
 ) -> ExportedTable:
     """Append what topics have, and the last run has not exported, to a table (a name, or a path with a slash in it)."""
     place = Place.parse(source)
@@ -57,6 +58,7 @@ def export_table(
         "subscribe": ",".join(topics),
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(batch_offsets),
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
     }
     try:
         frame = with_values(spark.readStream.format("tailrace").options(**options).load(), value_format, schema)

@@ -88,6 +88,7 @@ def export_rows(
     value_format: str,
     schema: str,
     read_committed: bool,
+    fail_on_data_loss: bool,
 ) -> list[StagedFile]:
     """Write the records between two sets of offsets as Parquet files, with their values decoded."""
     from pyspark.sql import functions
@@ -98,6 +99,7 @@ def export_rows(
         "assign": _assign(moved),
         "startingOffsets": _json(offsets_to_json({partition: starts[partition] for partition in moved})),
         "endingOffsets": _json(offsets_to_json(moved)),
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
     }
     attempt = uuid.uuid4().hex
     folder = os.path.join(staging, attempt)
