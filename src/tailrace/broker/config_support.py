@@ -47,7 +47,7 @@ _HONOURED: Final = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
     # producers, groups, transactions
     "producer.id.expiration.", "transaction.", "transactional.id.expiration.ms", "offset.metadata.max.bytes",
-    "offsets.", "group.", "add.partitions.to.txn.",
+    "offsets.", "group.", "request.timeout.ms",
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
@@ -60,7 +60,8 @@ _NO_EFFECT: Final = (
     "leader.imbalance.check.interval.seconds", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",
     "controlled.shutdown.enable", "controller.performance.", "controller.quorum.", "controller.socket.timeout.ms",
     "initial.broker.registration.timeout.ms", "internal.metadata.", "metadata.max.idle.interval.ms",
-    "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms", "request.timeout.ms",
+    "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms",
+    "add.partitions.to.txn.", "transaction.state.log.load.buffer.size",
     "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
     "follower.fetch.last.tiered.offset.enable",

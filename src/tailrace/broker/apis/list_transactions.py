@@ -4,13 +4,14 @@ Behaviour
     The transactional ids coordinated here, by state and producer id. A state that there is not is told as unknown.
 Version notes
     1   only transactions that have been running for longer than a time
-    2   only ids that a regular expression matches as a whole
+    2   only ids that a regular expression (RE2's) matches as a whole
 """
 
 from __future__ import annotations
 
-import re
-from re import Pattern
+from collections.abc import Callable
+
+import re2
 
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
@@ -20,6 +21,10 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
 State = ListTransactionsResponse.TransactionState
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 20
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> ListTransactionsResponse:
@@ -32,7 +37,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListTransactionsRes
     wanted = {state for state in states.values() if state is not None}
     producer_ids = set(body.producer_id_filters)
     longer_ms = body.duration_filter if request.version >= 1 else -1
-    pattern = _pattern(body.transactional_id_pattern) if request.version >= 2 else None
+    matches = _matcher(body.transactional_id_pattern) if request.version >= 2 else None
     found = []
     for shard in coordinator.runtime.active():
         for one in shard:
@@ -41,7 +46,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListTransactionsRes
                 (producer_ids and facts.producer_id not in producer_ids)
                 or (titles and facts.state not in wanted)
                 or (longer_ms >= 0 and now_ms - facts.start_ms <= longer_ms)
-                or (pattern is not None and pattern.fullmatch(one.transactional_id) is None)
+                or (matches is not None and not matches(one.transactional_id))
                 or not broker.allows(request, Operation.DESCRIBE, AclResource.TRANSACTIONAL_ID, one.transactional_id)
             ):
                 continue
@@ -57,12 +62,13 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListTransactionsRes
     )
 
 
-def _pattern(text: str | None) -> Pattern[str] | None:
-    if not text:
+def _matcher(pattern: str | None) -> Callable[[str], object] | None:
+    if not pattern:
         return None
     try:
-        return re.compile(text)
-    except re.error as error:
+        found: Callable[[str], object] = re2.compile(pattern, _OPTIONS).fullmatch
+    except re2.error as error:
         raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{text}` is not a valid regular expression: {error}"
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{pattern}` is not a valid regular expression: {error}"
         ) from error
+    return found
