@@ -18,7 +18,11 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import REFUSALS, open_broker
 from tailrace.log.adoption import Adopted, adopt
+from tailrace.log.checkpoints import DirectoryIdentity
 from tailrace.log.files import DiskFiles
+from tailrace.log.log_directory import DirectoryInUse
+from tailrace.log.overlay_files import OverlayFiles
+from tailrace.metadata.metadata_log import MetadataLog
 from tailrace.metadata.storage_format import is_formatted, read_identity
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -47,18 +51,44 @@ class OfflineNode:
     def __enter__(self) -> Self:
         settings = {"log.dirs": self._path, "listeners": "PLAINTEXT://127.0.0.1:9092"}
         try:
-            if is_formatted(self._files, self._path):
-                settings["node.id"] = str(read_identity(self._files, self._path).node_id)
+            identity = read_identity(self._files, self._path) if is_formatted(self._files, self._path) else None
+            if identity is not None:
+                settings["node.id"] = str(identity.node_id)
+            config = BrokerConfig(settings)
+            if identity is not None:
+                self._check_alone(config, identity)
             self._broker = open_broker(
                 self._files,
-                BrokerConfig(settings),
+                config,
                 now_ms=_now_ms(),
                 new_id=lambda: uuid4().bytes,
                 next_int=random.randrange,
             )
+        except DirectoryInUse as error:
+            raise NodeRefused(
+                f"{error}; if that is a Tailrace broker, bootstrap says where it listens, and it takes the load in"
+            ) from error
         except (*REFUSALS, OSError) as error:
             raise NodeRefused(f"{self._path} cannot be opened: {error}") from error
         return self
+
+    def _check_alone(self, config: BrokerConfig, identity: DirectoryIdentity) -> None:
+        """One directory of several would look like a node that has lost the others' partitions."""
+        log = MetadataLog(
+            OverlayFiles(self._files),  # to look, and leave it as it is
+            self._path,
+            identity,
+            config.metadata_log,
+            controller_endpoints=config.controller_endpoints(None, "localhost"),
+            now_ms=_now_ms(),
+        )
+        brokers = log.image.brokers
+        log.abandon()
+        if set(brokers) - {identity.node_id}:
+            raise NodeRefused(f"{self._path} belongs to a cluster of {len(brokers)} brokers")
+        known = brokers.get(identity.node_id)
+        if known is not None and len(known.directories or ()) > 1:
+            raise NodeRefused(f"{self._path} is one of {len(known.directories or ())} log directories of its broker")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -257,13 +257,14 @@ def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import tailrace
+    from tailrace.log import load_proposal
     from tailrace.spark.jobs import load_propose
     from tests.support.filled_topics import numbered, put
     from tests.support.source_rows import offsets, read
 
     with tailrace.Broker(tmp_path / "data") as broker:
         broker.create_topic("t")
-        propose_now = load_propose.propose
+        propose_now = load_proposal.propose
 
         def write_first(*arguments: Any) -> None:
             put(broker.bootstrap, "t", 0, numbered(4))
@@ -274,3 +275,17 @@ def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
             propose(tmp_path, broker, [2, 3], monkeypatch)
         assert offsets(read({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"})) == [0, 1, 2, 3]
         assert not list(Path(broker.data).rglob("load-proposal*"))
+
+
+def test_one_of_several_directories_is_left_alone(tmp_path: Path) -> None:
+    import tailrace
+    from tailrace.offline_node import NodeRefused
+
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with tailrace.Broker(config={"log.dirs": ",".join(paths)}) as broker:
+        broker.create_topic("t", partitions=4)
+    before = contents(tmp_path)
+    node = OfflineNode(paths[0])
+    with pytest.raises(NodeRefused, match="is one of 2 log directories of its broker"):
+        node.__enter__()
+    assert contents(tmp_path) == before

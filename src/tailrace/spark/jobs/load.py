@@ -126,6 +126,7 @@ def _staging(spark: Any, place: Place, given: str | None) -> Iterator[str]:
         folder = os.path.join(parent, uuid4().hex)
         try:
             os.makedirs(folder)
+            _check_file_system(folder, place)
         except OSError as error:
             raise JobError(f"{folder} cannot be made: {error.strerror}") from None
     try:
@@ -134,6 +135,15 @@ def _staging(spark: Any, place: Place, given: str | None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
         if given is None and place.path is not None and not os.listdir(os.path.dirname(folder)):
             os.rmdir(os.path.dirname(folder))
+
+
+def _check_file_system(folder: str, place: Place) -> None:
+    """Segments are renamed into their place, which works within a file system only."""
+    if place.path is not None:
+        target = place.path if os.path.exists(place.path) else os.path.dirname(os.path.abspath(place.path))
+        if os.stat(folder).st_dev != os.stat(target).st_dev:
+            shutil.rmtree(folder)
+            raise JobError(f"{folder} is on another file system than {place.path}: choose another staging folder")
 
 
 def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
