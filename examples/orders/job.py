@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -22,7 +23,7 @@ from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import TopicPartition
 
 QUERIES: Final = (SETTLED, REVENUE)
-_RESTARTS_MAX: Final = 3
+_RESTARTS_MAX: Final = 5
 _REFRESH_S: Final = 1.0
 _CATCH_UP_S: Final = 90.0
 
@@ -185,10 +186,11 @@ def _progress(query: Any) -> dict[str, Any] | None:
 
 
 def _cause(error: Any) -> str:
-    """The sentence at the bottom of Spark's stack traces."""
-    lines = str(error).strip().splitlines()
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or ["it did not say why"])[-1]
+    """Why a query ended, without Spark's stack traces around it."""
+    text = str(error)
+    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
+    causes += re.findall(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", text, re.MULTILINE)
+    return str(causes[0]) if causes else text.strip().splitlines()[0]
 
 
 def _is_done(query: Any, fed: dict[str, int]) -> bool:
