@@ -44,6 +44,7 @@ class ImagePublisher:
         self._partitions = partitions
         self._purgatory = purgatory
         self._replicas = replicas
+        self.isr_changes = replicas.isr_changes
         self._throttling = throttling
         self._coordinators = coordinators
         self._is_starting = True

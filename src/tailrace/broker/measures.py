@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tailrace.log.partition_log import PartitionLog
 
 RUNNING: Final = 3  # in Kafka's BrokerState
+_OWNERS_MAX: Final = 100
 _TRAFFIC: Final = (
     ("messagesin", "messages_in", "Records appended for clients."),
     ("bytesin", "bytes_in", "Bytes of records appended for clients."),
@@ -46,10 +47,13 @@ _LOG_GAUGES: Final[tuple[tuple[str, str, Callable[[PartitionLog], int]], ...]] =
 def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
     yield from _traffic(broker)
     yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(broker))
+    yield from _quotas(broker, now_ms)
     yield from _waiting(broker)
     yield from _replicas(broker)
+    yield from _isr(broker)
     yield from _controller(broker)
     yield from _directories(broker)
+    yield from _moves(broker)
     yield from _cleaner(broker, now_ms)
     for name, help_text, value in _LOG_GAUGES:
         yield Family(name, Kind.GAUGE, help_text, _of_logs(broker, value))
@@ -78,6 +82,25 @@ def _errors(broker: Broker) -> Iterator[Sample]:
     for key, codes in broker.errors.items():
         for code, count in codes.items():
             yield Sample({"request": api(key).name, "error": ErrorCode(code).name}, count)
+
+
+def _quotas(broker: Broker, now_ms: int) -> Iterator[Family]:
+    """Only of quotas that are set, as in Kafka; of the clients of the last seconds, the busiest."""
+    throttling = broker.throttling
+    for name, used, words, quota in (
+        ("produce", "byte_rate", "Bytes a second that clients produce", throttling.produce),
+        ("fetch", "byte_rate", "Bytes a second that clients fetch", throttling.fetch),
+        ("request", "request_time", "Percent of a thread that requests of clients take", throttling.request),
+    ):
+        used_by = quota.used(now_ms) if quota.is_enabled else ()
+        owners = sorted(used_by, key=lambda one: one.per_second, reverse=True)[:_OWNERS_MAX]
+        labels: list[Labels] = [
+            {"user": one.owner[0], "client_id": one.owner[1]} for one in owners
+        ]
+        rates = [Sample(told, one.per_second) for told, one in zip(labels, owners, strict=True)]
+        pauses = [Sample(told, one.pause_ms) for told, one in zip(labels, owners, strict=True)]
+        yield Family(f"kafka_server_{name}_{used}", Kind.GAUGE, f"{words}, by whose quota it is.", rates)
+        yield Family(f"kafka_server_{name}_throttle_time", Kind.GAUGE, "Milliseconds of their pauses.", pauses)
 
 
 def _waiting(broker: Broker) -> Iterator[Family]:
@@ -139,6 +162,27 @@ def _replicas(broker: Broker) -> Iterator[Family]:
     )
 
 
+def _isr(broker: Broker) -> Iterator[Family]:
+    changes = broker.publisher.isr_changes
+    prefix = "kafka_server_replicamanager"
+    yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)
+    yield counter(f"{prefix}_isrexpands", "Times that replicas joined an ISR.", changes.expands)
+    yield counter(f"{prefix}_failedisrupdates", "Changes that the controller refused.", changes.failed)
+    leaders = [(one, one.leader) for one in broker.partitions if one.leader is not None]
+    labels: list[Labels] = [{"topic": one.key.topic, "partition": str(one.key.partition)} for one, _ in leaders]
+    for name, words, values in (
+        (
+            "underreplicated",
+            "1 if a replica is out of sync.",
+            [len(two.isr.committed) < len(one.replicas) for one, two in leaders],
+        ),
+        ("underminisr", "1 if acks=all is refused.", [two.is_under_min_isr for _, two in leaders]),
+        ("insyncreplicascount", "Replicas in sync.", [len(two.isr.committed) for _, two in leaders]),
+    ):
+        samples = [Sample(told, int(value)) for told, value in zip(labels, values, strict=True)]
+        yield Family(f"kafka_cluster_partition_{name}", Kind.GAUGE, words, samples)
+
+
 def _controller(broker: Broker) -> Iterator[Family]:
     image = broker.image
     partitions = [state for _, _, state in image.partitions()]
@@ -160,6 +204,12 @@ def _controller(broker: Broker) -> Iterator[Family]:
         sum(one.leader != one.replicas[0] for one in partitions),
     )
     yield gauge(f"{prefix}_lastappliedrecordoffset", "Where the metadata log is.", image.offset)
+    metadata = broker.controller.log
+    prefix = "kafka_server_raft_metrics"
+    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", broker.node_id)
+    yield gauge(f"{prefix}_current_epoch", "Its epoch.", metadata.epoch)
+    yield gauge(f"{prefix}_high_watermark", "Up to where the metadata log is committed.", metadata.log.high_watermark)
+    yield gauge(f"{prefix}_log_end_offset", "Where it ends.", metadata.log.log_end_offset)
 
 
 # Logs
@@ -177,6 +227,15 @@ def _directories(broker: Broker) -> Iterator[Family]:
             for directory in broker.logs.directories
         ],
     )
+    offline = {directory.path: int(directory.failure is not None) for directory in broker.logs.directories}
+    offline.update(dict.fromkeys(broker.logs.unusable, 1))
+    yield gauge("kafka_log_logmanager_offlinelogdirectorycount", "Directories that failed.", sum(offline.values()))
+    yield Family(
+        "kafka_log_logmanager_logdirectoryoffline",
+        Kind.GAUGE,
+        "1 if the directory has failed.",
+        [Sample({"logDirectory": path}, value) for path, value in offline.items()],
+    )
     if broker.log_flushes is not None:
         flushes = broker.log_flushes
         yield Family(
@@ -192,6 +251,17 @@ def _directories(broker: Broker) -> Iterator[Family]:
         "tailrace_load_scanned_bytes", "Bytes that were read for that.", sum(one.bytes_scanned for one in recoveries)
     )
     yield gauge("tailrace_load_cut_bytes", "Bytes that were lost then.", sum(one.bytes_cut for one in recoveries))
+
+
+def _moves(broker: Broker) -> Iterator[Family]:
+    """Between log directories."""
+    lags = [one.move.lag for one in broker.partitions if one.move is not None]
+    yield gauge(
+        "kafka_server_replicaalterlogdirsmanager_maxlag", "Records that a moving copy lacks.", max(lags, default=0)
+    )
+    yield gauge("tailrace_moves_pending", "Partitions that move to another directory.", len(broker.moves))
+    yield counter("tailrace_moves_completed", "Partitions that have moved.", broker.moves.completed)
+    yield counter("tailrace_moves_copied_bytes", "Bytes copied for them.", broker.moves.bytes_copied)
 
 
 def _cleaner(broker: Broker, now_ms: int) -> Iterator[Family]:

@@ -11,7 +11,8 @@ is forgotten, so memory is bounded by the clients of the last seconds.
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from tailrace.quota.limits import Owner, QuotaLimits, Quotas
 from tailrace.quota.rate import Observed, Rate, Windows
@@ -27,6 +28,12 @@ def throttle_ms(observed: Observed, limit: float, longest_ms: int = INT_MAX) -> 
     return min(math.floor(pause_ms + 0.5) if pause_ms < longest_ms else longest_ms, longest_ms)
 
 
+class Used(NamedTuple):
+    owner: Owner
+    per_second: float
+    pause_ms: float  # on average, of the pauses within the window
+
+
 class RateQuota:
     def __init__(self, quota: str, windows: Windows, *, longest_ms: int = INT_MAX) -> None:
         self.limits = QuotaLimits(quota)
@@ -34,6 +41,7 @@ class RateQuota:
         self._windows = windows
         self._longest_ms = longest_ms
         self._rates: dict[Owner, Rate] = {}
+        self._pauses: dict[Owner, tuple[Rate, Rate]] = {}  # milliseconds and how many, of those who had to
         self._sweep_ms = 0
 
     def __len__(self) -> int:
@@ -51,7 +59,19 @@ class RateQuota:
         rate = self._rate(owner, now_ms)
         rate.record(value, now_ms)
         limit = self.limits.limit(owner)
-        return 0 if limit is None else throttle_ms(rate.observe(now_ms), limit, self._longest_ms)
+        if limit is None:
+            return 0
+        pause_ms = throttle_ms(rate.observe(now_ms), limit, self._longest_ms)
+        if pause_ms:
+            self._note_pause(owner, pause_ms, now_ms)
+        return pause_ms
+
+    def _note_pause(self, owner: Owner, pause_ms: int, now_ms: int) -> None:
+        noted = self._pauses.get(owner)
+        if noted is None:
+            noted = self._pauses[owner] = (Rate(self._windows, now_ms), Rate(self._windows, now_ms))
+        noted[0].record(pause_ms, now_ms)
+        noted[1].record(1, now_ms)
 
     def take_back(self, user: str, client_id: str, value: float, now_ms: int) -> None:
         """What was recorded was not used after all."""
@@ -63,6 +83,14 @@ class RateQuota:
         if limit is None:
             return INT_MAX
         return int(min(limit * (self._windows.samples - 1) * (self._windows.size_ms / 1_000), INT_MAX))
+
+    def used(self, now_ms: int) -> Iterator[Used]:
+        """What the owners use who are remembered, for those who watch."""
+        for owner, rate in self._rates.items():
+            paused_ms, pauses = 0.0, 0.0
+            if owner in self._pauses:
+                paused_ms, pauses = (one.observe(now_ms).per_second for one in self._pauses[owner])
+            yield Used(owner, rate.observe(now_ms).per_second, paused_ms / pauses if pauses else 0.0)
 
     def _rate(self, owner: Owner, now_ms: int) -> Rate:
         if now_ms >= self._sweep_ms:
@@ -78,3 +106,4 @@ class RateQuota:
         silent_ms = now_ms - self._windows.span_ms
         for owner in [owner for owner, rate in self._rates.items() if rate.last_ms <= silent_ms]:
             del self._rates[owner]
+            self._pauses.pop(owner, None)

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition
@@ -25,6 +25,15 @@ from tailrace.replication.isr import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrState
 from tailrace.replication.progress import FollowerProgress
 
 
+@dataclass(slots=True)
+class IsrChanges:
+    """How often in-sync replicas changed, by what this broker proposed."""
+
+    shrinks: int = 0
+    expands: int = 0
+    failed: int = 0
+
+
 @dataclass(slots=True, kw_only=True)
 class ReplicaSettings:
     """What all replicas of a broker share."""
@@ -33,6 +42,7 @@ class ReplicaSettings:
     image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE  # the metadata as it is now
     broker_epoch: Callable[[], int] = lambda: UNKNOWN_BROKER_EPOCH
     replica_lag_time_max_ms: int = 30_000
+    isr_changes: IsrChanges = field(default_factory=IsrChanges)
 
     def alive_epoch(self, broker_id: BrokerId) -> int | None:
         """The epoch of a broker that is registered and not fenced."""
@@ -205,12 +215,15 @@ class LeaderRole:
             return False
         self.isr.commit(isr)
         self.partition_epoch = partition_epoch
+        self._settings.isr_changes.expands += bool(proposal.joining)
+        self._settings.isr_changes.shrinks += bool(proposal.leaving)
         return self.advance_high_watermark(now_ms)
 
     def isr_refused(self, proposal: IsrProposal, error: ErrorCode) -> bool:
         """The controller did not take a proposal; says whether it should be sent again."""
         if self.isr.pending is not proposal:
             return False
+        self._settings.isr_changes.failed += 1
         if error in (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA):
             # It knows our partition epoch and has changed nothing, and no other controller can have.
             self.isr.withdraw()

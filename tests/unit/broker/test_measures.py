@@ -10,6 +10,7 @@ from tailrace.broker.broker import Broker
 from tailrace.metrics.families import Kind
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (
+    AlterClientQuotasRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     FetchRequest,
@@ -218,3 +219,36 @@ def test_counters_are_declared_as_such_and_names_are_unique(client: Client) -> N
     names = [family.name for family in families]
     assert len(names) == len(set(names))
     assert {family.kind for family in families if family.name.startswith(TRAFFIC)} == {Kind.COUNTER}
+
+
+def test_quotas_that_are_set_tell_what_clients_use_and_how_long_they_pause() -> None:
+    client = Client(start())
+    create(client, "orders")
+    assert not any("byte_rate" in name for name, *_ in samples(client.broker))
+    request = AlterClientQuotasRequest()
+    entity = [request.EntityData(entity_type="client-id", entity_name="test")]
+    limit = request.OpData(key="producer_byte_rate", value=100.0)
+    request.entries = [request.EntryData(entity=entity, ops=[limit])]
+    assert client.ask(request, 1).entries[0].error_code == 0
+    told = produce(client, "orders", batch(10, 300))
+    assert told.throttle_time_ms > 0
+    read = samples(client.broker)
+    assert read["kafka_server_produce_byte_rate", "", "test"] > 100
+    assert read["kafka_server_produce_throttle_time", "", "test"] == told.throttle_time_ms
+    assert not any(name.startswith("kafka_server_fetch_byte_rate") for name, *_ in read)
+
+
+def test_directories_quorum_and_replicas_are_told() -> None:
+    client = Client(start())
+    create(client, "orders")
+    broker = client.broker
+    read = samples(broker)
+    assert read["kafka_log_logmanager_offlinelogdirectorycount",] == 0
+    assert read["kafka_log_logmanager_logdirectoryoffline", "/data"] == 0
+    assert read["kafka_server_raft_metrics_current_epoch",] == broker.controller.log.epoch
+    assert read["kafka_server_raft_metrics_log_end_offset",] == broker.controller.log.next_offset
+    assert read["kafka_cluster_partition_insyncreplicascount", "orders", "0"] == 1
+    assert read["kafka_cluster_partition_underreplicated", "orders", "0"] == 0
+    assert read["kafka_server_replicaalterlogdirsmanager_maxlag",] == 0
+    broker.publisher.isr_changes.shrinks += 2
+    assert samples(broker)["kafka_server_replicamanager_isrshrinks",] == 2

@@ -234,6 +234,7 @@ def test_an_accepted_proposal_is_the_new_isr() -> None:
     proposal = led.leader.isr.pending
     assert proposal is not None
     led.leader.isr_accepted(proposal, (1, 2), 1, 2, led.node.now_ms)
+    assert led.leader._settings.isr_changes.expands == 1
     assert led.leader.isr.committed == {1, 2}
     assert led.leader.isr.pending is None
     assert led.leader.partition_epoch == 2
