@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
-from tailrace.log.small_read import read_small
+from tailrace.log.small_read import SMALL_READ_BYTES, read_small
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
@@ -95,9 +95,11 @@ class QuickFetch:
             if place is not None:
                 segment, end = log.segments.active, marks.high_watermark
                 if segment.base_offset == place.segment_base_offset == end.segment_base_offset:
-                    size = end.position - place.position
-                    if size <= most:
-                        records = FileSlice(segment.log, place.position, size)
+                    records = FileSlice(segment.log, place.position, end.position - place.position)
+                    if records.size > most:
+                        records = None
+                    elif records.size <= SMALL_READ_BYTES:
+                        records = records.read()
             elif not level:
                 records = read_small(log.segments, offset, most, marks.high_watermark, marks.log_end.offset)
             if records is None:
