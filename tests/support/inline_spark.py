@@ -30,19 +30,20 @@ class InlineRdd:
     def union(self, other: InlineRdd) -> InlineRdd:
         return InlineRdd(self._partitions + other._partitions)
 
-    def groupByKey(self, count: int) -> InlineRdd:  # noqa: N802
+    def groupByKey(self, count: int, place: Callable[[Any], int] = hash) -> InlineRdd:  # noqa: N802
         """The order inside a group is any order; here it is turned round."""
         groups: dict[Any, list[Any]] = {}
         for key, value in reversed(self.collect()):
             groups.setdefault(key, []).append(value)
-        rows = list(groups.items())
-        return InlineRdd([rows[number::count] for number in range(count)])
+        return InlineRdd(
+            [[(key, found) for key, found in groups.items() if place(key) % count == number] for number in range(count)]
+        )
 
     def repartitionAndSortWithinPartitions(self, count: int, place: Callable[[Any], int]) -> InlineRdd:  # noqa: N802
         rows = sorted(self.collect(), key=lambda row: row[0])
         return InlineRdd([[row for row in rows if place(row[0]) % count == number] for number in range(count)])
 
-    def persist(self) -> InlineRdd:
+    def persist(self, level: object) -> InlineRdd:
         return self
 
     def unpersist(self) -> None:

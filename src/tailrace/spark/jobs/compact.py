@@ -156,7 +156,8 @@ def _run(spark: Any, plans: Sequence[CompactionPlan]) -> list[list[Written]]:
         for group, segments in enumerate(plan.groups)
         for one in segments
     ]
-    scanned = run_rdd(spark, tasks, partial(scan, parts=parts, salt=salt)).persist()
+    # What does not fit into memory goes to disk: to scan again would take longer.
+    scanned = run_rdd(spark, tasks, partial(scan, parts=parts, salt=salt)).persist(_storage())
     try:
         events = collected(spark, scanned.map(_events), "compact: keys")
         by_segment = {(number, base): found for number, base, found in events}
@@ -172,11 +173,18 @@ def _run(spark: Any, plans: Sequence[CompactionPlan]) -> list[list[Written]]:
         )
         # A group of which no key is asked for has to be written too.
         keys = spark.sparkContext.parallelize([(key, b"") for key in writes], 1)
-        groups = latest.union(keys).groupByKey(len(writes))
+        slots = {key: slot for slot, key in enumerate(writes)}
+        groups = latest.union(keys).groupByKey(len(writes), slots.__getitem__)
         results = dict(collected(spark, run_rdd(spark, groups, partial(_write, writes, salt)), "compact: writing"))
     finally:
         scanned.unpersist()
     return [[results[number, group] for group in range(len(plan.groups))] for number, plan in enumerate(plans)]
+
+
+def _storage() -> Any:
+    from pyspark import StorageLevel
+
+    return StorageLevel.MEMORY_AND_DISK
 
 
 def _events(answer: Any) -> Any:
