@@ -43,7 +43,7 @@ _HONOURED: Final = (
     # replication
     "replica.lag.time.max.ms", "replica.selector.class", "replica.high.watermark.checkpoint.interval.ms",
     "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
-    "leader.replication.throttled.rate", "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
     # producers, groups, transactions
     "producer.id.expiration.", "transaction.", "transactional.id.expiration.ms", "offset.metadata.max.bytes",
@@ -64,7 +64,7 @@ _NO_EFFECT: Final = (
     "add.partitions.to.txn.", "transaction.state.log.load.buffer.size",
     "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
-    "follower.fetch.last.tiered.offset.enable",
+    "follower.fetch.last.tiered.offset.enable", "follower.replication.throttled.rate",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (

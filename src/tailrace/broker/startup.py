@@ -51,6 +51,7 @@ from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.leader_throttle import LeaderThrottle
 
 # What a person has to look at before the broker can start; each says in a sentence what is wrong.
 REFUSALS = (
@@ -173,7 +174,13 @@ def open_broker(
         now_ms=now_ms,
     )
 
-    reader = PartitionReader(partitions)
+    replication_quota = ReplicationQuota(
+        windows_of(config, "replication.quota.window"),
+        lambda: config.current_integer("leader.replication.throttled.rate", controller.image),
+        now_ms,
+    )
+    throttle = LeaderThrottle(partitions, node_id, replication_quota, lambda: publisher.now_ms)
+    reader = PartitionReader(partitions, quota=throttle)
     sessions = FetchSessions(
         purgatory,
         lambda: 1 + next_int(2**31 - 1),
