@@ -1,7 +1,7 @@
 """Transactions per second of a broker's CPU time, ours and Apache Kafka's: `python -m benchmarks.transactions`.
 
-Producers on connections of their own write one small batch per transaction and commit it: in the protocol of Kafka 4, two
-requests, and in the one before, three. What the broker's process used is read from /proc; Kafka is warmed up first.
+Producers on connections of their own write one small batch per transaction and commit it: two requests in the protocol
+of Kafka 4, three in the one before. What the broker's process used is read from /proc; Kafka is warmed up first.
 """
 
 from __future__ import annotations

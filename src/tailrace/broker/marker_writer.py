@@ -67,7 +67,7 @@ class MarkerWriter:
     def write(self, key: TopicPartition, marker: Marker, answer: Answer, now_ms: int) -> None:
         """Append a marker; `answer` is called once, when it is on every in-sync replica, or never will be."""
         groups: object = self._coordinators.get(CONSUMER_OFFSETS) if key.topic == CONSUMER_OFFSETS else None
-        if isinstance(groups, EndsTransactions):
+        if groups is not None and isinstance(groups, EndsTransactions):
             groups.end_transaction(
                 key.partition,
                 marker.producer_id,
