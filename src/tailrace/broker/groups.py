@@ -51,6 +51,7 @@ class Groups:
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
+            quick_replay=lambda shard: shard.replay_commit,
         )
         coordinators.add(self.runtime)
         coordinators.topics_deleted = self.topics_deleted

@@ -7,25 +7,34 @@ Records whose kind is unknown were written by a later version and are passed ove
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TypeAlias
 
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
 from tailrace.protocol.coordinator_records import decode_key, decode_value
 from tailrace.protocol.errors import UnknownRecordType
+from tailrace.records import kernels
 from tailrace.records.batch import LOG_OVERHEAD, RecordBatch
 from tailrace.records.control import end_marker
 from tailrace.records.legacy import iter_messages
-from tailrace.records.record import Record, iter_records
+from tailrace.records.record import Record, iter_records, uncompressed_payload
 
 _log = logging.getLogger(__name__)
 
 _MAGIC_POSITION = 16
 
+QuickReplay: TypeAlias = Callable[[bytes, bytes, Offset, int], bool]
+
 
 class Loading:
-    def __init__(self, log: CoordinatorLog, key: TopicPartition, shard: CoordinatorShard) -> None:
+    def __init__(
+        self, log: CoordinatorLog, key: TopicPartition, shard: CoordinatorShard, quick: QuickReplay | None = None
+    ) -> None:
+        """`quick(key, value, offset, producer_id)` takes the records that come most, and says which it has taken."""
+        self._quick = quick
         self._log = log
         self._key = key
         self._shard = shard
@@ -66,9 +75,23 @@ class Loading:
                 self._shard.replay_end_transaction(opened.producer_id, opened.producer_epoch, marker.is_commit)
         else:
             producer_id = opened.producer_id if opened.is_transactional else NO_PRODUCER_ID
-            for record in iter_records(opened):
-                self._replay_record(record, producer_id, opened.producer_epoch)
+            taken = 0 if self._quick is None else self._replay_quickly(opened, producer_id, self._quick)
+            if taken < opened.record_count:
+                for record in islice(iter_records(opened), taken, None):
+                    self._replay_record(record, producer_id, opened.producer_epoch)
         self._next_offset = opened.last_offset + 1
+
+    def _replay_quickly(self, batch: RecordBatch, producer_id: int, quick: QuickReplay) -> int:
+        """How many records, from the first on, went the quick way."""
+        taken = 0
+        base_offset = batch.base_offset
+        payload = bytes(uncompressed_payload(batch))
+        for delta, _, key, value, _, _ in kernels.decode_records(payload, batch.record_count):
+            if key is None or value is None or not quick(key, value, base_offset + delta, producer_id):
+                break
+            taken += 1
+        self.records += taken
+        return taken
 
     def _replay_record(self, record: Record, producer_id: int, producer_epoch: int) -> None:
         self.records += 1

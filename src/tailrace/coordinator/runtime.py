@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from tailrace.coordinator.change_batches import build_batches
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
-from tailrace.coordinator.loading import Loading
+from tailrace.coordinator.loading import Loading, QuickReplay
 from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, StateChange
 from tailrace.coordinator.timers import Due, Timers
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -43,7 +43,7 @@ R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]  # (response, now_ms)
 Refuse: TypeAlias = Callable[[KafkaError, int], None]  # (why not, now_ms)
 
-LOAD_BYTES = 1 << 20  # replayed in one go: some ten milliseconds
+LOAD_BYTES = 1 << 17  # replayed in one go: some ten milliseconds
 RETRY_MS = 500  # a timer whose records could not be written is tried again
 
 _TOLD_AS = {
@@ -96,8 +96,11 @@ class CoordinatorRuntime(Generic[S]):
         *,
         write_timeout_ms: int,
         codec: Codec = Codec.NONE,
+        quick_replay: Callable[[S], QuickReplay] | None = None,
     ) -> None:
-        """`make_shard(partition, timers)` makes an empty shard; its timers live as long as it does."""
+        """`make_shard(partition, timers)` makes an empty shard; its timers live as long as it does. `quick_replay` is a
+        shorter way to load what comes most."""
+        self._quick_replay = quick_replay
         self.topic = topic
         self._log = log
         self._purgatory = purgatory
@@ -116,7 +119,8 @@ class CoordinatorRuntime(Generic[S]):
         place = _Place(TopicPartition(self.topic, partition), self._make_shard(partition, timers), timers, now_ms)
         self._places[partition] = place
         try:
-            place.loading = Loading(self._log, place.key, place.shard)
+            quick = None if self._quick_replay is None else self._quick_replay(place.shard)
+            place.loading = Loading(self._log, place.key, place.shard, quick)
             self._loading[partition] = None
             if place.loading.is_done:
                 self._finish_loading(place, now_ms)

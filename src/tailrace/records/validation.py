@@ -85,7 +85,7 @@ def validate_produced(
     view = memoryview(data)
     if view.readonly:
         view = memoryview(bytearray(view))
-    if origin is Origin.CLIENT:
+    if origin is Origin.CLIENT or origin is Origin.COORDINATOR:
         common = _validate_common_case(view, config, base_offset, leader_epoch, now_ms)
         if common is not None:
             return common

@@ -175,13 +175,13 @@ class CommittedOffsets:
             record_offset,
         )
         if producer_id < 0:
-            self._put(group_id, topic, partition, committed)
+            self.put(group_id, topic, partition, committed)
             return
         pending = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
         pending.setdefault(topic, {})[partition] = committed
         self._open.setdefault(group_id, set()).add(producer_id)
 
-    def _put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+    def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         partitions = self._offsets.setdefault(group_id, {}).setdefault(topic, {})
         self.count += partition not in partitions
         partitions[partition] = committed
@@ -205,7 +205,7 @@ class CommittedOffsets:
                 for partition, committed in partitions.items():
                     known = self.get(group_id, topic, partition)
                     if known is None or committed.record_offset > known.record_offset:
-                        self._put(group_id, topic, partition, committed)
+                        self.put(group_id, topic, partition, committed)
 
 
 def _partitions(offsets: Offsets) -> Iterator[tuple[str, int]]:

@@ -34,6 +34,7 @@ from tailrace.coordinator.groups.heartbeat import Heartbeat
 from tailrace.coordinator.groups.joining import Joining, JoinRequest
 from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
+from tailrace.coordinator.groups.offset_bytes import read_commit
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
@@ -349,6 +350,16 @@ class GroupCoordinator:
             replay_consumer_record(self.groups, key, value)
         else:
             _log.debug("a record of another kind of group is passed over: %s", key)
+
+    def replay_commit(self, key: bytes, value: bytes, offset: int, producer_id: int) -> bool:
+        """As `replay`, of an offset's bytes; False for what is anything else, or in a transaction."""
+        found = read_commit(key, value, offset) if producer_id < 0 else None
+        if found is None:
+            return False
+        if found.group_id not in self.groups:
+            self._ensure(found.group_id)
+        self.offsets.put(found.group_id, found.topic, found.partition, found.committed)
+        return True
 
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed)

@@ -1,0 +1,66 @@
+"""The bytes of a committed offset, read in one go: nearly all that `__consumer_offsets` has, when it is loaded.
+
+    key    int16 1, group, topic (each an int16 length and UTF-8), int32 partition
+    value  int16 version, int64 offset, int32 leader epoch, metadata, int64 commit timestamp; in version 4 tags after it
+
+Only versions 3 and 4, which Kafka has written since 2.1; whatever else there is takes the general way.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple
+
+from tailrace.coordinator.groups.group import CommittedOffset
+
+_KEY = b"\0\1"
+_INT32 = Struct(">i")
+_HEAD = Struct(">hqi")
+_INT64 = Struct(">q")
+_LENGTH = Struct(">h")
+_ONE_BYTE_MAX = 127  # what a varint of one byte can say
+
+
+class CommitBytes(NamedTuple):
+    group_id: str
+    topic: str
+    partition: int
+    committed: CommittedOffset
+
+
+def read_commit(key: bytes, value: bytes, record_offset: int) -> CommitBytes | None:
+    """What is committed; None for what is anything else."""
+    if key[:2] != _KEY:
+        return None
+    try:
+        group_end = 4 + (key[2] << 8 | key[3])
+        topic_start = group_end + 2
+        topic_end = topic_start + (key[group_end] << 8 | key[group_end + 1])
+        (partition,) = _INT32.unpack_from(key, topic_end)
+        version, offset, leader_epoch = _HEAD.unpack_from(value)
+        position = _HEAD.size
+        if version == 4:
+            size = value[position] - 1
+            position += 1
+            if not 0 <= size < _ONE_BYTE_MAX:
+                return None
+        elif version == 3:
+            (size,) = _LENGTH.unpack_from(value, position)
+            position += 2
+            if size < 0:
+                return None
+        else:
+            return None
+        (timestamp,) = _INT64.unpack_from(value, position + size)
+        return CommitBytes(
+            key[4:group_end].decode(),
+            key[topic_start:topic_end].decode(),
+            partition,
+            CommittedOffset(
+                offset, leader_epoch, value[position : position + size].decode() if size else "", timestamp, -1,
+                record_offset,
+            ),
+        )  # fmt: skip
+    except (IndexError, UnicodeDecodeError, struct_error):
+        return None
