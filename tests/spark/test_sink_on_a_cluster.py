@@ -1,7 +1,7 @@
 """The sink on a standalone cluster of two workers: an executor dies with its tasks.
 
-Copies of slow tasks (spark.speculation) cannot be had here: Spark does not run two on one host. That they do not disturb
-each other is tested in tests/integration/test_spark_sink.py.
+Copies of slow tasks (spark.speculation) cannot be had here: Spark does not run two on one host. That they do not
+disturb each other is tested in tests/integration/test_spark_sink.py.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from tailrace.client.cluster import ClusterClient
 from tailrace.client.coordinators import Coordinators
-from tailrace.client.errors import ClientError
+from tailrace.client.errors import ClientError, UnknownTopic, Unreachable
 from tailrace.client.sequenced import SequencedProducer
 from tailrace.client.transactions import Transactions
 from tailrace.spark.sink.decision import Decision, Share, task_id
@@ -32,6 +32,7 @@ from tailrace.spark.sink.task_writer import TaskWriter
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
+RESTART_MS = 15_000  # a broker that is started again is back by then; an address that is wrong is told soon enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,11 @@ class LogWriter(DataSourceArrowWriter):
         self._columns = columns
         self._batch: Batch | None = None
         self._standing: Standing | None = None
-        if options.is_exactly_once and options.version is not None:
-            self._batch = Batch("", options.version)
-            self._standing = open_ledger(options)
+        with connected(options, patience_ms=0) as cluster:
+            check_topic(options, cluster)
+            if options.is_exactly_once and options.version is not None:
+                self._batch = Batch("", options.version)
+                self._standing = ledger_of(options, cluster).open()
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         return write_task(iterator, self._options, self._columns, self._standing, self._batch)
@@ -71,7 +74,10 @@ class LogWriter(DataSourceArrowWriter):
         commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        abort(self._options, messages)
+        if self._options.is_exactly_once:
+            fence = None if self._standing is None else self._standing.fence
+            with connected(self._options) as cluster:
+                give_up(ledger_of(self._options, cluster), messages, fence)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
@@ -81,17 +87,29 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """is_for_tasks: a micro-batch is about to begin, with tasks that get copies of this writer."""
         self._options = options
         self._columns = columns
-        self._standing = open_ledger(options) if is_for_tasks and options.is_exactly_once else None
+        self._standing: Standing | None = None
+        if is_for_tasks:
+            with connected(options, patience_ms=RESTART_MS) as cluster:
+                check_topic(options, cluster)
+                if options.is_exactly_once:
+                    self._standing = ledger_of(options, cluster).open()
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         batch = current_batch() if self._options.is_exactly_once else None
+        if self._options.is_exactly_once and self._standing is None:
+            raise NotWritten("exactly-once needs a driver that looks before each micro-batch, and this one did not")
         return write_task(iterator, self._options, self._columns, self._standing, batch)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        abort(self._options, messages)
+        # Without a message there is no telling whether another run has taken over, and the transactions that are open
+        # its own: then the next run aborts them, or their timeout.
+        fence = next((one.fence for one in _written(messages) if one.fence is not None), None)
+        if fence is not None:
+            with connected(self._options) as cluster:
+                give_up(ledger_of(self._options, cluster), messages, fence)
 
 
 def current_batch() -> Batch:
@@ -111,11 +129,6 @@ def current_attempt() -> tuple[int, int]:
     return context.partitionId(), context.attemptNumber()
 
 
-def open_ledger(options: WriteOptions) -> Standing:
-    with _ledger(options) as ledger:
-        return ledger.open()
-
-
 def write_task(
     rows: Iterator[Any],
     options: WriteOptions,
@@ -132,7 +145,7 @@ def write_task(
             for _ in rows:
                 pass
             return TaskMessage()
-    with ClusterClient(options.bootstrap, options.settings) as cluster, _told(options):
+    with connected(options) as cluster:
         transactions = Transactions(Coordinators(cluster))
         writer: TaskWriter | None = None
         producer: SequencedProducer | None = None
@@ -183,13 +196,21 @@ def _share_to_write_again(standing: Standing, batch: Batch, task: int) -> Share 
     return None
 
 
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
+    return [one for one in messages if isinstance(one, TaskMessage) and one.share is not None]
+
+
+def _shares(messages: Sequence[WriterCommitMessage | None]) -> tuple[Share, ...]:
+    return tuple(one.share for one in _written(messages) if one.share is not None)
+
+
 def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    written = [one for one in messages if isinstance(one, TaskMessage) and one.share is not None]
+    written, shares = _written(messages), _shares(messages)
     if not written:
         return
-    shares = tuple(one.share for one in written if one.share is not None)
     first = written[0]
-    with _ledger(options) as ledger:
+    with connected(options) as cluster:
+        ledger = ledger_of(options, cluster)
         if first.fence is None or first.batch is None:
             lost = ledger.commit(shares)
             if lost:
@@ -203,29 +224,39 @@ def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
         ledger.carry_out(decision)
 
 
-def abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    if not options.is_exactly_once:
-        return
-    written = [one for one in messages if isinstance(one, TaskMessage) and one.share is not None]
-    shares = [one.share for one in written if one.share is not None]
-    fence = next((one.fence for one in written if one.fence is not None), None)
-    with _ledger(options) as ledger:
-        if fence is None:
-            ledger.abort(shares)
-        else:
-            ledger.give_up(fence, shares)
+def give_up(ledger: Ledger, messages: Sequence[WriterCommitMessage | None], fence: Fence | None) -> None:
+    if fence is None:
+        ledger.abort(_shares(messages))
+    else:
+        ledger.give_up(fence, _shares(messages))
+
+
+def ledger_of(options: WriteOptions, cluster: ClusterClient) -> Ledger:
+    return Ledger(cluster, options.transactional_id, options.transaction_timeout_ms)
+
+
+def check_topic(options: WriteOptions, cluster: ClusterClient) -> None:
+    """A topic that is not there is told before a job begins."""
+    if options.topic is not None:
+        try:
+            cluster.topic(options.topic)
+        except UnknownTopic:
+            raise NotWritten(f"there is no topic {options.topic!r} at {options.bootstrap}") from None
 
 
 @contextmanager
-def _ledger(options: WriteOptions) -> Iterator[Ledger]:
-    with ClusterClient(options.bootstrap, options.settings) as cluster, _told(options):
-        yield Ledger(cluster, options.transactional_id, options.transaction_timeout_ms)
-
-
-@contextmanager
-def _told(options: WriteOptions) -> Iterator[None]:
-    """What goes wrong with a cluster becomes one sentence of ours."""
+def connected(options: WriteOptions, patience_ms: int | None = None) -> Iterator[ClusterClient]:
+    """A cluster that answers, waited for if need be: a broker may be about to start. Errors are one sentence."""
     try:
-        yield
+        with ClusterClient(options.bootstrap, options.settings) as cluster:
+            patience = cluster.patience(patience_ms)
+            while True:
+                try:
+                    cluster.refresh(())
+                    break
+                except Unreachable as error:
+                    if not error.is_retriable or not patience.pause():
+                        raise
+            yield cluster
     except ClientError as error:
         raise NotWritten(f"the cluster at {options.bootstrap} cannot be written to: {error}") from None
