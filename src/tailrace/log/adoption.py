@@ -1,9 +1,9 @@
 """Finished segments, written beside a log by somebody else, taken in at its end: bulk loads and restores.
 
 Whoever loads builds a log of its own in a folder of its own, with this code, and leaves it closed. The log's owner
-takes the files over one by one, in the order of offsets: of each segment the indexes first and the log file last, so
-that a crash on the way leaves the log with whole segments, the first ones, and the others where they were. A load that
-was cut short is told by what is left in its folder; nothing is ever there twice.
+takes the files over one by one, in the order of offsets: of each segment the indexes first and the log file last, and
+makes that durable before the next, so that a crash on the way leaves the log with whole segments, the first ones, and
+the others where they were. Nothing is ever there twice.
 
 What does not follow the log's end is refused, and then nothing is touched.
 """
@@ -46,7 +46,6 @@ def adopt(files: Files, log: PartitionLog, folder: str, leader_epoch: LeaderEpoc
     for base in bases:
         segment = _moved(files, log, folder, base)
         size += segment.size
-    files.sync_directory(log.directory)
     active = log.segments.active
     end = active.next_offset()
     log.epochs.assign(leader_epoch, bases[0])
@@ -115,6 +114,7 @@ def _moved(files: Files, log: PartitionLog, folder: str, base: Offset) -> Segmen
         name = file_names.segment_file(base, kind)
         if files.exists(join(folder, name)):
             files.replace(join(folder, name), join(log.directory, name))
+    files.sync_directory(log.directory)
     segment = Segment.open(files, log.directory, base, log.config)
     log.segments.add(segment)
     return segment
