@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "tailrace"
-KERNELS = ("records/kernels.py", "records/columns.py", "log/cleaner_kernels.py")
+KERNELS = ("records/kernels.py", "records/columns.py", "records/column_encoder.py", "log/cleaner_kernels.py")
 
 
 def body(module: str, name: str) -> str | None:
