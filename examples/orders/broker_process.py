@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from typing import Final, Self
 
 _STOP_TIMEOUT_S: Final = 20
 _PREFERRED_PORT: Final = 9092
+_PR_SET_PDEATHSIG: Final = 1
 
 
 class BrokerFailed(Exception):
@@ -34,6 +37,7 @@ class BrokerProcess:
                 command,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
                 start_new_session=True,  # Ctrl-C is for us: the broker goes when the pipeline has ended
+                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
             )  # fmt: skip
         assert self._process.stdout is not None
         ready = self._process.stdout.readline()
@@ -59,6 +63,11 @@ class BrokerProcess:
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+
+def _end_with_parent() -> None:
+    """Whatever becomes of us, kill -9 included, no broker is left behind that holds on to the data."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _is_free(port: int) -> bool:

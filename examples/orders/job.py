@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,19 +78,23 @@ class Job:
 
     def _start_spark(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> Any:
         """Spark takes a while to start: the picture goes on meanwhile."""
-        session = self._spark_thread.submit(local_session, self._directory / "scratch")
-        while not session.done():
-            self._show(bootstrap, cluster, feeder)
-            wait([session], _REFRESH_S)
-        self._pipeline = Pipeline(session.result(), bootstrap, self._directory)
+
+        def shown_until(work: Future[Any]) -> Any:
+            while not work.done():
+                self._show(bootstrap, cluster, feeder)
+                wait([work], _REFRESH_S)
+            return work.result()
+
+        spark = shown_until(self._spark_thread.submit(local_session, self._directory / "scratch"))
+        self._pipeline = Pipeline(spark, bootstrap, self._directory)
         # One after the other: a query starts a Python process for each of its sources, and Spark waits ten seconds for
         # one and no longer.
         for name in QUERIES:
-            self._queries[name] = self._start_query(name)
+            self._queries[name] = shown_until(self._start_query(name))
             while self._queries[name].lastProgress is None and self._queries[name].isActive:
                 self._show(bootstrap, cluster, feeder)
                 time.sleep(_REFRESH_S)
-        return session.result()
+        return spark
 
     def _restart(self, name: str, query: Any) -> None:
         """A query that ended is started again, as a service would be: it goes on from its checkpoint."""
@@ -99,12 +103,12 @@ class Job:
         if self._restarts > _RESTARTS_MAX:
             raise Failed(f"query {name} ended: {why}")
         self._display.say(f"query {name} ended and is started again: {why}")
-        self._queries[name] = self._start_query(name)
+        self._queries[name] = self._start_query(name).result()
 
-    def _start_query(self, name: str) -> Any:
+    def _start_query(self, name: str) -> Future[Any]:
         """In the thread that made the session: in others Spark does not find a Python data source to write to."""
         assert self._pipeline is not None
-        return self._spark_thread.submit(self._pipeline.start, name).result()
+        return self._spark_thread.submit(self._pipeline.start, name)
 
     def _watch(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
         # The time that was asked for is the pipeline's: what its start took does not count.

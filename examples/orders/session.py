@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from tailrace.spark.java import use_java
+from tailrace.spark.worker_python import worker_python
 
 
 def local_session(scratch: Path, *, cores: int = 2, **settings: str) -> Any:
@@ -17,7 +17,7 @@ def local_session(scratch: Path, *, cores: int = 2, **settings: str) -> Any:
 
     root = Path(__file__).parents[2]
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python()
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH", "")]))
     scratch.mkdir(parents=True, exist_ok=True)
     configuration = Path(__file__).with_name("log4j2.properties").as_uri()

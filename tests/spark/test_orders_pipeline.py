@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +18,8 @@ from examples.orders.checker import check
 from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.feeder import create_topics, feed
 from tailrace.client.cluster import ClusterClient
+
+ROOT = Path(__file__).parents[2]
 
 
 def run_to_the_end(pipeline: Any, name: str) -> None:
@@ -47,3 +55,47 @@ def test_every_result_is_right_and_there_once(spark: Any, tmp_path: Path) -> Non
             assert revenue.is_right, revenue
             assert settled.results > 1_000 * (part + 1)
             assert revenue.results >= 5 * (part + 1)
+
+
+def job(directory: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "examples.orders", "--directory", str(directory), *options]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+
+
+@pytest.mark.slow
+def test_the_job_goes_on_after_it_was_killed_and_nothing_is_there_twice(spark: Any, tmp_path: Path) -> None:
+    """`spark` only says whether there is a Java: the job has a session of its own."""
+    first = job(tmp_path, "--forever")
+    assert first.stdout is not None
+    try:
+        for line in first.stdout:
+            if "revenue batch 2" in line or "revenue batch 3" in line:
+                break
+        else:
+            raise AssertionError("it ended by itself")
+    finally:
+        # Driver, JVM and workers die at once; the broker, which is a session of its own, ends with its parent.
+        os.killpg(first.pid, signal.SIGKILL)
+        first.communicate()
+        wait_for_release(tmp_path / "broker")
+    second = job(tmp_path, "--seconds", "5")
+    words, _ = second.communicate(timeout=900)
+    assert second.returncode == 0, words[-4000:]
+    assert "it goes on after" in words
+    assert "revenue: " in words
+    assert words.count("all as expected, none missing, none twice") == 2
+
+
+def wait_for_release(data: Path) -> None:
+    """Until nobody holds the lock of a broker's data."""
+    deadline = time.monotonic() + 60
+    with (data / ".lock").open("r+b") as lock:
+        while True:
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)

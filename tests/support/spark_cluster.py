@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from tailrace.spark.java import JavaMissing, use_java
+from tailrace.spark.worker_python import worker_python
 from tests.support.kafka_broker import free_port
 from tests.support.spark_session import SparkUnavailable
 
@@ -156,6 +157,6 @@ def _environment(directory: Path) -> dict[str, str]:
         "SPARK_MASTER_HOST": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": short,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
         "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, environment.get("PYTHONPATH", "")])),
     }

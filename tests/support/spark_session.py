@@ -15,6 +15,7 @@ import tempfile
 from typing import Any
 
 from tailrace.spark.java import JavaMissing, use_java
+from tailrace.spark.worker_python import worker_python
 from tests.support.cache import Unavailable
 from tests.support.foreign_clients import maven_jars
 
@@ -47,7 +48,7 @@ def _new_session(master: str, with_connector: bool, is_hasty: bool) -> Any:
     except ImportError as error:
         raise SparkUnavailable(f"pyspark is not installed: {error}") from None
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = worker_python()
     # Workers import what is tested from where the tests do.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")]))
     jars, why_not = _connector_jars() if with_connector else ([], "no test asked for them")

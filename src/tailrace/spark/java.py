@@ -97,10 +97,14 @@ def _has_vectors(home: Path) -> bool:
 
 def _wrapped(home: Path) -> Path:
     """A home whose `java` is that of another one, without the word it does not know."""
-    parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tailrace", "java")
+    name = re.sub(r"\W+", "-", str(home)).strip("-")
     text = _WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")))
-    wrapper = parent / re.sub(r"\W+", "-", str(home)).strip("-")
-    target = wrapper / "bin" / "java"
+    return kept_script(Path("java", name, "bin", "java"), text).parent.parent
+
+
+def kept_script(place: Path, text: str) -> Path:
+    """A small program in the user's cache directory, written if it is not there yet."""
+    target = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tailrace") / place
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         # Renamed into its place whole: two sessions may start at once.
@@ -109,7 +113,7 @@ def _wrapped(home: Path) -> Path:
             file.write(text)
         Path(name).chmod(0o755)
         Path(name).replace(target)
-    return wrapper
+    return target
 
 
 def main() -> int:
