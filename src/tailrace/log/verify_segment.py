@@ -26,9 +26,10 @@ from tailrace.log.transaction_index import AbortedTransaction, TransactionIndex
 from tailrace.log.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX
-from tailrace.records.batch import TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
+from tailrace.records import kernels
+from tailrace.records.batch import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message, iter_messages
-from tailrace.records.record import iter_records
+from tailrace.records.record import iter_records, uncompressed_payload
 
 Advance = Callable[[int], None]
 _MAX_REGROWTH = 3
@@ -228,7 +229,23 @@ class SegmentCheck:
             _check_records(header, view)
 
 
+def _is_plainly_right(header: BatchHeader, view: memoryview) -> bool:
+    """Whether the compiled walk over a v2 batch's records has nothing to say; if it has, others find the words."""
+    if header.magic != 2 or header.record_count <= 0 or header.attributes & DELETE_HORIZON_BIT:
+        return False
+    try:
+        is_sequential, _, _, largest, _ = kernels.validate_records(
+            uncompressed_payload(RecordBatch(view)), header.record_count, header.base_timestamp, True
+        )
+    except CorruptBatch:
+        return False
+    has_offsets = is_sequential and header.record_count <= header.last_offset - header.base_offset + 1
+    return has_offsets and (bool(header.attributes & TIMESTAMP_TYPE_BIT) or 0 <= largest == header.max_timestamp)
+
+
 def _check_records(header: BatchHeader, view: memoryview) -> None:
+    if _is_plainly_right(header, view):
+        return
     records = list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
     if not records:
         return  # what compaction leaves of a batch to remember its producer

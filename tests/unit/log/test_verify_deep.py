@@ -1,0 +1,83 @@
+"""The compiled walk over records passes only what the walk that finds words has nothing to say about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tailrace.log import verify_segment
+from tailrace.log.data_directory import look_at
+from tailrace.log.files import DiskFiles
+from tailrace.log.verify import verify_partition
+from tailrace.records.batch import RecordBatch
+from tailrace.records.builder import assemble_batch
+from tailrace.records.kernels import encode_record
+from tests.support.command import write_directory
+from tests.support.damaged_logs import all_logs, damage
+
+FILES = DiskFiles()
+
+
+@pytest.mark.parametrize("seed", [None, 21, 22, 23])
+def test_the_same_findings_with_and_without_it(
+    seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = all_logs(tmp_path / "data")
+    if seed is not None:
+        damage(path, seed)
+    folders = look_at(FILES, str(path)).folders
+    quick = [verify_partition(FILES, folder, deep=True) for folder in folders]
+    monkeypatch.setattr(verify_segment, "_is_plainly_right", lambda header, view: False)
+    assert [verify_partition(FILES, folder, deep=True) for folder in folders] == quick
+
+
+def records(*rows: tuple[int, int, int]) -> bytes:
+    """Records given as offset delta, timestamp delta, and how many bytes too long each says it is."""
+    out = bytearray()
+    for offset_delta, timestamp_delta, excess in rows:
+        start = len(out)
+        encode_record(out, offset_delta, timestamp_delta, b"k", b"v", [])
+        out[start] += 2 * excess
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    ("payload", "count", "largest", "says"),
+    [
+        (records((0, 0, 0), (1, 5, 0)), 2, 1005, None),
+        (records((0, 0, 0), (1, 5, 0)), 2, 1004, "largest timestamp is 1004, its records' 1005"),
+        (records((1, 0, 0), (0, 5, 0)), 2, 1005, "does not lie between"),
+        (records((0, 0, 0), (1, 5, 1)), 2, 1005, "record 1 is broken"),
+        (records((0, 0, 0)), 2, 1000, "record 1 is broken"),
+    ],
+    ids=["right", "timestamp", "order", "size", "count"],
+)
+def test_what_is_wrong_inside_a_batch_is_told(
+    payload: bytes, count: int, largest: int, says: str | None, tmp_path: Path
+) -> None:
+    path = write_directory(tmp_path / "data", "plain")
+    folder = path / "plain-0"
+    last = sorted(folder.glob("*.log"))[-1]
+    base = int(last.name[:20])
+    data = assemble_batch(
+        payload,
+        base_offset=base,
+        last_offset=base + 1,
+        base_timestamp=1000,
+        max_timestamp=largest,
+        attributes=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        leader_epoch=0,
+        record_count=count,
+    )
+    RecordBatch(memoryview(data)).check()
+    last.write_bytes(data)
+    found = [
+        finding.message
+        for finding in verify_partition(FILES, look_at(FILES, str(folder)).folders[0], deep=True).problems
+        if finding.path == str(last)
+    ]
+    assert (says is None and found == []) or (says is not None and len(found) == 1 and says in found[0])
