@@ -12,6 +12,7 @@ import tailrace
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.diff import diff
 from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.export import export
 from tailrace.spark.jobs.load import load
 from tests.support.command import contents
 from tests.support.filled_topics import numbered, put
@@ -40,11 +41,11 @@ def test_a_restored_directory_is_equal_and_nothing_is_loaded_twice(spark: Any, t
 
 
 @pytest.mark.slow
-def test_parquet_of_all_topics_is_restored_and_a_broker_goes_on(spark: Any, tmp_path: Path) -> None:
+def test_exported_topics_are_restored_and_a_broker_goes_on(spark: Any, tmp_path: Path) -> None:
     """Compacted logs, transactions, tombstones, headers: all that Apache Kafka's own directory has."""
     path = golden("broker-clean").unpack(tmp_path / "kafka")
     topics = ["orders", "payments", "users", "audit"]
-    rows_of(spark, path, ",".join(topics)).write.parquet(str(tmp_path / "backup"))
+    export(spark, str(path), str(tmp_path / "backup"), topics=topics)
     restored = tmp_path / "restored"
     found = load(spark, str(tmp_path / "backup"), str(restored))
     assert diff(spark, str(path), str(restored), topics=topics, read_committed=True).is_equal
@@ -55,6 +56,7 @@ def test_parquet_of_all_topics_is_restored_and_a_broker_goes_on(spark: Any, tmp_
     assert more.partitions[TopicPartition("orders", 0)].there.spans == [(end, end + 2, 3)]
 
 
+@pytest.mark.slow
 def test_json_lines_into_a_cluster_and_new_offsets_into_a_directory(spark: Any, tmp_path: Path) -> None:
     lines = [
         {"key": f"k{n % 7}", "value": None if n % 5 == 0 else f"v{n}", "timestamp": 1_700_000_000_000 + n}
@@ -84,3 +86,15 @@ def test_bad_rows_leave_nothing_behind(spark: Any, tmp_path: Path) -> None:
         load(spark, frame.drop("partition"), str(target), topic="t", new_offsets=True)
     assert not target.exists()
     assert not list(tmp_path.glob("*.staging"))
+
+
+@pytest.mark.slow
+def test_csv_brings_partitions_offsets_and_times(spark: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(
+        "topic,partition,offset,timestamp,value\nt,1,12,1700000000000,b\nt,1,7,2023-11-14T22:13:20Z,a\nt,0,3,,\n"
+    )
+    load(spark, str(file), str(tmp_path / "data"), kind="csv")
+    found = {(row.partition, row.offset): row for row in rows_of(spark, tmp_path / "data", "t").collect()}
+    assert {place: row.value for place, row in found.items()} == {(0, 3): None, (1, 7): b"a", (1, 12): b"b"}
+    assert found[(1, 7)].timestamp == found[(1, 12)].timestamp
