@@ -42,7 +42,13 @@ def restart(broker: KafkaBroker | TailraceProcess) -> None:
         broker.crash()
     else:
         broker.kill()
-    broker.start()
+    for tries_left in range(4, -1, -1):
+        try:
+            broker.start()
+            return
+        except AssertionError:  # on a busy machine it may not be up in time
+            if not tries_left:
+                raise
 
 
 @pytest.mark.slow
