@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_ID, TopicPartition
 from tailrace.protocol.coordinator_records import encode_key, encode_value
@@ -18,20 +18,24 @@ _RECORD_OVERHEAD = 32  # lengths and deltas of a record: at most this much besid
 def build_batches(
     change: StateChange[Any], key: TopicPartition, max_bytes: int, codec: Codec, now_ms: int
 ) -> Iterator[tuple[bytes, list[CoordinatorRecord]]]:
-    """Each batch with its records, as Kafka's coordinators write them; MESSAGE_TOO_LARGE for what cannot be one."""
+    """Each batch, as Kafka's coordinators write it, with its records to replay; MESSAGE_TOO_LARGE for what fits in none."""
     builder = _builder(change, codec)
     records: list[CoordinatorRecord] = []
     for record in change.records:
-        encoded_key = encode_key(record.key)
-        encoded_value = None if record.value is None else encode_value(record.value, record.version)
+        if isinstance(record, EncodedRecord):
+            encoded_key, encoded_value = record
+        else:
+            encoded_key = encode_key(record.key)
+            encoded_value = None if record.value is None else encode_value(record.value, record.version)
         size = len(encoded_key) + len(encoded_value or b"") + _RECORD_OVERHEAD
-        if records and builder.uncompressed_size + size > max_bytes and not change.is_atomic:
+        if builder.record_count and builder.uncompressed_size + size > max_bytes and not change.is_atomic:
             yield builder.build(), records
             builder, records = _builder(change, codec), []
         if builder.uncompressed_size + size > max_bytes:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{key}: {len(change.records)} records are too many for one")
         builder.append(now_ms, encoded_key, encoded_value)
-        records.append(record)
+        if isinstance(record, CoordinatorRecord):
+            records.append(record)
     yield builder.build(), records
 
 

@@ -31,11 +31,18 @@ class CoordinatorRecord(NamedTuple):
     offset: Offset = -1  # in the log, once it is there
 
 
+class EncodedRecord(NamedTuple):
+    """A record whose bytes are made by whoever writes it often; only where the runtime does not replay it."""
+
+    key: bytes
+    value: bytes | None
+
+
 @dataclass(slots=True)
 class StateChange(Generic[R]):
     """What a request asks of the log, and what it is answered with once that is committed."""
 
-    records: Sequence[CoordinatorRecord]
+    records: Sequence[CoordinatorRecord | EncodedRecord]
     response: R
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH

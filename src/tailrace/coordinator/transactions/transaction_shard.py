@@ -23,7 +23,7 @@ from tailrace.coordinator.transactions.transaction import (
     TransactionState,
     is_epoch_exhausted,
 )
-from tailrace.coordinator.transactions.transaction_records import facts_of, tombstone, transaction_record
+from tailrace.coordinator.transactions.transaction_records import encoded_record, facts_of, tombstone
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId, TopicPartition
 from tailrace.model.topic_config import INT_MAX
@@ -105,7 +105,7 @@ class TransactionShard:
             if then is not None:
                 then(now_ms)
 
-        record = transaction_record(transaction.transactional_id, after, self._settings.server_version())
+        record = encoded_record(transaction.transactional_id, after, self._settings.server_version())
         return StateChange((record,), response, is_replayed=False, on_done=done)
 
     def _known(self, transactional_id: str) -> Transaction:
@@ -237,7 +237,7 @@ class TransactionShard:
             if code is ErrorCode.NONE:
                 transaction.complete(end.after)
 
-        record = transaction_record(end.transactional_id, end.after, self._settings.server_version())
+        record = encoded_record(end.transactional_id, end.after, self._settings.server_version())
         return StateChange((record,), None, is_replayed=False, on_done=done)
 
     # What time does

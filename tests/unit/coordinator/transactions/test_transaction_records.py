@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from tailrace.coordinator.transactions.transaction import Facts, TransactionState
-from tailrace.coordinator.transactions.transaction_records import facts_of, tombstone, transaction_record
+from tailrace.coordinator.transactions.transaction_records import (
+    encoded_record,
+    facts_of,
+    tombstone,
+    transaction_record,
+)
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.coordinator_records import decode_key, decode_value, encode_key, encode_value
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
@@ -66,6 +73,32 @@ def test_bytes_as_kafka_writes_them() -> None:
         "0000000000000006" "0000000000000005"
         "03" "0008" "0000000000000007" "0108" "0000000000000009" "0202" "0002"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("server_version", [0, 1, 2])
+def test_bytes_made_quickly_are_the_same(server_version: int) -> None:
+    random = Random(server_version)
+    for _ in range(400):
+        facts = Facts(
+            random.choice(list(TransactionState)),
+            random.randint(0, 2**63 - 1),
+            random.randint(0, 2**15 - 1),
+            random.choice([-1, 7]),
+            random.choice([-1, 9]),
+            timeout_ms=random.randint(1, 2**31 - 1),
+            start_ms=random.choice([-1, 5]),
+            last_update_ms=random.randint(0, 2**62),
+            client_version=random.choice([0, 2]),
+        )
+        if facts.state is not TransactionState.EMPTY:
+            topics = ["a", "ä" * 70, "b" * 249, *(f"t{number}" for number in range(random.choice([0, 150])))]
+            chosen = random.choices(topics, k=random.choice([0, 1, 5, 400]))
+            facts = facts._replace(partitions=frozenset(TopicPartition(one, random.randint(0, 200)) for one in chosen))
+        name = random.choice(["t", "ü", "x" * 200])
+        general = transaction_record(name, facts, server_version)
+        assert general.value is not None
+        quick = encoded_record(name, facts, server_version)
+        assert quick == (encode_key(general.key), encode_value(general.value, general.version))
 
 
 def test_a_tombstone_forgets_an_id() -> None:
