@@ -18,7 +18,7 @@ _RECORD_OVERHEAD = 32  # lengths and deltas of a record: at most this much besid
 def build_batches(
     change: StateChange[Any], key: TopicPartition, max_bytes: int, codec: Codec, now_ms: int
 ) -> Iterator[tuple[bytes, list[CoordinatorRecord]]]:
-    """Each batch, as Kafka's coordinators write it, with its records to replay; MESSAGE_TOO_LARGE for what fits in none."""
+    """Each batch, as Kafka's coordinators write it, with its records to replay; MESSAGE_TOO_LARGE where none fits."""
     builder = _builder(change, codec)
     records: list[CoordinatorRecord] = []
     for record in change.records:
