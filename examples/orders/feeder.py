@@ -38,12 +38,14 @@ def create_topics(cluster: ClusterClient, *names: str) -> None:
 
 
 class Feeder(threading.Thread):
-    def __init__(self, bootstrap: str, *, seed: int, rate: float) -> None:
+    def __init__(self, bootstrap: str, *, seed: int, rate: float, limit: int | None = None) -> None:
+        """limit: no more than so many events, until it is lifted."""
         super().__init__(name="feeder", daemon=True)
         self._servers = bootstrap
         self._seed = seed
         self._rate = rate
         self._ended = threading.Event()
+        self.limit = limit
         self.sent = 0
         self.shop_time_ms = 0
         self.failure: Exception | None = None
@@ -68,6 +70,8 @@ class Feeder(threading.Thread):
             due = int((time.monotonic() - began) * self._rate) - sent
             if due > 20 * self._rate * _TICK_S:  # the machine was busy: go on from here, do not rush after it
                 began, sent, due = time.monotonic(), 0, EVENTS_PER_SEND
+            if self.limit is not None:
+                due = min(due, self.limit - self.sent)
             while due > 0 and not self._ended.is_set():
                 due -= (count := min(due, EVENTS_PER_SEND))
                 self.shop_time_ms = send(producer, list(islice(events, count)))

@@ -24,6 +24,7 @@ from tailrace.model.ids import TopicPartition
 
 QUERIES: Final = (SETTLED, REVENUE)
 _RESTARTS_MAX: Final = 5
+_FIRST_EVENTS: Final = 2_000
 _REFRESH_S: Final = 1.0
 _CATCH_UP_S: Final = 90.0
 
@@ -55,7 +56,8 @@ class Job:
             create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
             before = sum(count for _, count in self._counts(cluster))
             self._display.say(f"it goes on after {before:,} records" if before else "it begins with empty topics")
-            feeder = Feeder(broker.bootstrap, seed=self._seed, rate=self._rate)
+            # Spark takes its time to start, on a small machine a long one: what waits for it then should be little.
+            feeder = Feeder(broker.bootstrap, seed=self._seed, rate=self._rate, limit=_FIRST_EVENTS)
             feeder.start()
             spark = None
             try:
@@ -111,6 +113,7 @@ class Job:
         return self._spark_thread.submit(self._pipeline.start, name)
 
     def _watch(self, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> None:
+        feeder.limit = None
         # The time that was asked for is the pipeline's: what its start took does not count.
         self._end_s = None if self._seconds is None else time.monotonic() + self._seconds
         while self._end_s is None or time.monotonic() < self._end_s:
