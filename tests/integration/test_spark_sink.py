@@ -255,3 +255,26 @@ def test_what_was_decided_is_carried_out_though_spark_asks_to_abort(query: SinkQ
         query.end(0, messages)
     query.end(0, messages, is_commit=False)
     assert seen(query) == expected(query, 0)
+
+
+class OldTransactions(KafkaBroker):
+    """A cluster that was never told of newer transactions, as one that was upgraded step by step."""
+
+    def _format(self, settings: Path) -> None:
+        arguments = ("--cluster-id=4L6g3nShT-eMCtK--X86sw", "-c", str(settings), "--standalone", "--ignore-formatted")
+        self.installation.tool("kafka.tools.StorageTool", "format", *arguments, "--feature", "transaction.version=0")
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_a_cluster_with_older_transactions(kafka: Any, tmp_path: Path) -> None:
+    with OldTransactions(kafka, tmp_path / "kafka") as broker, ClusterClient(broker.bootstrap) as cluster:
+        create_topic(cluster, NewTopic(name=TOPIC, partitions=2, replication_factor=1))
+        assert not Coordinators(cluster).has_newer_transactions
+        query = SinkQuery(broker.bootstrap, TOPIC, "older")
+        for batch in range(3):
+            query.run(batch, rows(query, batch))
+            query.run(batch, rows(query, batch))
+        half_committed(SinkQuery(broker.bootstrap, TOPIC, "half"))
+        test_a_death_at_any_request_leaves_each_batch_once(broker.bootstrap, None, "driver", True)
+        assert seen(query) == expected(query, 0, 1, 2)
