@@ -73,10 +73,15 @@ def test_a_feeder_that_was_cut_off_between_partitions_leaves_no_hole(cluster: Cl
     assert written == sorted(event.value for event in islice(arrivals(7), 400))
 
 
-def test_the_feeder_keeps_its_rate_and_ends_when_told(cluster: ClusterClient) -> None:
-    feeder = Feeder(str(cluster.bootstrap[0]), seed=7, rate=2_000)
+def test_the_feeder_keeps_its_limit_and_ends_when_told(cluster: ClusterClient) -> None:
+    feeder = Feeder(str(cluster.bootstrap[0]), seed=7, rate=2_000, limit=150)
     feeder.start()
-    while feeder.sent < 200 and feeder.failure is None:
+    while feeder.sent < 150 and feeder.failure is None:
+        feeder.join(0.01)
+    feeder.join(0.2)
+    assert feeder.sent == 150
+    feeder.limit = None
+    while feeder.sent < 250 and feeder.failure is None:
         feeder.join(0.01)
     feeder.end()
     assert feeder.failure is None
