@@ -92,6 +92,7 @@ def copy(spark: Any, broker: tailrace.Broker, source: str, sink: str, checkpoint
         query.stop()
 
 
+@pytest.mark.slow
 def test_a_stream_writes_its_last_batch_once_though_spark_forgot_it(
     spark: Any, broker: tailrace.Broker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
