@@ -96,6 +96,8 @@ class Kafka:
             "background.threads": "10",
             "log.cleaner.dedupe.buffer.size": "134217728",
             "log.segment.delete.delay.ms": "1000",
+            "group.initial.rebalance.delay.ms": "3000",
+            "offsets.topic.num.partitions": "50",
         }
         self._broker = KafkaBroker(production_installation(), directory, properties=properties, heap="1g")
         self.data: Path | None = self._broker.data
