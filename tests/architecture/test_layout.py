@@ -16,7 +16,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LARGE = {
     "records/kernels.py": 780,
     "records/columns.py": 680,
-    "log/cleaner_kernels.py": 830,
+    "log/cleaner_kernels.py": 840,
     "log/partition_log.py": 510,
     "log/recovery.py": 410,
 }

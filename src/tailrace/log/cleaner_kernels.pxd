@@ -95,7 +95,7 @@ cdef class LatestOffsets:
     cdef i64 _get(self, u64 high, u64 low) noexcept
 
     @cython.locals(old="unsigned long long[::1]", count=i64, entry=Py_ssize_t, target=Py_ssize_t)
-    cdef int _grow(self) except -1
+    cdef int _grow(self, i64 capacity) except -1
 
     @cython.locals(ends="long long[::1]", starts="long long[::1]", words="unsigned long long[::1]", entry=Py_ssize_t,
                    part=Py_ssize_t, target=Py_ssize_t)
@@ -103,7 +103,7 @@ cdef class LatestOffsets:
 
     cdef Py_ssize_t _part(self, u64 low, u64 parts) noexcept
 
-    @cython.locals(words="unsigned long long[::1]", index=Py_ssize_t, entry=Py_ssize_t)
+    @cython.locals(words="unsigned long long[::1]", index=Py_ssize_t, entry=Py_ssize_t, room=i64)
     cpdef merge(self, bytes entries)
 
     @cython.locals(words="unsigned long long[::1]", index=Py_ssize_t)

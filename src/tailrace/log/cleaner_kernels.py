@@ -320,17 +320,17 @@ class LatestOffsets:
         self._table[entry + 2] = offset + 1  # zero marks an empty slot
         self.latest_offset = offset
         if self.size * 4 > self._capacity * 3 and self._capacity <= self.slots:
-            self._grow()
+            self._grow(self._capacity * 2)
 
     def _get(self, high: int, low: int) -> int:
         """The offset of a hash, or -1."""
         entry = self._find(high, low)
         return self._table[entry + 2] - 1
 
-    def _grow(self) -> None:
+    def _grow(self, capacity: int) -> None:
         old = self._table
         count = self._capacity
-        self._capacity = min(count * 2, self.slots + 1)
+        self._capacity = min(capacity, self.slots + 1)
         self._table = array("Q", bytes(SLOT_SIZE * self._capacity))
         for entry in range(0, count * 3, 3):
             if old[entry + 2] != 0:
@@ -374,6 +374,11 @@ class LatestOffsets:
         if len(entries) % SLOT_SIZE:
             raise ValueError(f"{len(entries)} bytes are no multiple of {SLOT_SIZE}")
         words = array("Q", entries)
+        # Entries come in the order of the table that they were in. While a table is too small for them, all that came
+        # so far crowd its front, and every search passes all of them: so there is room for all before the first.
+        room = (self.size + len(words) // 3) * 2
+        if room > self._capacity:
+            self._grow(room)
         for index in range(0, len(words), 3):
             if words[index + 2] == 0:
                 continue  # somebody asked for a key that nobody knew
