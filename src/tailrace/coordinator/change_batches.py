@@ -24,6 +24,8 @@ def build_batches(
     for record in change.records:
         if isinstance(record, EncodedRecord):
             encoded_key, encoded_value = record
+        elif record.encoded is not None:
+            encoded_key, encoded_value = record.encoded
         else:
             encoded_key = encode_key(record.key)
             encoded_value = None if record.value is None else encode_value(record.value, record.version)

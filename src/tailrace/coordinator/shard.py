@@ -29,6 +29,7 @@ class CoordinatorRecord(NamedTuple):
     value: Message | None
     version: int = 0  # of the value
     offset: Offset = -1  # in the log, once it is there
+    encoded: tuple[bytes, bytes | None] | None = None  # key and value, where they are known already
 
 
 class EncodedRecord(NamedTuple):

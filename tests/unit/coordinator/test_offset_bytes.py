@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.coordinator.groups.offset_bytes import read_commit
+from tailrace.coordinator.groups.group import CommittedOffset
+from tailrace.coordinator.groups.offset_bytes import read_commit, write_commit
 from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.messages import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 
@@ -30,6 +31,27 @@ def test_the_same_as_the_general_way(
         return
     assert (found.group_id, found.topic, found.partition) == (group, topic, partition)
     assert found.committed == (offset, epoch, metadata, timestamp, -1, 99)
+
+
+@settings(deadline=None)
+@given(TEXT, TEXT, INT32, INT64, INT32, TEXT | st.text("x", min_size=120, max_size=300), INT64, st.booleans())
+def test_written_as_the_general_way_writes_it(
+    group: str, topic: str, partition: int, offset: int, epoch: int, metadata: str, timestamp: int, has_id: bool
+) -> None:
+    topic_id = (b"\7" if has_id else b"\0") * 16
+    written = write_commit(
+        group, topic, topic_id, partition, CommittedOffset(offset, epoch, metadata, timestamp, -1, -1)
+    )
+    if written is None:
+        assert len(metadata.encode()) >= 127
+        return
+    value = OffsetCommitValue(
+        offset=offset, leader_epoch=epoch, metadata=metadata, commit_timestamp=timestamp, topic_id=topic_id
+    )
+    assert written == (
+        encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition)),
+        encode_value(value, 4),
+    )
 
 
 def test_anything_else_is_left_alone() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tailrace.coordinator.groups.group import CommittedOffset
+from tailrace.coordinator.groups.offset_bytes import write_commit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.protocol.messages import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
@@ -73,7 +74,8 @@ def offset_record(
     if not expires:
         value.topic_id = topic_id
     version = OFFSET_WITH_EXPIRY_VERSION if expires else OFFSET_VERSION
-    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value, version)
+    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    return CoordinatorRecord(key, value, version, encoded=write_commit(group_id, topic, topic_id, partition, committed))
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:

@@ -1,4 +1,4 @@
-"""The bytes of a committed offset, read in one go: nearly all that `__consumer_offsets` has, when it is loaded.
+"""The bytes of a committed offset, read and written in one go: they are nearly all that `__consumer_offsets` has.
 
     key    int16 1, group, topic (each an int16 length and UTF-8), int32 partition
     value  int16 version, int64 offset, int32 leader epoch, metadata, int64 commit timestamp; in version 4 tags after it
@@ -8,6 +8,7 @@ Only versions 3 and 4, which Kafka has written since 2.1; whatever else there is
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
@@ -19,6 +20,8 @@ _INT32 = Struct(">i")
 _HEAD = Struct(">hqi")
 _INT64 = Struct(">q")
 _LENGTH = Struct(">h")
+_TOPIC_ID_TAG = b"\1\0\x10"  # one tag: number 0, 16 bytes
+_NO_ID = bytes(16)
 _ONE_BYTE_MAX = 127  # what a varint of one byte can say
 
 
@@ -64,3 +67,24 @@ def read_commit(key: bytes, value: bytes, record_offset: int) -> CommitBytes | N
         )  # fmt: skip
     except (IndexError, UnicodeDecodeError, struct_error):
         return None
+
+
+def write_commit(
+    group_id: str, topic: str, topic_id: bytes, partition: int, committed: CommittedOffset
+) -> tuple[bytes, bytes] | None:
+    """Key and value, in version 4; None for a commit that takes the general way."""
+    metadata = committed.metadata.encode()
+    size = len(metadata)
+    if size >= _ONE_BYTE_MAX or committed.expire_timestamp_ms != -1:
+        return None
+    head = _HEAD.pack(4, committed.offset, committed.leader_epoch)
+    tags = _TOPIC_ID_TAG + topic_id if topic_id != _NO_ID else b"\0"
+    value = b"%b%c%b%b%b" % (head, size + 1, metadata, _INT64.pack(committed.commit_timestamp_ms), tags)
+    return _key_start(group_id, topic) + _INT32.pack(partition), value
+
+
+@lru_cache(maxsize=1024)
+def _key_start(group_id: str, topic: str) -> bytes:
+    """All but the partition."""
+    group, name = group_id.encode(), topic.encode()
+    return b"%b%b%b%b%b" % (_KEY, _LENGTH.pack(len(group)), group, _LENGTH.pack(len(name)), name)
