@@ -32,16 +32,16 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     made: KafkaBroker | TailraceProcess = TailraceProcess(tmp_path / "broker")
     if request.param == "kafka":
         made = KafkaBroker(request.getfixturevalue("kafka"), tmp_path / "broker")
-    with made, ClusterClient(made.bootstrap) as cluster:
-        create_topic(cluster, NewTopic(name=TOPIC, partitions=3, replication_factor=1))
+    start(made)
+    try:
+        with ClusterClient(made.bootstrap) as cluster:
+            create_topic(cluster, NewTopic(name=TOPIC, partitions=3, replication_factor=1))
         yield made
+    finally:
+        made.__exit__(None, None, None)
 
 
-def restart(broker: KafkaBroker | TailraceProcess) -> None:
-    if isinstance(broker, KafkaBroker):
-        broker.crash()
-    else:
-        broker.kill()
+def start(broker: KafkaBroker | TailraceProcess) -> None:
     for tries_left in range(4, -1, -1):
         try:
             broker.start()
@@ -49,6 +49,14 @@ def restart(broker: KafkaBroker | TailraceProcess) -> None:
         except AssertionError:  # on a busy machine it may not be up in time
             if not tries_left:
                 raise
+
+
+def restart(broker: KafkaBroker | TailraceProcess) -> None:
+    if isinstance(broker, KafkaBroker):
+        broker.crash()
+    else:
+        broker.kill()
+    start(broker)
 
 
 @pytest.mark.slow
