@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.support.confluent import TIMEOUT_S, create_topic, produce
+from tests.support.foreign_clients import go_program
 from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleRecord
 from tests.support.tailrace_process import TailraceProcess
@@ -150,6 +152,14 @@ def test_kafka_python(broker: TailraceProcess, topic: str) -> None:
     finally:
         producer.close(timeout=5)
     assert committed(broker.bootstrap, topic) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("version", [(), ("2.3.0",)], ids=["newest", "2019"])
+def test_franz_go(bootstrap: str, topic: str, version: tuple[str, ...]) -> None:
+    """Both protocols; at a real Kafka as well."""
+    create_topic(bootstrap, topic)
+    told = json.loads(go_program("franztransactions")(bootstrap, topic, *version))
+    assert told == {"committed": ["one", "one", "two", "two", "three", "three"], "fenced": True}
 
 
 @pytest.mark.kafka
