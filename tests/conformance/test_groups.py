@@ -86,6 +86,7 @@ def test_members_of_three_clients_in_one_group(broker: TailraceProcess) -> None:
     story(broker, "mixed", ["librdkafka", "kafka-python", "aiokafka"], "range")
 
 
+@pytest.mark.slow
 def test_librdkafka_cooperative(broker: TailraceProcess) -> None:
     story(broker, "cooperative", ["librdkafka"] * 3, "cooperative-sticky")
 
