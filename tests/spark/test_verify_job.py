@@ -28,7 +28,7 @@ def on_one_machine(path: Path, *, deep: bool) -> tuple[list[PartitionResult], li
 def test_the_same_findings_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
     path = all_logs(tmp_path / "data")
     damage(path, seed=7)
-    found = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=20_000)
+    found = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=60_000)
     assert found.tasks > 3
     results, findings = on_one_machine(path, deep=True)
     assert found.directories[0].partitions == results
