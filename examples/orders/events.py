@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Final, NamedTuple
 
@@ -80,5 +80,5 @@ def _delivered(dice: Random, event: Event) -> Iterator[tuple[int, Event]]:
         yield event.time_ms + delay + dice.randint(1, 30_000), event
 
 
-def _event(topic: str, time_ms: int, key: str, value: dict[str, object]) -> Event:
+def _event(topic: str, time_ms: int, key: str, value: Mapping[str, object]) -> Event:
     return Event(topic, time_ms, key.encode(), json.dumps(value, separators=(",", ":")).encode())

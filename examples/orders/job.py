@@ -47,6 +47,7 @@ class Job:
         self._queries: dict[str, Any] = {}
         self._restarts = 0
         self._results_end = -1
+        self._results_read = 0
         self._results: dict[WindowKey, Revenue] = {}
 
     def run(self) -> bool:
@@ -135,8 +136,7 @@ class Job:
             if query.exception() is not None:
                 self._restart(name, query)
         now = time.monotonic()
-        counts = self._counts(cluster)
-        self._read_results(cluster, dict(counts)[REVENUE])
+        counts = self._records(cluster)
         self._display.show(
             Picture(
                 now - self._began,
@@ -157,22 +157,28 @@ class Job:
             for topic in (ORDERS, PAYMENTS, REVENUE)
         ]
 
-    def _read_results(self, cluster: ClusterClient, end: int) -> None:
-        if end == self._results_end:
-            return
-        self._results_end = end
-        for one in map(json.loads, values_of(cluster, REVENUE)):
-            key = (one["window_ms"], one["country"])
-            self._results[key] = Revenue(one["orders"], one["paid"], one["revenue_cents"])
+    def _records(self, cluster: ClusterClient) -> list[tuple[str, int]]:
+        """What the topics hold. Offsets of the results count the ends of transactions too, so these are read."""
+        ends = dict(self._counts(cluster))
+        if ends[REVENUE] != self._results_end:
+            self._results_end = ends[REVENUE]
+            found = [json.loads(value) for value in values_of(cluster, REVENUE)]
+            self._results_read = len(found)
+            self._results = {
+                (one["window_ms"], one["country"]): Revenue(one["orders"], one["paid"], one["revenue_cents"])
+                for one in found
+            }
+        return [*((topic, ends[topic]) for topic in (ORDERS, PAYMENTS)), (REVENUE, self._results_read)]
 
     def _summary(self, spark: Any, bootstrap: str, cluster: ClusterClient, feeder: Feeder) -> bool:
         say = self._display.say
+        records = self._records(cluster)
         say("")
         for line in result_lines(self._results) if self._results else ["no window of five minutes is over yet"]:
             say(line)
         say("")
         took = time.monotonic() - self._began
-        say(f"{feeder.sent:,} events were fed in {took:.0f} s; the topics hold " + _held(self._counts(cluster)))
+        say(f"{feeder.sent:,} events were fed in {took:.0f} s; the topics hold " + _held(records))
         verdicts = check(spark, bootstrap, self._directory)
         for verdict in verdicts:
             say(str(verdict))
