@@ -60,7 +60,7 @@ class _Player:
 
 class TransactionPlay:
     def __init__(self, twins: ApiTwins, seed: int, *, name: str = "", has_new_clients: bool = True) -> None:
-        """`has_new_clients`: some speak the protocol of KIP-890, for which a transaction.version of 0 has no records."""
+        """`has_new_clients`: some speak the protocol of KIP-890; transaction.version 0 has no records for that."""
         self.has_new_clients = has_new_clients
         self.random = Random(seed)
         self.topic = f"{TOPIC}{name}"

@@ -90,8 +90,8 @@ def _topic(data: Buffer, position: int, end: int, by_id: bool) -> tuple[int, int
 def read_produce(data: Buffer) -> Produced | None:
     """(version, correlation id, acks, topic's start and stop, partition, records' start and stop) of Produce v9 to v13.
 
-    One partition, no transactional id, no tagged fields; its records are one batch of format 2 at offset 0, and not part
-    of a transaction.
+    One partition, no transactional id, no tagged fields; its records are one batch of format 2 at offset 0, and of no
+    transaction.
     """
     end = len(data)
     position = _body(data, 0, 9, 13, end)
