@@ -28,7 +28,7 @@ def on_one_machine(path: Path, *, deep: bool) -> tuple[list[PartitionResult], li
 def test_the_same_findings_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
     path = all_logs(tmp_path / "data")
     damage(path, seed=7)
-    found = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=60_000)
+    found = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=30_000)
     assert found.tasks > 3
     results, findings = on_one_machine(path, deep=True)
     assert found.directories[0].partitions == results
@@ -36,14 +36,12 @@ def test_the_same_findings_as_on_one_machine(spark: Any, tmp_path: Path) -> None
     assert found.segments_remembered == 0
 
     # Once more: sealed segments are known, but for one that has changed since.
-    log = max((path / "rolls-0").glob("*.log"), key=lambda file: file.stat().st_size)
     changed = min(path.glob("plain-*/*.log"))
     changed.write_bytes(b"\0" + changed.read_bytes()[1:])
     again = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=1_000_000)
     assert (again.directories[0].partitions, again.directories[0].findings) == on_one_machine(path, deep=True)
     assert again.segments_remembered > 10
     assert again.segments_read + again.segments_remembered == found.segments_read
-    assert log.exists()
 
 
 @pytest.mark.slow
