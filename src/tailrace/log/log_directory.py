@@ -32,7 +32,7 @@ from tailrace.log.files import Files, Space, join
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
-from tailrace.log.sealed_flush import SealedFlush, flush_at_once
+from tailrace.log.sealed_flush import LogFlush, SealedFlush, flush_at_once
 from tailrace.log.segment import Segment
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
@@ -83,6 +83,7 @@ class LogDirectory:
         self.offline: set[TopicPartition] = set()  # there, but could not be opened
         self.failure: OSError | None = None  # why nothing here can be used
         self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once
+        self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to
         self._offline: dict[str, dict[TopicPartition, Offset]] = {}  # what checkpoints say of logs that did not open
         files.make_directory(path)
         try:
@@ -204,7 +205,7 @@ class LogDirectory:
 
     def _add(self, partition: TopicPartition, log: PartitionLog) -> None:
         log.write_checkpoints = self.checkpoint
-        log.flush_sealed = self.flush_sealed
+        log.flush_sealed, log.flush_soon = self.flush_sealed, self.flush_soon
         self.logs[partition] = log
 
     def create(
@@ -294,15 +295,18 @@ class LogDirectory:
 
     # Upkeep
 
-    def flush_by(self, submit: Callable[[SealedFlush], None], on_failure: Callable[[OSError], None]) -> None:
-        """From now on somebody else syncs sealed segments."""
+    def flush_by(self, submit: Callable[[SealedFlush | LogFlush], None], on_failure: Callable[[OSError], None]) -> None:
+        """From now on somebody else syncs sealed segments, and whatever nobody waits for."""
 
         def flush_sealed(log: PartitionLog, following: Segment, now_ms: int) -> None:
             submit(SealedFlush(self._files, log, following, on_failure))
 
-        self.flush_sealed = flush_sealed
+        def flush_soon(log: PartitionLog, end: Offset, now_ms: int) -> None:
+            submit(LogFlush(self._files, log, end, on_failure))
+
+        self.flush_sealed, self.flush_soon = flush_sealed, flush_soon
         for log in self.logs.values():
-            log.flush_sealed = flush_sealed
+            log.flush_sealed, log.flush_soon = flush_sealed, flush_soon
 
     def run_due(self, now_ms: int) -> int:
         """Do what was put off, here and in every log."""

@@ -90,6 +90,8 @@ class PartitionLog:
         self._new_jitter_ms = new_jitter_ms
         self.write_checkpoints: Callable[[], None] = lambda: None  # set by the directory that has them
         self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once  # set by who has threads
+        self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to  # likewise
+        self.cuts = 0  # how often something was taken off the log's end
         self._removal = Removal(files, deferred, producers)
         self._update_first_unstable()
 
@@ -259,7 +261,6 @@ class PartitionLog:
         self.producers.end_offset = base_offset
         self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
-
         self.deferred.add(now_ms, lambda: self.flush_sealed(self, segment, now_ms))
         return segment
 
@@ -299,7 +300,8 @@ class PartitionLog:
         """Flush if `flush.ms` has passed since the last time and there is something to flush."""
         due = self.log_end_offset > self.recovery_point and now_ms - self.last_flush_ms >= self.config.flush_ms
         if due:
-            self.flush(now_ms)
+            self.last_flush_ms = now_ms
+            self.flush_soon(self, self.log_end_offset, now_ms)
         return due
 
     def _flush_segments(self, end: Offset) -> None:
@@ -337,8 +339,7 @@ class PartitionLog:
             return False
         if offset > self.recovery_point:
             # The segments that are partly or wholly below it stay a while, and recovery starts at the first of them.
-            self._flush_segments(offset)
-            self.recovery_point = offset
+            self.flush_soon(self, offset, now_ms)
         self._move_start(offset, now_ms)
         return True
 
@@ -437,6 +438,7 @@ class PartitionLog:
 
     def _write_lowered(self, before: tuple[Offset, Offset]) -> None:
         """After a crash a checkpoint past the log's end would be believed once the log has grown past it again."""
+        self.cuts += 1
         if self.recovery_point < before[0] or self.log_start_offset < before[1]:
             self.write_checkpoints()
 

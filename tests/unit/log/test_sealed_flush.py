@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.sealed_flush import SealedFlush
+from tailrace.log.sealed_flush import LogFlush, SealedFlush
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import batch
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles, memory_files
+from tests.support.recording_files import RecordingFiles, Sync
 
 NOW_MS = 1_000_000
 CONFIG = TopicConfig(internal_segment_bytes=200)
@@ -29,8 +31,12 @@ class Bench:
         files.make_directory("/data")
         self.directory = LogDirectory(files, "/data", new_id=lambda: "id")
         self.directory.load(lambda topic: CONFIG, NOW_MS)
-        self.directory.flush_by(self.waiting.append, self.errors.append)
+        self.directory.flush_by(self._submit, self.errors.append)
         self.log: PartitionLog = self.directory.logs.get(ORDERS) or self.directory.create(ORDERS, CONFIG, NOW_MS)
+
+    def _submit(self, flush: SealedFlush | LogFlush) -> None:
+        assert isinstance(flush, SealedFlush)
+        self.waiting.append(flush)
 
     def append(self, *values: bytes) -> None:
         for value in values:
@@ -106,3 +112,43 @@ def test_a_clean_stop_with_flushes_still_waiting_is_durable_all_the_same() -> No
     bench.directory.close(NOW_MS)
     again = Bench(memory_files(files.tree()))
     assert again.log.log_end_offset == 10
+
+
+def test_what_nobody_waits_for_is_synced_elsewhere_in_the_active_segment_too() -> None:
+    files = RecordingFiles()
+    directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
+    work: list[Any] = []
+    directory.load(lambda topic: TopicConfig(), NOW_MS)
+    directory.flush_by(work.append, pytest.fail)
+    log = directory.create(ORDERS, TopicConfig(flush_ms=1_000), NOW_MS)
+    for _ in range(4):
+        log.append_as_leader(batch(b"value"), leader_epoch=0, now_ms=NOW_MS)
+    log.advance_high_watermark(4)
+    before = len(files.trace)
+    assert log.flush_if_due(NOW_MS + 2_000)
+    assert not log.flush_if_due(NOW_MS + 2_001)  # it is under way
+    assert log.delete_records(2, NOW_MS + 2_002)
+    assert (log.recovery_point, log.log_start_offset) == (0, 2)
+    assert not any(isinstance(operation, Sync) for operation in files.trace[before:])
+    for one in work:
+        one.apply(one.run(), NOW_MS)
+    assert any(isinstance(operation, Sync) for operation in files.trace[before:])
+    assert log.recovery_point == 4
+
+
+def test_a_sync_that_a_cut_overtakes_proves_nothing() -> None:
+    files = RecordingFiles()
+    directory = LogDirectory(files, "/data", new_id=lambda: "0" * 32)
+    work: list[Any] = []
+    directory.load(lambda topic: TopicConfig(), NOW_MS)
+    directory.flush_by(work.append, pytest.fail)
+    log = directory.create(ORDERS, TopicConfig(flush_ms=1_000), NOW_MS)
+    for _ in range(4):
+        log.append_as_leader(batch(b"value"), leader_epoch=0, now_ms=NOW_MS)
+    log.flush_if_due(NOW_MS + 2_000)
+    work[0].run()
+    log.truncate_to(1, NOW_MS)
+    for _ in range(5):
+        log.append_as_leader(batch(b"other"), leader_epoch=1, now_ms=NOW_MS)
+    work[0].apply(None, NOW_MS)
+    assert log.recovery_point == 0
