@@ -87,7 +87,7 @@ def copy(spark: Any, broker: tailrace.Broker, source: str, sink: str, checkpoint
         .start()
     )
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
     finally:
         query.stop()
 
