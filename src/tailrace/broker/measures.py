@@ -94,9 +94,7 @@ def _quotas(broker: Broker, now_ms: int) -> Iterator[Family]:
     ):
         used_by = quota.used(now_ms) if quota.is_enabled else ()
         owners = sorted(used_by, key=lambda one: one.per_second, reverse=True)[:_OWNERS_MAX]
-        labels: list[Labels] = [
-            {"user": one.owner[0], "client_id": one.owner[1]} for one in owners
-        ]
+        labels: list[Labels] = [{"user": one.owner[0], "client_id": one.owner[1]} for one in owners]
         rates = [Sample(told, one.per_second) for told, one in zip(labels, owners, strict=True)]
         pauses = [Sample(told, one.pause_ms) for told, one in zip(labels, owners, strict=True)]
         yield Family(f"kafka_server_{name}_{used}", Kind.GAUGE, f"{words}, by whose quota it is.", rates)

@@ -12,7 +12,7 @@ from tailrace.cli.job import Verbs, add_spark, spark_for
 from tailrace.cli.output import count_text, json_document, say, size_text, table
 
 if TYPE_CHECKING:
-    from tailrace.spark.jobs.load import LoadReport
+    from tailrace.spark.jobs.load_target import LoadReport
 
 
 def add(verbs: Verbs) -> None:
