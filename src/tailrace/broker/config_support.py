@@ -41,7 +41,7 @@ _HONOURED: Final = (
     "quota.window.", "controller.quota.window.", "telemetry.max.bytes",
     "unstable.api.versions.enable", "unstable.feature.versions.enable",
     # replication
-    "replica.lag.time.max.ms", "replica.selector.class", "replica.high.watermark.checkpoint.interval.ms",
+    "replica.lag.time.max.ms", "replica.high.watermark.checkpoint.interval.ms",
     "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
