@@ -64,7 +64,7 @@ _NO_EFFECT: Final = (
     "add.partitions.to.txn.", "transaction.state.log.load.buffer.size",
     "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
-    "follower.fetch.last.tiered.offset.enable", "follower.replication.throttled.rate",
+    "follower.fetch.last.tiered.offset.enable", "replica.selector.class", "follower.replication.throttled.rate",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (
