@@ -39,10 +39,10 @@ tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
 	$(BIN)/tailrace tour
 
 test: $(READY) ## the test suite
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-all: $(READY) ## the test suite with the slow parts
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 fuzz: $(READY) ## hostile input, guided by coverage: TARGET=requests MINUTES=5
 	$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --group fuzz

@@ -30,6 +30,7 @@ class Member:
         self.name = name
         self.events: list[dict[str, Any]] = []
         self.ended_at: float | None = None
+        self.stalled: tuple[float, float | None] | None = None  # since when, until when
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -59,9 +60,31 @@ class Member:
 
     def stall(self) -> None:
         os.kill(self._process.pid, signal.SIGSTOP)
+        self.stalled = (time.monotonic(), None)
 
     def go_on(self) -> None:
+        assert self.stalled is not None
+        self.stalled = (self.stalled[0], time.monotonic())
         os.kill(self._process.pid, signal.SIGCONT)
+
+    def commits(self) -> list[dict[str, Any]]:
+        """Commits that were taken, but for one that it sent before it stalled and heard of after: nobody knows when that
+        was taken."""
+        taken = self.of("committed")
+        if self.stalled is None:
+            return taken
+        stalled_at, went_on_at = self.stalled
+        after = [event for event in taken if went_on_at is not None and event["at"] > went_on_at]
+        if after:
+            sent = [
+                event
+                for event in self.of("read")
+                if event["at"] < stalled_at and event["partition"] == after[0]["partition"]
+                if event["offset"] + 1 == after[0]["offset"]
+            ]
+            if sent:
+                taken.remove(after[0])
+        return taken
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -146,7 +169,7 @@ class GroupWatch:
         """Commits that were taken although a later owner had committed further on."""
         commits: dict[int, list[tuple[float, int, str]]] = {}
         for member in self.members:
-            for event in member.of("committed"):
+            for event in member.commits():
                 commits.setdefault(event["partition"], []).append((event["at"], event["offset"], member.name))
         found = []
         for partition, taken in commits.items():

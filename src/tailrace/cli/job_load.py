@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tailrace.cli.arguments import ENCODINGS, described, positive
-from tailrace.cli.cluster import split_setting
 from tailrace.cli.job import Verbs, add_spark, spark_for
 from tailrace.cli.output import count_text, json_document, say, size_text, table
 
@@ -73,6 +72,7 @@ def add(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from tailrace.cli.cluster import split_setting
     from tailrace.spark.jobs.load import load
 
     config = dict(split_setting(text) for text in options.config)
