@@ -68,8 +68,8 @@ class Member:
         os.kill(self._process.pid, signal.SIGCONT)
 
     def commits(self) -> list[dict[str, Any]]:
-        """Commits that were taken, but for one that it sent before it stalled and heard of after that: nobody knows when
-        it was taken."""
+        """Commits that were taken. Not one that it sent before it stalled and heard of afterwards: nobody knows when it
+        was taken."""
         taken = self.of("committed")
         if self.stalled is None:
             return taken
