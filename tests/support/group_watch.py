@@ -63,8 +63,8 @@ class Member:
         self.stalled = (time.monotonic(), None)
 
     def go_on(self) -> None:
-        assert self.stalled is not None
-        self.stalled = (self.stalled[0], time.monotonic())
+        if self.stalled is not None:
+            self.stalled = (self.stalled[0], time.monotonic())
         os.kill(self._process.pid, signal.SIGCONT)
 
     def commits(self) -> list[dict[str, Any]]:
