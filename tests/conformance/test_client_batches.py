@@ -18,7 +18,6 @@ from tailrace.client.partitioner import partition_of_key
 from tailrace.client.producer import Acks, BatchProducer, NotDelivered
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.api_keys import ApiKey
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.record import Record, iter_records
@@ -151,9 +150,6 @@ def test_a_record_without_a_key_in_a_compacted_topic(cluster: ClusterClient, top
 def test_transactions_as_the_java_consumer_sees_them(
     cluster: ClusterClient, bootstrap: str, partition: TopicPartition, log_oracle: LogOracle
 ) -> None:
-    connection = cluster._connections.get(cluster.bootstrap[0], None)
-    if ApiKey.ADD_PARTITIONS_TO_TXN not in connection.broker_versions:
-        pytest.skip("this broker has no transactions")
     with log_oracle.connect(bootstrap) as java:
         for number, end in enumerate(["commit", "abort", "abort", "commit", "open"]):
             java.produce(*partition, [record(number * 10)])

@@ -27,7 +27,7 @@ from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
 from tailrace.coordinator.loading import Loading, QuickReplay
 from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, StateChange
-from tailrace.coordinator.timers import Due, Timers
+from tailrace.coordinator.timers import Alarm, Due, Timers
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.log_fields import fields
@@ -109,13 +109,14 @@ class CoordinatorRuntime(Generic[S]):
         self._codec = codec
         self._places: dict[int, _Place[S]] = {}
         self._loading: dict[int, None] = {}
+        self._alarm = Alarm()  # of all shards: it is asked before every wait of the loop
 
     # Leadership
 
     def lead(self, partition: int, now_ms: int) -> None:
         """The partition is led here from now on, in a new epoch: its state is loaded."""
         self.resign(partition, now_ms)
-        timers = Timers()
+        timers = Timers(self._alarm)
         place = _Place(TopicPartition(self.topic, partition), self._make_shard(partition, timers), timers, now_ms)
         self._places[partition] = place
         try:
@@ -298,21 +299,21 @@ class CoordinatorRuntime(Generic[S]):
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        if self._loading:
-            return 0
-        deadlines = [
-            deadline_ms
-            for place in self._places.values()
-            if (deadline_ms := place.timers.next_deadline_ms()) is not None
-        ]
-        return min(deadlines, default=None)
+        return 0 if self._loading else self._alarm.next_ms
 
     def tick(self, now_ms: int) -> None:
         """A piece of what is to be loaded, and every timer that is due."""
         self._load(LOAD_BYTES, now_ms)
+        if self._alarm.next_ms is None or now_ms < self._alarm.next_ms:
+            return
         for place in tuple(self._places.values()):
             while place.state is ShardState.ACTIVE and (due := place.timers.take_due(now_ms)) is not None:
                 self._run_due(place, due, now_ms)
+        self._alarm.next_ms = None
+        for place in self._places.values():
+            deadline_ms = place.timers.next_deadline_ms()
+            if deadline_ms is not None:
+                self._alarm.set(deadline_ms)
 
     def _load(self, budget: int, now_ms: int) -> None:
         while self._loading and budget > 0:

@@ -29,8 +29,22 @@ class _Timer:
         self.placed_ms = deadline_ms  # where the heap has it
 
 
-class Timers:
+class Alarm:
+    """When the first of many Timers may be due, so that nobody has to ask each of them; sometimes a little early."""
+
+    __slots__ = ("next_ms",)
+
     def __init__(self) -> None:
+        self.next_ms: int | None = None
+
+    def set(self, deadline_ms: int) -> None:
+        if self.next_ms is None or deadline_ms < self.next_ms:
+            self.next_ms = deadline_ms
+
+
+class Timers:
+    def __init__(self, alarm: Alarm | None = None) -> None:
+        self._alarm = alarm or Alarm()
         self._timers: dict[Hashable, _Timer] = {}
         self._heap: list[tuple[int, int, Hashable, _Timer]] = []
         self._count = 0
@@ -53,6 +67,7 @@ class Timers:
     def _place(self, key: Hashable, timer: _Timer) -> None:
         self._timers[key] = timer
         timer.placed_ms = timer.deadline_ms
+        self._alarm.set(timer.placed_ms)
         self._count += 1
         heappush(self._heap, (timer.placed_ms, self._count, key, timer))
 

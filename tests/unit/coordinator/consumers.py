@@ -110,7 +110,6 @@ class Consumer:
     member_id: str = ""
     epoch: int = 0
     owned: set[tuple[bytes, int]] = field(default_factory=set)
-    is_fenced: bool = False
     says_all: bool = True
 
     def beat(self) -> Heartbeat:
