@@ -21,8 +21,11 @@ from tailrace.records import columns as kernel
 from tailrace.records.columns import RecordColumns
 from tailrace.records.record import Record
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
-from tailrace.spark.source.pruning import Condition
+from tailrace.spark.source.options import read_options
+from tailrace.spark.source.pruning import Condition, narrowing
+from tailrace.spark.source.query_plan import planned_ranges
 from tailrace.spark.source.segment_feed import CHUNK_BYTES
+from tailrace.spark.source.transport import open_transport
 from tests.support.batches import batch
 from tests.support.column_rows import rows
 from tests.support.golden import golden, golden_names
@@ -282,6 +285,22 @@ def test_compaction_that_merges_segments_while_a_task_reads_loses_nothing(tmp_pa
                 file.unlink()
     found += [row["OFFSET"] for row in rows(kernel, columns)]
     assert found == offsets(whole)
+
+
+def test_compaction_that_merges_segments_while_a_query_is_planned_loses_nothing(tmp_path: Path) -> None:
+    path = golden("codecs").unpack(tmp_path)
+    folder = path / "topic-0"
+    options = read_options({"path": str(path), "subscribe": "topic", "maxBytesPerPartition": "300"}, is_stream=False)
+    transport = open_transport(options)
+    ranges = planned_ranges(transport, options, narrowing([]))  # the log is open now, its indexes are not all
+    segments = sorted(folder.glob("*.log"))
+    whole = [log.read_bytes() for log in segments]
+    segments[0].write_bytes(b"".join(whole[:-1]))
+    for log in segments[:-1]:
+        for file in folder.glob(f"{log.stem}.*"):
+            if file != segments[0]:
+                file.unlink()
+    assert offsets(read_slices(transport.slices(ranges, options))) == list(range(ranges[0].end))
 
 
 def test_a_batch_larger_than_a_chunk_is_read(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from tailrace.log import file_names
 from tailrace.log.data_directory import PartitionFolder, look_at
@@ -34,6 +35,8 @@ from tailrace.spark.source.segment_feed import SegmentSlice
 from tailrace.spark.source.segment_map import IndexedSegment
 
 _log = logging.getLogger(__name__)
+_Found = TypeVar("_Found")
+_LOOKS = 8
 INTERNAL_TOPICS = frozenset({
     "__consumer_offsets", "__transaction_state", "__share_group_state", file_names.CLUSTER_METADATA_TOPIC
 })  # fmt: skip
@@ -64,6 +67,17 @@ class FilesTransport:
         close = getattr(self._cluster, "close", None)
         if close is not None:
             close()
+
+    def _patiently(self, find: Callable[[], _Found]) -> _Found:
+        """What `find` finds. A file that a cleaner or retention took in between is looked for again, from the start."""
+        for look in range(_LOOKS):
+            try:
+                return find()
+            except FileNotFoundError as error:
+                vanished = error
+                self.look_again()
+                time.sleep(0.01 * look)
+        raise Unreadable(f"{vanished.filename} was there a moment ago and is gone")
 
     # What is there
 
@@ -134,18 +148,23 @@ class FilesTransport:
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset | None]:
         if self._cluster is not None:
             return self._cluster.at_times(times)
-        found: dict[TopicPartition, Offset | None] = {}
-        for partition, moment in times.items():
-            try:
-                record = find_offset(self._opened(partition).log, moment)
-            except (CorruptBatch, CorruptIndex) as error:
-                raise Unreadable(f"{partition} cannot be searched for time {moment}: {error}") from None
-            found[partition] = None if record is None else record.offset
-        return found
+        return {
+            partition: self._patiently(partial(self._at_time, partition, moment)) for partition, moment in times.items()
+        }
+
+    def _at_time(self, partition: TopicPartition, moment: int) -> Offset | None:
+        try:
+            record = find_offset(self._opened(partition).log, moment)
+        except (CorruptBatch, CorruptIndex) as error:
+            raise Unreadable(f"{partition} cannot be searched for time {moment}: {error}") from None
+        return None if record is None else record.offset
 
     # Slices
 
     def slices(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[SegmentSlice]:
+        return self._patiently(lambda: self._cut(ranges, options))
+
+    def _cut(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[SegmentSlice]:
         maps = {wanted.partition: self._segment_maps(wanted.partition) for wanted in ranges}
         parts = {wanted: extents(wanted, maps[wanted.partition]) for wanted in ranges}
         total = sum(part.end - part.start for found in parts.values() for part in found)
