@@ -11,10 +11,10 @@ KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrac
            src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run tour test test-all fuzz check format bench clean clean-run
+.PHONY: help venv run tour test test-failed test-all fuzz check format bench clean clean-run
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(BASE): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +40,9 @@ tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
 
 test: $(READY) ## the test suite
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-failed: $(READY) ## what failed last time, once more and alone
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not slow"
 
 test-all: $(READY) ## the test suite with the slow parts
 	$(BIN)/python -m pytest -n auto --dist worksteal
