@@ -18,12 +18,14 @@ from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning
+from tailrace.broker.coordinator_topics import SHARE_GROUP_STATE, ensure_topic
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.groups import Groups
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.share_state import ShareStates
 from tailrace.broker.throttling import Throttling
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -37,6 +39,7 @@ from tailrace.metrics.families import Family
 from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.outgoing import Outbox
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError
@@ -74,6 +77,7 @@ class Broker:
         coordinators: Coordinators,
         groups: Groups,
         transactions: Transactions,
+        share_states: ShareStates,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -93,7 +97,11 @@ class Broker:
         groups.appended = self.appended
         self.transactions = transactions
         transactions.appended = self.appended
+        self.share_states = share_states
+        share_states.appended = self.appended
+        share_states.ensure_topic = lambda now_ms: ensure_topic(self, SHARE_GROUP_STATE, now_ms)
         self.node_id = controller.node_id
+        self.outbox = Outbox()  # requests to other nodes
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []

@@ -48,12 +48,15 @@ _HONOURED: Final = (
     # producers, groups, transactions
     "producer.id.expiration.", "transaction.", "transactional.id.expiration.ms", "offset.metadata.max.bytes",
     "offsets.", "group.", "request.timeout.ms",
+    "share.coordinator.",
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
     "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.alter.log.dirs.threads", "num.replica.fetchers", "log.cleaner.threads",
-    "group.coordinator.threads", "group.coordinator.background.threads", "share.coordinator.",
+    "group.coordinator.threads", "group.coordinator.background.threads",
+    "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",
+    "share.coordinator.cached.buffer.max.bytes",
     "group.share.", "group.streams.", "queued.max.request.bytes", "queued.max.requests",
     "fetch.purgatory.", "producer.purgatory.",
     "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
+SHARE_GROUP_STATE: Final = "__share_group_state"
 
-_PREFIXES: Final = {CONSUMER_OFFSETS: "offsets.topic", TRANSACTION_STATE: "transaction.state.log"}
+_PREFIXES: Final = {
+    CONSUMER_OFFSETS: "offsets.topic",
+    TRANSACTION_STATE: "transaction.state.log",
+    SHARE_GROUP_STATE: "share.coordinator.state.topic",
+}
 
 
 def ensure_topic(broker: Broker, topic: str, now_ms: int) -> None:
@@ -29,6 +34,11 @@ def ensure_topic(broker: Broker, topic: str, now_ms: int) -> None:
     settings = {"cleanup.policy": "compact", "segment.bytes": str(config.integer(f"{prefix}.segment.bytes"))}
     if topic == CONSUMER_OFFSETS:
         settings["compression.type"] = "producer"
+    elif topic == SHARE_GROUP_STATE:
+        settings["cleanup.policy"] = "delete"
+        settings["compression.type"] = "producer"
+        settings["min.insync.replicas"] = str(config.integer(f"{prefix}.min.isr"))
+        settings["retention.ms"] = "-1"
     else:
         settings["compression.type"] = "uncompressed"
         settings["min.insync.replicas"] = str(config.integer(f"{prefix}.min.isr"))

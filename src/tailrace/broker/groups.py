@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
 from tailrace.coordinator.shard import StateChange
-from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
+from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType, TopicImage
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.purgatory import Purgatory
@@ -54,7 +54,7 @@ class Groups:
             quick_replay=lambda shard: shard.replay_commit,
         )
         coordinators.add(self.runtime)
-        coordinators.topics_deleted = self.topics_deleted
+        coordinators.on_topics_deleted.append(self.topics_deleted)
 
     def partition_of(self, group_id: str) -> int:
         """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
@@ -101,8 +101,9 @@ class Groups:
     ) -> None:
         self.runtime.read(self.partition_of(group_id), operation, answer, refuse, now_ms)
 
-    def topics_deleted(self, names: frozenset[str], now_ms: int) -> None:
+    def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
         """What groups have committed for topics that are no more is forgotten."""
+        names = frozenset(topic.name for topic in topics)
         self.runtime.change_all(lambda shard: shard.forget_topics(names.__contains__), now_ms)
 
 

@@ -76,9 +76,7 @@ class ImagePublisher:
             self._host(image, replica.partition, replica.topic_id, replica.now)
         self._reconfigure(change)
         if delta.topics.deleted:
-            self._coordinators.topics_deleted(
-                frozenset(topic.name for topic in delta.topics.deleted.values()), self.now_ms
-            )
+            self._coordinators.topics_deleted(list(delta.topics.deleted.values()), self.now_ms)
         if delta.client_quotas:
             self._throttling.update(image.client_quotas)
 

@@ -24,6 +24,7 @@ from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
 from tailrace.broker.load_proposals import LoadProposals
+from tailrace.broker.share_state import ShareStates
 from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -145,6 +146,7 @@ def open_broker(
         controller.allocate_producer_ids,
         now_ms,
     )
+    share_states = ShareStates(config, lambda: controller.image, partitions, purgatory, coordinators, now_ms)
     publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling, coordinators)
     publisher.now_ms = now_ms
 
@@ -242,6 +244,7 @@ def open_broker(
         coordinators=coordinators,
         groups=groups,
         transactions=transactions,
+        share_states=share_states,
     )
     broker.load_reports = reports
     _log.info(

@@ -7,8 +7,6 @@ Version notes
     1   transactional ids as well as groups
     4   several keys at once
     6   share groups
-Not implemented
-    the coordinator of share groups' state: answered with COORDINATOR_NOT_AVAILABLE
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import NamedTuple
 
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
-from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, ensure_topic
+from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, ensure_topic
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import endpoint_of
 from tailrace.metadata.registrations import Endpoint
@@ -33,7 +31,7 @@ _BATCHES_FROM = 4
 
 class _KeyType(NamedTuple):
     from_version: int
-    topic: str | None
+    topic: str
     resource: AclResource
     refusal: ErrorCode
 
@@ -41,7 +39,7 @@ class _KeyType(NamedTuple):
 _KEY_TYPES = {
     0: _KeyType(0, CONSUMER_OFFSETS, AclResource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     1: _KeyType(1, TRANSACTION_STATE, AclResource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-    2: _KeyType(6, None, AclResource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    2: _KeyType(6, SHARE_GROUP_STATE, AclResource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
 }
 
 
