@@ -22,6 +22,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode
+from tailrace.outgoing import Outbox
 from tailrace.protocol.api_keys import ApiKey, apis
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.messages import (
@@ -118,6 +119,10 @@ class FaultyBroker:
         deadlines = [delayed[0] for delayed in self._delayed]
         of_broker = self.broker.next_deadline_ms()
         return min([*deadlines, of_broker] if of_broker is not None else deadlines, default=None)
+
+    @property
+    def outbox(self) -> Outbox:
+        return self.broker.outbox
 
     def measures(self, now_ms: int) -> Iterable[Family]:
         return self.broker.measures(now_ms)

@@ -15,11 +15,16 @@ from typing import Any, Protocol
 
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.metrics.families import Family
+from tailrace.outgoing import Outbox
 from tailrace.server.endpoints import Endpoint
 
 
 class BrokerCore(Protocol):
     """The core, as `broker/broker.py` builds it."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """What the broker sends to other nodes."""
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         """One request, without the size in front of it. Says whether another of the connection may come before the

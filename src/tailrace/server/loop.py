@@ -5,12 +5,11 @@ answers together, takes the replies after each round, and sends once to each con
 
     wait → receive → (handle … take_replies)* → send → accept
 
-Under load a pass has more to do and so does it in larger pieces. The broker's deadline bounds the wait; its `tick` and
-what finished on other threads come before the rounds, so that their replies join them.
+Under load a pass has more to do and so does it in larger pieces. The broker's deadline bounds the wait; its `tick`,
+what finished on other threads and answers of other nodes come before the rounds, so that their replies join them.
 
-A client can only harm its own connection: whatever a socket or a frame does wrong closes that one. An exception of the
-broker on a request is logged with its traceback and closes the connection too, but an AssertionError, and anything
-raised by `tick` or by applying a chore, ends the loop: what is known to be broken must not go on.
+A client can only harm its own connection: what it does wrong closes that, and so does an exception of the broker on a
+request. An AssertionError, and anything raised by `tick`, a chore or an answer, ends the loop: it is broken.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
 from tailrace.server.listener import Listener
 from tailrace.server.metrics_endpoint import MetricsEndpoint
+from tailrace.server.peers import Peers
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.request_meter import make_meter
 from tailrace.server.server_measures import ServerMeasures
@@ -43,7 +43,6 @@ from tailrace.server.slice_sender import SliceSender
 from tailrace.server.statistics import ServerStatistics, take_statistics
 from tailrace.server.wakeup import WakeUp
 
-_GONE: Final = EPOLLHUP | EPOLLERR
 _DAY_MS: Final = 86_400_000
 PASS_MS_MAX: Final = 20  # one that sends much at once must not keep the others waiting for longer
 _LOGGER: Final = logging.getLogger("tailrace.server")
@@ -87,6 +86,7 @@ class Loop:
         self._is_stopped = False
         self._meter = make_meter(is_asked=metrics is not None)
         self._server_measures = ServerMeasures(self._meter)
+        self._peers = Peers(self._poll, broker.outbox, submit=chores.submit, timer_ms=timer_ms)
         self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
 
     def call_soon(self, function: Callable[[], None]) -> None:
@@ -95,7 +95,6 @@ class Loop:
         self._wakeup.set()
 
     def listen(self) -> None:
-        """From now on clients can connect."""
         self._acceptor.start()
         self._metrics.start()
 
@@ -148,6 +147,7 @@ class Loop:
         for connection in self._connections:
             self._close(connection, "stopped")
         self._metrics.close()
+        self._peers.close()
         self._poll.close()
 
     def run_pass(self) -> None:
@@ -162,7 +162,8 @@ class Loop:
         for descriptor, mask in events:
             connection = connections.get(descriptor)
             if connection is None:
-                others.append(descriptor)
+                if not self._peers.serve(descriptor, mask, self._now_ms):
+                    others.append(descriptor)
             elif connection.hold:
                 self._look_at_held(connection, mask, ready)
             else:
@@ -180,6 +181,8 @@ class Loop:
         if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
             self._broker.tick(self._now_ms)
         self._serve(ready)
+        if self._peers.send_waiting():
+            self._set_timers()
         for connection in self._unsent:
             if connection.is_unsent:
                 self._send(connection)
@@ -191,16 +194,12 @@ class Loop:
             else:
                 self._metrics.serve(descriptor)
 
-    # A pass, step by step
-
-    def _wait_s(self) -> float | None:
+    def _wait_s(self) -> float:
         """How long nothing has to be done without an event."""
         self._deadline_ms = deadline_ms = self._broker.next_deadline_ms()
         if self._is_hurried:
             self._is_hurried = False
             return 0
-        if deadline_ms is None and self._timers_due_ms is None:
-            return None
         wait_ms = _DAY_MS
         if deadline_ms is not None:
             wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
@@ -210,12 +209,12 @@ class Loop:
 
     def _set_timers(self) -> None:
         """Something may have to be done earlier than it was planned."""
-        due = [self._connections.next_deadline_ms(), self._acceptor.next_deadline_ms(), self._drain_until_ms]
-        self._timers_due_ms = min((due_ms for due_ms in due if due_ms is not None), default=None)
+        due = [one.next_deadline_ms() for one in (self._connections, self._acceptor, self._peers)]
+        self._timers_due_ms = min((ms for ms in (*due, self._drain_until_ms) if ms is not None), default=None)
 
     def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:
         """An event of a connection that is not to be read."""
-        if mask & _GONE:
+        if mask & (EPOLLHUP | EPOLLERR):
             self._close(connection, "reset")
         elif mask & EPOLLOUT:
             self._send(connection)
@@ -247,6 +246,7 @@ class Loop:
         while self._calls:
             self._calls.popleft()()
         self._chores.apply_finished(self._now_ms)
+        self._set_timers()
 
     def _run_timers(self, ready: list[Connection]) -> None:
         """Idle connections, pauses that are over, listeners that may go on, a drain that took too long."""
@@ -257,6 +257,7 @@ class Loop:
                 self._connections.want(connection, EPOLLIN)
                 ready.append(connection)
         self._acceptor.tick(self._time_ms)
+        self._peers.tick(self._now_ms)
         if self._drain_until_ms is not None and self._time_ms >= self._drain_until_ms:
             self._is_stopped = True
         self._set_timers()
@@ -396,5 +397,4 @@ class Loop:
             self._close(connection, reason)
 
     def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
-        text = f"connection closed: {kind}"
-        self._log.write(logging.WARNING, kind, self._time_ms, text, client=connection.peer, error=error)
+        self._log.write(logging.WARNING, kind, self._time_ms, f"closed: {kind}", client=connection.peer, error=error)

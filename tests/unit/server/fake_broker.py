@@ -27,6 +27,7 @@ from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.log.files import File
 from tailrace.log.position import FileSlice
 from tailrace.metrics.families import Family, Kind, Sample, gauge
+from tailrace.outgoing import Outbox
 
 INT = Struct(">i")
 RANGE = Struct(">qi")
@@ -45,6 +46,7 @@ class FakeBroker:
         self.handled = 0
         self.measured = 0  # how many samples there are to tell
         self.ticks = 0
+        self.outbox = Outbox()
         self.hold_off_ms = 0  # how long connections that come are held off
         self.closed_ms: int | None = None
 

@@ -1,0 +1,210 @@
+"""Connections to other nodes, with a real epoll and a peer that is a socket of the test."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from select import epoll, select
+from typing import Any
+
+import pytest
+
+from tailrace.outgoing import Failure, Outbox, Peer
+from tailrace.protocol.headers import read_request_header, write_response
+from tailrace.protocol.messages import (
+    ApiVersionsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    EnvelopeRequest,
+)
+from tailrace.server.peers import BACKOFF_MS, CONNECT_MS_MAX, Peers
+
+VERSIONS = ApiVersionsResponse.ApiVersion
+NOW_MS = 1_700_000_000_000
+
+
+class Network:
+    """Peers on an epoll, with a clock of the test's and what the core was told."""
+
+    def __init__(self) -> None:
+        self.poll = epoll()
+        self.outbox = Outbox()
+        self.time_ms = 1_000
+        self.peers = Peers(self.poll, self.outbox, timer_ms=lambda: self.time_ms)
+        self.told: list[Any] = []
+
+    def send(self, peer: Peer, body: Any, **options: Any) -> None:
+        def answered(response: Any, now_ms: int) -> None:
+            assert now_ms == NOW_MS
+            self.told.append(response)
+
+        self.outbox.send(peer, body, answered, lambda failure, now_ms: self.told.append(failure), **options)
+        self.peers.send_waiting()
+
+    def run(self, until: Any, passes: int = 2_000) -> None:
+        for _ in range(passes):
+            if until():
+                return
+            for descriptor, mask in self.poll.poll(0.01):
+                assert self.peers.serve(descriptor, mask, NOW_MS)
+        raise AssertionError("it never came to that")
+
+
+class OtherNode:
+    """A listener whose connections answer ApiVersions, and DescribeCluster when told to."""
+
+    def __init__(self, top_version: int = 1) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.peer = Peer("test", *self.listener.getsockname()[:2])
+        self.top_version = top_version
+        self.connection: socket.socket | None = None
+        self.asked: list[tuple[int, int, int]] = []  # key, version, correlation id
+        self.buffer = b""
+
+    def accept(self) -> None:
+        self.connection, _ = self.listener.accept()
+        self.connection.settimeout(10)
+
+    def take(self) -> tuple[int, int, int]:
+        assert self.connection is not None
+        while len(self.buffer) < 4 or len(self.buffer) < 4 + struct.unpack(">i", self.buffer[:4])[0]:
+            data = self.connection.recv(65536)
+            assert data, "the client has gone"
+            self.buffer += data
+        size = struct.unpack(">i", self.buffer[:4])[0]
+        header, _ = read_request_header(self.buffer[4 : 4 + size])
+        self.buffer = self.buffer[4 + size :]
+        return header.api_key, header.api_version, header.correlation_id
+
+    def answer(self, asked: tuple[int, int, int], response: Any, pieces: int = 1) -> None:
+        assert self.connection is not None
+        data = b"".join(write_response(*asked, response))
+        data = struct.pack(">i", len(data)) + data
+        step = max(len(data) // pieces, 1)
+        for start in range(0, len(data), step):
+            self.connection.sendall(data[start : start + step])
+
+    def agree(self, network: Network) -> None:
+        network.run(lambda: select_ready(self.listener))
+        self.accept()
+        network.run(lambda: select_ready(self.connection))
+        asked = self.take()
+        assert asked[0] == 18
+        keys = [VERSIONS(api_key=18, max_version=4), VERSIONS(api_key=60, max_version=self.top_version)]
+        self.answer(asked, ApiVersionsResponse(api_keys=keys))
+
+    def close(self) -> None:
+        self.listener.close()
+        if self.connection is not None:
+            self.connection.close()
+
+
+@pytest.fixture
+def node() -> Iterator[OtherNode]:
+    made = OtherNode()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    made = Network()
+    yield made
+    made.peers.close()
+    made.poll.close()
+
+
+def test_requests_go_out_in_the_highest_common_version_and_are_answered_in_order(
+    network: Network, node: OtherNode
+) -> None:
+    for _ in range(7):
+        network.send(node.peer, DescribeClusterRequest())
+    node.agree(network)
+    network.run(lambda: not network.peers._lines[node.peer].queue or select_ready(node.connection))
+    for number in range(7):
+        network.run(lambda: select_ready(node.connection) or len(node.buffer) > 4)
+        asked = node.take()
+        assert asked[:2] == (60, 1)  # of 0 to 2 here, 0 to 1 there
+        node.answer(asked, DescribeClusterResponse(cluster_id=f"c{number}"), pieces=3)
+        network.run(lambda number=number: len(network.told) > number)
+    assert [one.cluster_id for one in network.told] == [f"c{number}" for number in range(7)]
+
+
+def test_what_the_peer_does_not_speak_is_not_sent(network: Network, node: OtherNode) -> None:
+    network.send(node.peer, EnvelopeRequest(request_data=b"", request_principal=b"", client_host_address=b""))
+    network.send(node.peer, DescribeClusterRequest(), at_least=2)
+    node.agree(network)
+    network.run(lambda: len(network.told) == 2)
+    assert network.told == [Failure.UNSUPPORTED, Failure.UNSUPPORTED]
+
+
+def test_a_peer_that_is_not_there_is_left_alone_for_a_while(network: Network, node: OtherNode) -> None:
+    node.listener.close()
+    network.send(node.peer, DescribeClusterRequest())
+    while not network.told:
+        for descriptor, mask in network.poll.poll(0.01):
+            network.peers.serve(descriptor, mask, NOW_MS)
+        network.peers.tick(NOW_MS)
+    assert network.told == [Failure.UNREACHABLE]
+    network.send(node.peer, DescribeClusterRequest())
+    assert network.peers.next_deadline_ms() == network.time_ms + BACKOFF_MS
+    network.peers.tick(NOW_MS)
+    assert len(network.told) == 1
+    network.time_ms += BACKOFF_MS
+    while len(network.told) < 2:
+        for descriptor, mask in network.poll.poll(0.01):
+            network.peers.serve(descriptor, mask, NOW_MS)
+        network.peers.tick(NOW_MS)
+    network.send(node.peer, DescribeClusterRequest())
+    assert network.peers.next_deadline_ms() == network.time_ms + 2 * BACKOFF_MS
+
+
+def test_what_is_not_answered_in_time_has_failed_and_takes_the_connection_with_it(
+    network: Network, node: OtherNode
+) -> None:
+    network.send(node.peer, DescribeClusterRequest(), timeout_ms=500)
+    node.agree(network)
+    network.run(lambda: select_ready(node.connection))
+    assert network.peers.next_deadline_ms() == network.time_ms + 500
+    network.time_ms += 500
+    network.peers.tick(NOW_MS)
+    assert network.told == [Failure.TIMED_OUT]
+    network.send(node.peer, DescribeClusterRequest())
+    node.agree(network)
+
+
+def test_a_peer_that_accepts_and_says_nothing_is_given_up(network: Network, node: OtherNode) -> None:
+    network.send(node.peer, DescribeClusterRequest(), timeout_ms=60_000)
+    network.run(lambda: select_ready(node.listener))
+    node.accept()
+    network.time_ms += CONNECT_MS_MAX
+    network.peers.tick(NOW_MS)
+    assert network.told == [Failure.UNREACHABLE]
+
+
+def test_a_lost_connection_fails_what_was_sent(network: Network, node: OtherNode) -> None:
+    network.send(node.peer, DescribeClusterRequest())
+    node.agree(network)
+    network.run(lambda: select_ready(node.connection))
+    assert node.connection is not None
+    node.take()
+    node.connection.close()
+    network.run(lambda: network.told)
+    assert network.told == [Failure.LOST]
+
+
+def test_a_peer_that_is_left_is_disconnected(network: Network, node: OtherNode) -> None:
+    network.send(node.peer, DescribeClusterRequest())
+    node.agree(network)
+    network.run(lambda: select_ready(node.connection))
+    network.outbox.leave(node.peer)
+    assert network.peers.send_waiting()
+    assert network.peers.next_deadline_ms() == 0
+    network.peers.tick(NOW_MS)
+    assert network.told == [Failure.LOST]
+
+
+def select_ready(one: socket.socket | None) -> bool:
+    """Whether there is something to read or to accept."""
+    return one is not None and bool(select([one], [], [], 0)[0])
