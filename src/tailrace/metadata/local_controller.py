@@ -91,6 +91,14 @@ class LocalController:
         return self.log.image
 
     @property
+    def leader_id(self) -> int:
+        return self.node_id
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.image.brokers[self.node_id].epoch
+
+    @property
     def state(self) -> ControlState:
         """What a decision is made from, as things are now."""
         return ControlState(image=self.log.image, configs=self.configs, new_id=self._new_id, next_int=self._next_int)
@@ -168,6 +176,10 @@ class LocalController:
             records += plan_directories(self.state, self.node_id, cordoned=()).records
         self._commit(records, now_ms, atomic=False)
         return registered.result
+
+    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        """Nobody could take over what this broker leads."""
+        ready()
 
     def stop_broker(self, now_ms: int) -> int:
         """The broker is about to stop, cleanly; the epoch that it has to note for its next start."""

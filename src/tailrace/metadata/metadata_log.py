@@ -18,43 +18,28 @@ Invariants
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tailrace.log.checkpoints import DirectoryIdentity
 from tailrace.log.files import Files, join
-from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import open_log
 from tailrace.metadata.delta import MetadataDelta
 from tailrace.metadata.features import METADATA_VERSION, RecordVersions, record_versions
-from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.loader import Change, MetadataLoader
-from tailrace.metadata.metadata_snapshot import UnreadableSnapshot, read_snapshot
+from tailrace.metadata.log_opening import MAX_BATCH_BYTES, batches_from, load_snapshot, open_metadata_log
 from tailrace.metadata.quorum_state import QUORUM_STATE, QuorumState
 from tailrace.metadata.record_framing import build_control_batch, build_frames_batch, frames_of, in_batches
-from tailrace.metadata.registrations import Endpoint, InconsistentMetadata
+from tailrace.metadata.registrations import Endpoint
 from tailrace.metadata.snapshot_store import SnapshotStore
-from tailrace.metadata.storage_format import METADATA_FOLDER, METADATA_TOPIC_ID, local_voter
+from tailrace.metadata.storage_format import METADATA_FOLDER, local_voter
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset
-from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
-from tailrace.records.batch import (
-    HEADER_SIZE,
-    LENGTH_POSITION,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-    CorruptBatch,
-    RecordBatch,
-)
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
 from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
-
-_READ_CHUNK = 4 * 1024 * 1024
-_MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +86,7 @@ class MetadataLog:
         settings = settings or MetadataLogSettings()
         files.make_directory(self.directory)
         self.snapshots = SnapshotStore(files, self.directory, settings, now_ms)
-        self.log = self._open_log(settings, now_ms)
+        self.log = open_metadata_log(files, self.directory, self.snapshots, settings, now_ms)
         self.epoch: LeaderEpoch = -1
         self._failed: OSError | None = None
         loader = self._load()
@@ -109,52 +94,9 @@ class MetadataLog:
         self.quorum = loader.quorum
         self.ends_in_transaction = loader.in_transaction
 
-    def _open_log(self, settings: MetadataLogSettings, now_ms: int) -> PartitionLog:
-        config = TopicConfig(
-            max_message_bytes=_MAX_BATCH_BYTES,
-            segment_bytes=settings.segment_bytes,
-            internal_segment_bytes=settings.internal_segment_bytes,
-            segment_ms=settings.segment_ms,
-            retention_ms=-1,
-            retention_bytes=-1,
-        )
-        latest = self.snapshots.latest
-        log = open_log(
-            self.files,
-            self.directory,
-            config,
-            now_ms=now_ms,
-            # What a snapshot contains was durable before: only what came after it can be torn.
-            recovery_point=latest.end_offset if latest else 0,
-            may_have_gaps=False,
-            producer_expiration_ms=INT_MAX,
-        )
-        if log.topic_id is None:
-            log.assign_topic_id(METADATA_TOPIC_ID)
-        self.snapshots.settle(log, now_ms)
-        return log
-
     def _load(self) -> MetadataLoader:
-        image = MetadataImage(cluster_id=self.identity.cluster_id)
-        loader = MetadataLoader(image)
-        start = self.log.log_start_offset
-        latest = self.snapshots.latest
-        if latest is not None:
-            path = join(self.directory, latest.file_name)
-            try:
-                snapshot = read_snapshot(self.files, path)
-            except (CorruptBatch, InconsistentMetadata) as error:
-                raise UnreadableSnapshot(path, error) from error
-            delta = MetadataDelta(image)
-            delta.replay_all(snapshot.records)
-            start = latest.end_offset
-            snapshot.quorum.voters_offset = start - 1
-            if start > 0:
-                image = delta.apply(
-                    offset=start - 1, epoch=latest.epoch, timestamp_ms=snapshot.last_contained_timestamp
-                )
-            loader = MetadataLoader(image, snapshot.quorum)
-        for batch in _batches(self.log, start):
+        loader, start = load_snapshot(self.files, self.directory, self.snapshots.latest, self.identity.cluster_id)
+        for batch in batches_from(self.log, max(start, self.log.log_start_offset)):
             loader.feed(batch)
             self.snapshots.note_bytes(batch.size)
         loader.take()
@@ -251,7 +193,7 @@ class MetadataLog:
         if transaction is not None and versions.has_transactions:
             begin = messages.BeginTransactionRecord(name=transaction)
             records = [begin, *records, messages.EndTransactionRecord()]
-        groups = list(in_batches(frames_of(records, versions), _MAX_BATCH_BYTES // 2))
+        groups = list(in_batches(frames_of(records, versions), MAX_BATCH_BYTES // 2))
         if atomic and len(groups) > 1 and transaction is None:
             assert versions.has_transactions, f"{len(records)} records are too many for this metadata.version"
             begin, end = messages.BeginTransactionRecord(name=None), messages.EndTransactionRecord()
@@ -307,36 +249,3 @@ class MetadataLog:
     def abandon(self) -> None:
         """Let go of everything without writing anything, as a crash would."""
         self.log.abandon()
-
-
-def _batches(log: PartitionLog, start: Offset) -> Iterator[RecordBatch]:
-    """The log's batches from an offset on."""
-    while start < log.log_end_offset:
-        found = log.read(start, _READ_CHUNK, at_least_one=True).slice
-        if found is None:
-            return
-        before = start
-        for batch in _whole_batches(found.read()):
-            if batch.last_offset >= start:
-                yield batch
-                start = batch.last_offset + 1
-        if start == before:
-            raise CorruptBatch(f"no batch reaches offset {start}", path=found.file.path, position=found.position)
-
-
-def _whole_batches(data: bytes) -> Iterator[RecordBatch]:
-    """The batches in a piece of a log, whose last one may be cut off."""
-    view = memoryview(data)
-    position = 0
-    while len(view) - position >= LOG_OVERHEAD:
-        start = position + LENGTH_POSITION
-        size = LOG_OVERHEAD + int.from_bytes(view[start : start + 4], "big")
-        if size < HEADER_SIZE:
-            raise CorruptBatch(f"a batch of {size} bytes in the metadata log")
-        if position + size > len(view):
-            return
-        if view[position + MAGIC_POSITION] != 2:
-            # What looks like one of another format has its offsets elsewhere, and would be followed to nowhere.
-            raise CorruptBatch(f"a batch of format {view[position + MAGIC_POSITION]} in the metadata log")
-        yield RecordBatch(view[position : position + size])
-        position += size

@@ -71,6 +71,13 @@ class SnapshotStore:
         while self.ids and self.ids[0].end_offset < start:
             self._files.remove(join(self._directory, self.ids.pop(0).file_name))
 
+    def adopt(self, snapshot: SnapshotId) -> None:
+        """One that was not written here; the log starts after it."""
+        self.abandon()
+        self.ids.append(snapshot)
+        self._bytes_since = 0
+        self._forget_before(snapshot.end_offset)
+
     # Writing
 
     @property
@@ -91,7 +98,7 @@ class SnapshotStore:
         """Begin a snapshot that is due, or write the next piece of it; True while there is more to do."""
         try:
             if self._writer is None:
-                if self._is_due(now_ms) and log.recovery_point > image.offset:
+                if self.is_due(now_ms) and log.recovery_point > image.offset:
                     self.begin(image, quorum, now_ms)
                 return self.is_writing
             if not self._writer.step():
@@ -108,7 +115,10 @@ class SnapshotStore:
             self.abandon()
         return False
 
-    def _is_due(self, now_ms: int) -> bool:
+    def is_due(self, now_ms: int) -> bool:
+        """Whether a snapshot should be begun."""
+        if self._writer is not None:
+            return False
         if self._bytes_since >= self._settings.snapshot_after_bytes:
             return True
         return self._bytes_since > 0 and self._interval > 0 and now_ms - self._last_ms >= self._interval

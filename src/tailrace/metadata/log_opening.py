@@ -1,0 +1,123 @@
+"""Opening the metadata log, for whoever writes or follows it: its files, its latest snapshot, the batches that follow.
+
+snapshots = SnapshotStore(files, directory, settings, now_ms)
+log = open_metadata_log(files, directory, snapshots, settings, now_ms)
+loader, start = load_snapshot(files, directory, snapshots.latest, cluster_id)
+for batch in batches_from(log, start):
+    loader.feed(batch)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tailrace.log.files import Files, join
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.recovery import open_log
+from tailrace.metadata.delta import MetadataDelta
+from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.loader import MetadataLoader
+from tailrace.metadata.metadata_snapshot import SnapshotId, UnreadableSnapshot, read_snapshot
+from tailrace.metadata.registrations import InconsistentMetadata
+from tailrace.metadata.snapshot_store import SnapshotStore
+from tailrace.metadata.storage_format import METADATA_TOPIC_ID
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import INT_MAX, TopicConfig
+from tailrace.records.batch import (
+    HEADER_SIZE,
+    LENGTH_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    CorruptBatch,
+    RecordBatch,
+)
+
+if TYPE_CHECKING:
+    from tailrace.metadata.metadata_log import MetadataLogSettings
+
+MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
+_READ_CHUNK: Final = 4 * 1024 * 1024
+
+
+def open_metadata_log(
+    files: Files, directory: str, snapshots: SnapshotStore, settings: MetadataLogSettings, now_ms: int
+) -> PartitionLog:
+    """The log in its folder, in step with the snapshots beside it."""
+    config = TopicConfig(
+        max_message_bytes=MAX_BATCH_BYTES,
+        segment_bytes=settings.segment_bytes,
+        internal_segment_bytes=settings.internal_segment_bytes,
+        segment_ms=settings.segment_ms,
+        retention_ms=-1,
+        retention_bytes=-1,
+    )
+    latest = snapshots.latest
+    log = open_log(
+        files,
+        directory,
+        config,
+        now_ms=now_ms,
+        # What a snapshot contains was durable before: only what came after it can be torn.
+        recovery_point=latest.end_offset if latest else 0,
+        may_have_gaps=False,
+        producer_expiration_ms=INT_MAX,
+    )
+    if log.topic_id is None:
+        log.assign_topic_id(METADATA_TOPIC_ID)
+    snapshots.settle(log, now_ms)
+    return log
+
+
+def load_snapshot(
+    files: Files, directory: str, latest: SnapshotId | None, cluster_id: str
+) -> tuple[MetadataLoader, Offset]:
+    """What the latest snapshot says, and the offset where the log goes on; nothing and 0 if there is none."""
+    image = MetadataImage(cluster_id=cluster_id)
+    if latest is None:
+        return MetadataLoader(image), 0
+    path = join(directory, latest.file_name)
+    try:
+        snapshot = read_snapshot(files, path)
+    except (CorruptBatch, InconsistentMetadata) as error:
+        raise UnreadableSnapshot(path, error) from error
+    delta = MetadataDelta(image)
+    delta.replay_all(snapshot.records)
+    start = latest.end_offset
+    snapshot.quorum.voters_offset = start - 1
+    if start > 0:
+        image = delta.apply(offset=start - 1, epoch=latest.epoch, timestamp_ms=snapshot.last_contained_timestamp)
+    return MetadataLoader(image, snapshot.quorum), start
+
+
+def batches_from(log: PartitionLog, start: Offset) -> Iterator[RecordBatch]:
+    """The log's batches from an offset on."""
+    while start < log.log_end_offset:
+        found = log.read(start, _READ_CHUNK, at_least_one=True).slice
+        if found is None:
+            return
+        before = start
+        for batch in _whole_batches(found.read()):
+            if batch.last_offset >= start:
+                yield batch
+                start = batch.last_offset + 1
+        if start == before:
+            raise CorruptBatch(f"no batch reaches offset {start}", path=found.file.path, position=found.position)
+
+
+def _whole_batches(data: bytes) -> Iterator[RecordBatch]:
+    """The batches in a piece of a log, whose last one may be cut off."""
+    view = memoryview(data)
+    position = 0
+    while len(view) - position >= LOG_OVERHEAD:
+        start = position + LENGTH_POSITION
+        size = LOG_OVERHEAD + int.from_bytes(view[start : start + 4], "big")
+        if size < HEADER_SIZE:
+            raise CorruptBatch(f"a batch of {size} bytes in the metadata log")
+        if position + size > len(view):
+            return
+        if view[position + MAGIC_POSITION] != 2:
+            # What looks like one of another format has its offsets elsewhere, and would be followed to nowhere.
+            raise CorruptBatch(f"a batch of format {view[position + MAGIC_POSITION]} in the metadata log")
+        yield RecordBatch(view[position : position + size])
+        position += size
