@@ -82,6 +82,8 @@ _ROWS = (
     ApiRow(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1),
     ApiRow(ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
     ApiRow(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
+    ApiRow(ApiKey.SHARE_FETCH, 1, 2),
+    ApiRow(ApiKey.SHARE_ACKNOWLEDGE, 1, 2),
 )
 
 API_TABLE: dict[int, ApiRow] = {row.key: row for row in _ROWS}

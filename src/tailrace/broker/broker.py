@@ -26,6 +26,7 @@ from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.share_state import ShareStates
+from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -78,6 +79,7 @@ class Broker:
         groups: Groups,
         transactions: Transactions,
         share_states: ShareStates,
+        shares: Shares,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -98,6 +100,7 @@ class Broker:
         self.transactions = transactions
         transactions.appended = self.appended
         self.share_states = share_states
+        self.shares = shares
         share_states.appended = self.appended
         share_states.ensure_topic = lambda now_ms: ensure_topic(self, SHARE_GROUP_STATE, now_ms)
         self.node_id = controller.node_id
@@ -318,6 +321,7 @@ class Broker:
         self.publisher.now_ms = now_ms
         self.purgatory.expire(now_ms)
         self.coordinators.tick(now_ms)
+        self.shares.tick(now_ms)
         self.housekeeping.tick(now_ms)
         if self.cleaning is not None:
             self.cleaning.tick(now_ms)
@@ -334,6 +338,9 @@ class Broker:
         if other_ms is not None and other_ms < deadline_ms:
             deadline_ms = other_ms
         other_ms = self.coordinators.next_deadline_ms()
+        if other_ms is not None and other_ms < deadline_ms:
+            deadline_ms = other_ms
+        other_ms = self.shares.next_deadline_ms()
         if other_ms is not None and other_ms < deadline_ms:
             deadline_ms = other_ms
         if self.cleaning is not None:
@@ -357,6 +364,7 @@ class Broker:
         operation = self._parked.pop(connection_id, None)
         if operation is not None:
             self.purgatory.cancel(operation)
+        self.shares.connection_closed(connection_id, self.publisher.now_ms)
 
     def close(self, now_ms: int) -> None:
         """A clean stop: everything durable, and noted as such."""

@@ -25,6 +25,7 @@ from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
 from tailrace.broker.load_proposals import LoadProposals
 from tailrace.broker.share_state import ShareStates
+from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -245,6 +246,7 @@ def open_broker(
         groups=groups,
         transactions=transactions,
         share_states=share_states,
+        shares=Shares(config, lambda: controller.image, partitions, purgatory, share_states),
     )
     broker.load_reports = reports
     _log.info(

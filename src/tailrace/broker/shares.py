@@ -1,0 +1,188 @@
+"""Shares: the delivery of records to share groups, put together: sessions, share partitions, settings, kept states."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.share_state import ShareStates
+from tailrace.coordinator.runtime import Refuse
+from tailrace.coordinator.shares.share_state import ShareState
+from tailrace.coordinator.shares.share_state import StateBatch as KeptBatch
+from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey, ShareWrite
+from tailrace.fetch.shares.sessions import SessionKey, ShareSession, ShareSessions
+from tailrace.fetch.shares.share_partition import PersistedState, SharePartition, StateBatch
+from tailrace.fetch.shares.share_partitions import Done, ShareKey, SharePartitions
+from tailrace.fetch.shares.share_settings import ShareSettings
+from tailrace.log.watermarks import Isolation
+from tailrace.metadata.features import SHARE_VERSION
+from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.purgatory import Purgatory
+from tailrace.replication.hosted_partitions import HostedPartitions
+
+_log = logging.getLogger(__name__)
+
+PATIENCE_MS = 30_000  # how long a coordinator that is being loaded is asked again
+RETRY_MS = 20
+_LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
+
+
+class Shares:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: Callable[[], MetadataImage],
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        states: ShareStates,
+    ) -> None:
+        self._image = image
+        self._defaults = share_settings(config)
+        self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
+        self._kept = KeptStates(states)
+        self.partitions = SharePartitions(partitions, self._kept, purgatory, self.settings)
+
+    @property
+    def is_enabled(self) -> bool:
+        return self._image().features.get(SHARE_VERSION, 0) >= 1
+
+    def settings(self, group_id: str) -> ShareSettings:
+        """The broker's, with what is set for the group itself."""
+        own = self._image().config(ConfigResource(ResourceType.GROUP, group_id))
+        if not own:
+            return self._defaults
+        base = self._defaults
+        committed = own.get("share.isolation.level", "").lower() == "read_committed"
+        return replace(
+            base,
+            record_lock_duration_ms=int(own.get("share.record.lock.duration.ms", base.record_lock_duration_ms)),
+            delivery_count_limit=int(own.get("share.delivery.count.limit", base.delivery_count_limit)),
+            partition_max_record_locks=int(
+                own.get("share.partition.max.record.locks", base.partition_max_record_locks)
+            ),
+            auto_offset_reset=own.get("share.auto.offset.reset", base.auto_offset_reset),
+            isolation=Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED,
+            renew_acknowledge_enable=own.get("share.renew.acknowledge.enable", "true").lower() == "true",
+        )
+
+    # Time
+
+    def tick(self, now_ms: int) -> None:
+        self._kept.tick(now_ms)
+        self.partitions.tick(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        deadline_ms, other_ms = self.partitions.next_deadline_ms(), self._kept.next_deadline_ms()
+        if deadline_ms is None or other_ms is None:
+            return other_ms if deadline_ms is None else deadline_ms
+        return min(deadline_ms, other_ms)
+
+    # The end of sessions
+
+    def release_session(self, key: SessionKey, now_ms: int) -> None:
+        """A member ends its session, or is gone: what it has acquired is available again."""
+        session = self.sessions.remove(key)
+        if session is None:
+            _log.info("share session of %s: there is none to end", key)
+            return
+        self._release(session, now_ms)
+
+    def _release(self, session: ShareSession, now_ms: int) -> None:
+        group_id, member_id = session.key
+
+        def done(error: KafkaError | None, now_ms: int) -> None:
+            if error is not None:
+                _log.info("share session of %s: %s", session.key, error)
+
+        for topic_id, partition in session.partitions:
+            self.partitions.release(ShareKey(group_id, topic_id, partition), member_id, done, now_ms)
+
+    def connection_closed(self, connection_id: int, now_ms: int) -> None:
+        session = self.sessions.connection_closed(connection_id)
+        if session is None:
+            return
+        if self.sessions.is_open(session):
+            self.release_session(session.key, now_ms)
+        if not self.sessions.has_members(session.key.group_id):
+            self.partitions.forget_group(session.key.group_id)
+
+
+def share_settings(config: BrokerConfig) -> ShareSettings:
+    return ShareSettings(
+        record_lock_duration_ms=config.integer("group.share.record.lock.duration.ms"),
+        delivery_count_limit=config.integer("group.share.delivery.count.limit"),
+        partition_max_record_locks=config.integer("group.share.partition.max.record.locks"),
+    )
+
+
+class KeptStates:
+    """ShareStates as share partitions know it: while a coordinator is being loaded it is asked again, for a while. No
+    client of share groups expects to hear of that."""
+
+    def __init__(self, states: ShareStates) -> None:
+        self._states = states
+        self._postponed: list[Callable[[int], None]] = []
+        self._retry_ms = 0
+
+    def _with_patience(self, ask: Callable[[Refuse, int], None], refuse: Refuse, now_ms: int) -> None:
+        until_ms = now_ms + PATIENCE_MS
+
+        def refused(error: KafkaError, now_ms: int) -> None:
+            if error.code not in _LOADING or now_ms >= until_ms:
+                refuse(error, now_ms)
+                return
+            if not self._postponed:
+                self._retry_ms = now_ms + RETRY_MS
+            self._postponed.append(lambda now_ms: ask(refused, now_ms))
+
+        ask(refused, now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        if self._postponed and now_ms >= self._retry_ms:
+            postponed, self._postponed = self._postponed, []
+            for ask in postponed:
+                ask(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._retry_ms if self._postponed else None
+
+    def read(
+        self,
+        key: ShareKey,
+        leader_epoch: int,
+        answer: Callable[[PersistedState, int], None],
+        refuse: Callable[[KafkaError, int], None],
+        now_ms: int,
+    ) -> None:
+        def read(state: ShareState, now_ms: int) -> None:
+            batches = [StateBatch(*batch) for batch in state.batches]
+            answer(PersistedState(state.state_epoch, state.start_offset, batches), now_ms)
+
+        self._with_patience(
+            lambda refuse, now_ms: self._states.read(SharePartitionKey(*key), leader_epoch, read, refuse, now_ms),
+            refuse,
+            now_ms,
+        )
+
+    def write(
+        self, key: ShareKey, partition: SharePartition, batches: Sequence[StateBatch], done: Done, now_ms: int
+    ) -> None:
+        write = ShareWrite(
+            partition.state_epoch,
+            partition.leader_epoch,
+            partition.start_offset,
+            partition.delivery_complete_count,
+            tuple(KeptBatch(*batch) for batch in batches),
+        )
+
+        def written(_: ErrorCode, now_ms: int) -> None:
+            done(None, now_ms)
+
+        self._with_patience(
+            lambda refuse, now_ms: self._states.write(SharePartitionKey(*key), write, written, refuse, now_ms),
+            done,
+            now_ms,
+        )

@@ -1,0 +1,178 @@
+"""InFlightBatch: records that a share group is busy with, and what has become of each of them.
+
+                     acquire                    accept
+    AVAILABLE ─────────────────► ACQUIRED ─────────────────► ACKNOWLEDGED
+        ▲                         │   │    reject, a gap, or delivered too often
+        └── release, timeout ─────┘   └────────────────────► ARCHIVED
+
+Kafka keeps a state for the batch as a whole until its records differ, and from then on one for every offset. Here a
+batch is one run of records at first, and is cut into shorter runs where they come to differ: the states are the same,
+and what is done to a run costs the same however long it is. `by_offset` remembers that Kafka would look at single
+offsets.
+
+A change of state that has yet to be persisted can be taken back: the run has a `rollback` until then, and nobody else
+may change it. A piece that is cut off goes on with the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+NOBODY = ""  # the member of records that nobody has acquired
+
+
+class RecordState(IntEnum):
+    """As it is persisted; 3 was meant for records on their way to be archived and is never used."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+
+TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class Rollback(NamedTuple):
+    state: RecordState
+    member_id: str
+    delivery_count_limit: int
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """Consecutive records that are alike."""
+
+    first_offset: int
+    last_offset: int
+    state: RecordState
+    delivery_count: int
+    member_id: str = NOBODY
+    deadline_ms: int | None = None  # until when whoever has acquired them may keep them
+    rollback: Rollback | None = None
+    is_final: bool = False  # archived whatever becomes of the change under way
+
+    def __len__(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def is_acquirable(self) -> bool:
+        return self.state is RecordState.AVAILABLE and self.rollback is None
+
+    def cut(self, offset: int) -> Run:
+        """Let this one end before an offset inside it; what begins there."""
+        rest = Run(
+            offset,
+            self.last_offset,
+            self.state,
+            self.delivery_count,
+            self.member_id,
+            self.deadline_ms,
+            self.rollback,
+            self.is_final,
+        )
+        self.last_offset = offset - 1
+        return rest
+
+    def acquire(self, member_id: str, deadline_ms: int) -> None:
+        assert self.is_acquirable, f"{self} cannot be acquired"
+        self.state = RecordState.ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        self.deadline_ms = deadline_ms
+
+    def give_up(self, state: RecordState, delivery_count_limit: int) -> None:
+        """Nobody has them any more; what was delivered too often is not made available again."""
+        assert self.state is RecordState.ACQUIRED, f"{self} is not acquired"
+        assert self.rollback is None, f"{self} is being changed"
+        if state is RecordState.AVAILABLE and self.delivery_count >= delivery_count_limit:
+            state = RecordState.ARCHIVED
+        self.state = state
+        self.member_id = NOBODY
+
+    def begin_giving_up(self, state: RecordState, delivery_count_limit: int) -> None:
+        """As `give_up`, to be completed when it is persisted, or when that has failed."""
+        before = Rollback(self.state, self.member_id, delivery_count_limit)
+        self.give_up(state, delivery_count_limit)
+        self.rollback = before
+
+    def complete(self, *, is_committed: bool, now_ms: int) -> None:
+        before, self.rollback = self.rollback, None
+        if is_committed or self.is_final or before is None:
+            self.deadline_ms = None
+        elif self.deadline_ms is not None and self.deadline_ms <= now_ms:
+            too_often = self.delivery_count >= before.delivery_count_limit
+            self.state = RecordState.ARCHIVED if too_often else RecordState.AVAILABLE
+            self.member_id = NOBODY
+            self.deadline_ms = None
+        else:
+            self.state = before.state
+            self.member_id = before.member_id
+
+    def archive(self) -> None:
+        self.is_final = True
+        self.state = RecordState.ARCHIVED
+        self.member_id = NOBODY
+        self.deadline_ms = None
+
+
+class InFlightBatch:
+    __slots__ = ("by_offset", "first_offset", "last_offset", "runs")
+
+    def __init__(self, run: Run) -> None:
+        self.first_offset = run.first_offset
+        self.last_offset = run.last_offset
+        self.runs = [run]
+        self.by_offset = False
+
+    def __len__(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+    @property
+    def whole(self) -> Run:
+        """The one run of a batch whose records have not come to differ."""
+        assert not self.by_offset
+        return self.runs[0]
+
+    def is_within(self, first_offset: int, last_offset: int) -> bool:
+        return self.first_offset >= first_offset and self.last_offset <= last_offset
+
+    def run_at(self, offset: int) -> Run | None:
+        for run in self.runs:
+            if run.first_offset <= offset <= run.last_offset:
+                return run
+        return None
+
+    def between(self, first_offset: int, last_offset: int) -> list[Run]:
+        """The runs from an offset to another, cut so that they have nothing else in them."""
+        found = []
+        position = 0
+        while position < len(self.runs):
+            run = self.runs[position]
+            if run.first_offset > last_offset:
+                break
+            position += 1
+            if run.last_offset < first_offset:
+                continue
+            if run.first_offset < first_offset:
+                run = run.cut(first_offset)
+                self.runs.insert(position, run)
+                position += 1
+            self.shorten(run, last_offset)
+            found.append(run)
+        return found
+
+    def shorten(self, run: Run, last_offset: int) -> None:
+        """Let a run end at an offset; what was behind it becomes a run of its own."""
+        if run.last_offset > last_offset:
+            rest = run.cut(last_offset + 1)
+            self.runs.insert(self.runs.index(run) + 1, rest)
+
+    def __repr__(self) -> str:
+        return f"InFlightBatch({self.first_offset}–{self.last_offset}, {self.runs})"

@@ -1,0 +1,449 @@
+"""ShareFetch and ShareAcknowledge through a whole broker in memory: what a member is handed, keeps, and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tailrace.broker.broker import Broker
+from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey
+from tailrace.log.files import Files
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    IncrementalAlterConfigsRequest,
+    ProduceRequest,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+)
+from tailrace.records.batch import split_batches
+from tailrace.records.builder import BatchBuilder
+from tests.support.memory_files import MemoryFiles
+from tests.unit.broker.support import Client, start
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+LOCK_MS = 30_000
+TOPIC, GROUP = "orders", "workers"
+Acks = Sequence[tuple[int, int, Sequence[int]]]
+
+
+class Member:
+    """One that fetches from partition 0 of a topic, with a session of its own."""
+
+    def __init__(self, broker: Broker, name: str, connection_id: int, topic_id: bytes) -> None:
+        self.client = Client(broker, connection_id=connection_id)
+        self.name = name
+        self.topic_id = topic_id
+        self.epoch = 0
+
+    def request(self, acks: Acks = (), **changes: Any) -> ShareFetchRequest:
+        batches = [
+            ShareFetchRequest.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
+            for first, last, types in acks
+        ]
+        partition = ShareFetchRequest.FetchPartition(partition_index=0, acknowledgement_batches=batches)
+        request = ShareFetchRequest(
+            group_id=GROUP,
+            member_id=self.name,
+            share_session_epoch=self.epoch,
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=500,
+            batch_size=500,
+            topics=[ShareFetchRequest.FetchTopic(topic_id=self.topic_id, partitions=[partition])],
+        )
+        for name, value in changes.items():
+            setattr(request, name, value)
+        return request
+
+    def fetch(self, acks: Acks = (), **changes: Any) -> Any:
+        """The answer about the partition; None if it is not told of."""
+        answer = self.ask(acks, **changes)
+        assert answer.error_code == 0
+        return answer.responses[0].partitions[0] if answer.responses else None
+
+    def ask(self, acks: Acks = (), **changes: Any) -> Any:
+        answer = self.client.ask(self.request(acks, **changes), 2)
+        if answer.error_code == 0:
+            self.epoch += 1
+        return answer
+
+    def acquire(self, acks: Acks = (), **changes: Any) -> list[tuple[int, int, int]]:
+        told = self.fetch(acks, **changes)
+        return [] if told is None else acquired(told)
+
+    def acknowledge(self, *acks: tuple[int, int, Sequence[int]], **changes: Any) -> Any:
+        batches = [
+            ShareAcknowledgeRequest.AcknowledgementBatch(
+                first_offset=first, last_offset=last, acknowledge_types=list(types)
+            )
+            for first, last, types in acks
+        ]
+        partition = ShareAcknowledgeRequest.AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+        request = ShareAcknowledgeRequest(
+            group_id=GROUP,
+            member_id=self.name,
+            share_session_epoch=self.epoch,
+            topics=[ShareAcknowledgeRequest.AcknowledgeTopic(topic_id=self.topic_id, partitions=[partition])],
+        )
+        for name, value in changes.items():
+            setattr(request, name, value)
+        answer = self.client.ask(request, 2)
+        if answer.error_code == 0:
+            self.epoch += 1
+        return answer
+
+    def ack_code(self, *acks: tuple[int, int, Sequence[int]], **changes: Any) -> int:
+        code: int = self.acknowledge(*acks, **changes).responses[0].partitions[0].error_code
+        return code
+
+
+def acquired(told: Any) -> list[tuple[int, int, int]]:
+    return [(one.first_offset, one.last_offset, one.delivery_count) for one in told.acquired_records]
+
+
+class World:
+    def __init__(self, files: Files | None = None, **settings: str) -> None:
+        self.files = files or MemoryFiles()
+        self.settings = {key.replace("_", "."): text for key, text in settings.items()}
+        self.broker = start(self.files, self.settings)
+        self.admin = Client(self.broker, connection_id=99)
+        if TOPIC not in self.broker.image.topics:
+            topic = CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
+            assert self.admin.ask(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
+            self.begin(0)
+
+    @property
+    def topic_id(self) -> bytes:
+        return self.broker.image.topics[TOPIC].id
+
+    def begin(self, start_offset: int) -> None:
+        """As the group coordinator does when the first member is given the partition."""
+        answers: list[Any] = []
+        key = SharePartitionKey(GROUP, self.topic_id, 0)
+        self.broker.share_states.initialize(
+            key,
+            0,
+            start_offset,
+            lambda code, _: answers.append(code),
+            lambda e, _: answers.append(e),
+            self.admin.now_ms,
+        )
+        assert answers == [ErrorCode.NONE]
+
+    def produce(self, *sizes: int) -> None:
+        """Batches of so many records each."""
+        for size in sizes:
+            builder = BatchBuilder(base_offset=0)
+            for number in range(size):
+                builder.append(self.admin.now_ms, None, b"record %d" % number)
+            data = ProduceRequest.PartitionProduceData(index=0, records=bytes(builder.build()))
+            request = ProduceRequest(
+                acks=1,
+                timeout_ms=1_000,
+                topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])],
+            )
+            assert self.admin.ask(request, 9).responses[0].partition_responses[0].error_code == 0
+
+    def configure(self, **values: str) -> None:
+        configs = [
+            IncrementalAlterConfigsRequest.AlterableConfig(name=name.replace("_", "."), config_operation=0, value=value)
+            for name, value in values.items()
+        ]
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=32, resource_name=GROUP, configs=configs
+        )
+        answer = self.admin.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert answer.responses[0].error_code == 0, answer.responses[0].error_message
+
+    def member(self, name: str, connection_id: int) -> Member:
+        return Member(self.broker, name, connection_id, self.topic_id)
+
+    def members(self, *names: str) -> list[Member]:
+        return [self.member(name, number) for number, name in enumerate(names, 1)]
+
+    def pass_time(self, ms: int, *members: Member) -> None:
+        for client in (self.admin, *(member.client for member in members)):
+            client.now_ms += ms
+        self.broker.tick(self.admin.now_ms)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_records_are_handed_out_once_and_done_with_when_accepted(world: World) -> None:
+    world.produce(3, 4)
+    one, other = world.members("one", "other")
+    told = one.fetch()
+    assert acquired(told) == [(0, 6, 1)]
+    assert [batch.last_offset for batch in split_batches(told.records)] == [2, 6]
+    assert other.acquire() == []
+    assert one.ack_code((0, 6, [ACCEPT])) == ErrorCode.NONE
+    assert other.acquire() == []
+    world.produce(1)
+    assert other.acquire() == [(7, 7, 1)]
+
+
+def test_released_records_come_again_with_a_higher_count_and_only_their_batches(world: World) -> None:
+    world.produce(2, 2, 2)
+    one, other = world.members("one", "other")
+    assert one.acquire() == [(0, 5, 1)]
+    assert one.ack_code((0, 1, [ACCEPT]), (2, 3, [RELEASE, ACCEPT]), (4, 5, [REJECT])) == ErrorCode.NONE
+    told = other.fetch()
+    assert acquired(told) == [(2, 2, 2)]
+    assert [batch.base_offset for batch in split_batches(told.records)] == [2]
+
+
+def test_acknowledgements_travel_with_a_fetch(world: World) -> None:
+    world.produce(2)
+    (one,) = world.members("one")
+    assert one.acquire() == [(0, 1, 1)]
+    world.produce(2)
+    told = one.fetch([(0, 1, [ACCEPT])])
+    assert (told.acknowledge_error_code, acquired(told)) == (0, [(2, 3, 1)])
+
+
+def test_a_lock_ends_and_can_be_renewed(world: World) -> None:
+    world.produce(2)
+    one, other = world.members("one", "other")
+    assert one.acquire() == [(0, 1, 1)]
+    world.pass_time(LOCK_MS - 1, one, other)
+    assert one.ack_code((0, 0, [RENEW]), is_renew_ack=True) == ErrorCode.NONE
+    world.pass_time(1, one, other)
+    assert other.acquire() == [(1, 1, 2)]
+    world.pass_time(LOCK_MS - 1, one, other)
+    assert one.acquire() == [(0, 0, 2)]
+
+
+def test_a_fetch_waits_until_another_gives_back(world: World) -> None:
+    world.produce(1)
+    one, other = world.members("one", "other")
+    assert one.acquire() == [(0, 0, 1)]
+    assert other.client.send(other.request(max_wait_ms=5_000), 2) == []
+    replies = one.client.send(
+        ShareAcknowledgeRequest(
+            group_id=GROUP,
+            member_id="one",
+            share_session_epoch=1,
+            topics=[
+                ShareAcknowledgeRequest.AcknowledgeTopic(
+                    topic_id=world.topic_id,
+                    partitions=[
+                        ShareAcknowledgeRequest.AcknowledgePartition(
+                            partition_index=0,
+                            acknowledgement_batches=[
+                                ShareAcknowledgeRequest.AcknowledgementBatch(
+                                    first_offset=0, last_offset=0, acknowledge_types=[RELEASE]
+                                )
+                            ],
+                        )
+                    ],
+                )
+            ],
+        ),
+        2,
+    )
+    told = {reply.connection_id: reply for reply in replies}
+    assert sorted(told) == [1, 2]
+    answer = Client.decode(told[2], ShareFetchRequest.SCHEMA.api_key, 2)
+    assert acquired(answer.responses[0].partitions[0]) == [(0, 0, 2)]
+
+
+def test_a_fetch_waits_for_records(world: World) -> None:
+    (one,) = world.members("one")
+    assert one.client.send(one.request(max_wait_ms=5_000), 2) == []
+    builder = BatchBuilder(base_offset=0)
+    builder.append(1, None, b"v")
+    data = ProduceRequest.PartitionProduceData(index=0, records=bytes(builder.build()))
+    request = ProduceRequest(
+        acks=1, timeout_ms=1_000, topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])]
+    )
+    told = {reply.connection_id: reply for reply in world.admin.send(request, 9)}
+    answer = Client.decode(told[1], ShareFetchRequest.SCHEMA.api_key, 2)
+    assert acquired(answer.responses[0].partitions[0]) == [(0, 0, 1)]
+
+
+def test_what_a_member_has_is_available_when_its_connection_ends_or_its_session(world: World) -> None:
+    world.produce(2)
+    one, other, third = world.members("one", "other", "third")
+    third.acquire(max_records=0)
+    assert one.acquire() == [(0, 1, 1)]
+    world.broker.connection_closed(1)
+    assert other.acquire() == [(0, 1, 2)]
+    assert other.acknowledge(share_session_epoch=-1).error_code == 0
+    assert third.acquire() == [(0, 1, 3)]
+
+
+def test_epochs_of_sessions(world: World) -> None:
+    world.produce(1)
+    (one,) = world.members("one")
+    not_found, invalid = ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert one.ask(share_session_epoch=1).error_code == not_found
+    assert one.ask(share_session_epoch=-1).error_code == not_found
+    assert one.acknowledge(share_session_epoch=3).error_code == not_found
+    assert one.acknowledge(share_session_epoch=0).error_code == invalid
+    assert one.ask([(0, 0, [ACCEPT])], share_session_epoch=0).error_code == ErrorCode.INVALID_REQUEST
+    assert one.ask().error_code == 0
+    assert one.ask(share_session_epoch=2).error_code == invalid
+    assert one.acknowledge((0, 0, [ACCEPT]), share_session_epoch=7).error_code == invalid
+    assert one.ask().error_code == 0
+
+
+def test_there_is_no_room_for_more_sessions_than_allowed() -> None:
+    world = World(group_share_max_share_sessions="1")
+    one, other = world.members("one", "other")
+    assert one.ask().error_code == 0
+    assert other.ask().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert other.client.send(other.request(max_wait_ms=300), 2) == []
+    world.pass_time(300)
+    (reply,) = world.broker.take_replies()
+    assert Client.decode(reply, 78, 2).error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
+def test_only_the_owner_of_acquired_records_can_acknowledge_them(world: World) -> None:
+    world.produce(2, 2)
+    one, other = world.members("one", "other")
+    other.acquire(max_records=0)
+    assert one.acquire() == [(0, 3, 1)]
+    assert other.ack_code((0, 3, [ACCEPT])) == ErrorCode.INVALID_RECORD_STATE
+    assert one.ack_code((0, 4, [ACCEPT])) == ErrorCode.INVALID_REQUEST
+    assert one.ack_code((3, 2, [ACCEPT])) == ErrorCode.INVALID_REQUEST
+    assert one.ack_code((0, 3, [ACCEPT, REJECT])) == ErrorCode.INVALID_REQUEST
+    assert one.ack_code((0, 3, [RENEW])) == ErrorCode.INVALID_REQUEST  # the request does not say that it renews
+    assert one.ack_code((0, 1, [ACCEPT]), (2, 3, [RELEASE])) == ErrorCode.NONE
+    assert one.ack_code((2, 3, [ACCEPT])) == ErrorCode.INVALID_RECORD_STATE
+    assert one.acquire() == [(2, 3, 2)]
+
+
+def test_a_request_that_is_partly_wrong_changes_nothing(world: World) -> None:
+    world.produce(4)
+    one, other = world.members("one", "other")
+    assert one.acquire() == [(0, 3, 1)]
+    assert one.ack_code((0, 1, [RELEASE]), (2, 9, [ACCEPT])) == ErrorCode.INVALID_REQUEST
+    assert other.acquire() == []
+    assert one.ack_code((0, 3, [ACCEPT])) == ErrorCode.NONE
+
+
+def test_a_poisonous_record_is_isolated_and_archived(world: World) -> None:
+    world.produce(8)
+    (one,) = world.members("one")
+    deliveries = [one.acquire()]
+    while deliveries[-1]:
+        acks = [(first, last, [RELEASE if first <= 3 <= last else ACCEPT]) for first, last, _ in deliveries[-1]]
+        deliveries.append(one.acquire(acks))
+    assert deliveries[:3] == [[(0, 7, 1)], [(0, 7, 2)], [(0, 7, 3)]]
+    assert deliveries[3] == [(0, 3, 4)]  # half of it: it has been delivered often
+    counts = [one for delivery in deliveries for one in delivery if one[0] <= 3 <= one[1]]
+    assert [count for _, _, count in counts] == [1, 2, 3, 4, 5]
+    assert counts[-1][:2] == (3, 3)
+
+
+def test_record_limit_mode_hands_out_parts_of_batches(world: World) -> None:
+    world.produce(10)
+    one, other = world.members("one", "other")
+    assert one.acquire(max_records=4, share_acquire_mode=1) == [(0, 3, 1)]
+    assert other.acquire(max_records=4, share_acquire_mode=1) == [(4, 7, 1)]
+    assert one.acquire(max_records=4, share_acquire_mode=1) == [(8, 9, 1)]
+
+
+def test_no_more_records_are_in_flight_than_allowed() -> None:
+    world = World(group_share_partition_max_record_locks="100")
+    world.produce(*[30] * 5)
+    one, other = world.members("one", "other")
+    assert one.acquire() == [(0, 119, 1)]
+    assert other.acquire() == []
+    assert one.ack_code((0, 59, [ACCEPT])) == ErrorCode.NONE
+    assert other.acquire() == [(120, 149, 1)]
+
+
+def test_what_retention_has_deleted_is_passed_over(world: World) -> None:
+    world.produce(5, 5)
+    one, other = world.members("one", "other")
+    assert one.acquire(max_records=5) == [(0, 4, 1)]
+    assert one.ack_code((0, 4, [ACCEPT])) == ErrorCode.NONE
+    partition = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=7)
+    topic = DeleteRecordsRequest.DeleteRecordsTopic(name=TOPIC, partitions=[partition])
+    assert (
+        world.admin.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=100), 2).topics[0].partitions[0].error_code == 0
+    )
+    assert other.acquire() == []
+    assert other.acquire() == [(7, 9, 1)]
+
+
+def test_a_group_goes_on_after_a_restart() -> None:
+    world = World()
+    world.produce(4, 4)
+    (one,) = world.members("one")
+    assert one.acquire() == [(0, 7, 1)]
+    assert one.ack_code((0, 1, [ACCEPT]), (3, 3, [REJECT]), (5, 5, [RELEASE])) == ErrorCode.NONE
+    world.broker.close(world.admin.now_ms)
+    again = World(world.files)
+    (one,) = again.members("one")
+    assert one.client.send(one.request(max_wait_ms=5_000), 2) == []  # what was remembered is still being read
+    again.pass_time(20)
+    again.pass_time(20)
+    (reply,) = again.broker.take_replies()
+    told = Client.decode(reply, ShareFetchRequest.SCHEMA.api_key, 2).responses[0].partitions[0]
+    assert acquired(told) == [(2, 2, 1), (4, 4, 1), (5, 5, 2), (6, 7, 1)]
+
+
+def test_a_group_begins_where_its_configuration_says() -> None:
+    for reset, expected in (("earliest", [(0, 2, 1)]), ("latest", []), ("by_duration:PT1H", [(0, 2, 1)])):
+        world = World()
+        world.begin(-1)
+        world.produce(3)
+        world.configure(share_auto_offset_reset=reset)
+        (one,) = world.members("one")
+        assert one.acquire() == expected, reset
+
+
+def test_renewing_can_be_forbidden_and_limits_are_the_groups_own(world: World) -> None:
+    world.configure(share_renew_acknowledge_enable="false", share_delivery_count_limit="2")
+    world.produce(1)
+    (one,) = world.members("one")
+    assert one.acquire() == [(0, 0, 1)]
+    assert one.ack_code((0, 0, [RENEW]), is_renew_ack=True) == ErrorCode.INVALID_RECORD_STATE
+    assert one.acquire([(0, 0, [RELEASE])]) == [(0, 0, 2)]
+    assert one.acquire([(0, 0, [RELEASE])]) == []
+
+
+def test_another_epoch_of_the_state_fences_whoever_knows_the_old_one(world: World) -> None:
+    world.produce(2, 2)
+    (one,) = world.members("one")
+    assert one.acquire(max_records=2) == [(0, 1, 1)]
+    answers: list[Any] = []
+    world.broker.share_states.initialize(
+        SharePartitionKey(GROUP, world.topic_id, 0), 1, 2, lambda *_: answers.append(_), lambda *_: None, 0
+    )
+    assert len(answers) == 1
+    told = one.acknowledge((0, 1, [ACCEPT])).responses[0].partitions[0]
+    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert told.current_leader.leader_id == 1
+    assert one.acquire() == [(2, 3, 1)]
+
+
+def test_a_group_without_state_is_refused(world: World) -> None:
+    (one,) = world.members("one")
+    answer = one.ask(group_id="strangers")
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_session_tells_of_unknown_topics_and_partitions(world: World) -> None:
+    (one,) = world.members("one")
+    partitions = [ShareFetchRequest.FetchPartition(partition_index=5)]
+    topics = [
+        ShareFetchRequest.FetchTopic(topic_id=bytes(15) + b"\x09", partitions=partitions),
+        ShareFetchRequest.FetchTopic(topic_id=world.topic_id, partitions=partitions),
+    ]
+    answer = one.ask(topics=topics)
+    told = {topic.topic_id: topic.partitions[0].error_code for topic in answer.responses}
+    assert told == {
+        bytes(15) + b"\x09": ErrorCode.UNKNOWN_TOPIC_ID,
+        world.topic_id: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
