@@ -12,7 +12,7 @@ import errno
 import fcntl
 import mmap
 import os
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
 from tailrace.records.batch import Buffer
@@ -56,6 +56,13 @@ class File(Protocol):
         """Let go of the descriptor; the next use opens the file again."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A file whose bytes are far away: who says what comes next waits less, and gets no more than that."""
+
+    def will_read(self, start: int, end: int) -> None: ...
 
 
 class Files(Protocol):

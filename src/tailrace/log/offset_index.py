@@ -72,6 +72,14 @@ class OffsetIndex:
             slot = 1
         return self.entry(slot) if slot < self.file.count else None
 
+    def end_position(self, end: Offset) -> int | None:
+        """A byte position that no batch with an offset below `end` lies past; None past the last entries.
+
+        The batch of the first entry at or past `end` may begin below it: what follows that one does not.
+        """
+        slot = kernels.offset_index_slot(self.file.data, self.file.count, end - 1 - self.base_offset) + 2
+        return self.entry(slot).position if slot < self.file.count else None
+
     def append(self, offset: Offset, position: int) -> None:
         last = self._last_offset
         if last is None:

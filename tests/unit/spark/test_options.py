@@ -97,7 +97,7 @@ def test_what_to_read_has_to_be_said_once(options: dict[str, str], words: str) -
         ("kafka.bootstrap.servers", "no:port:here", "'no:port:here' is no address"),
         ("kafka.security.protocol", "SASL_SSL", "sasl.mechanism is 'GSSAPI'"),
         ("kafka.request.timeout.ms", "soon", "kafka.request.timeout.ms is 'soon'"),
-        ("path", "s3://bucket/x", "path is 's3://bucket/x': it takes a directory"),
+        ("path", "hdfs://host/x", "path takes a directory .*there is no reading from hdfs://"),
     ],
 )
 def test_a_wrong_value_is_told_with_its_option(name: str, value: str, words: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import TopicPartition
+from tailrace.object_stores.settings import StoreSettings
 from tailrace.spark.option_values import CLUSTER_OPTIONS, OptionNames, OptionValues, client_settings
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.offset_ranges import (
@@ -24,11 +25,13 @@ from tailrace.spark.source.offset_ranges import (
     parse_offsets,
     parse_partitions,
 )
+from tailrace.spark.source.store_options import STORE_OPTIONS, place_of
 
 _SELECTIONS = ("subscribe", "subscribePattern", "assign")
 _OWN = (
     *_SELECTIONS,
     "path",
+    *STORE_OPTIONS,
     "startingOffsets",
     "startingOffsetsByTimestamp",
     "startingTimestamp",
@@ -136,6 +139,7 @@ class ReadOptions:
     ending: Point = AT_LATEST
     no_match_is_latest: bool = False
     path: str | None = None
+    store: StoreSettings | None = None  # of the path, if that is not on this machine
     wire: WireOptions | None = None
     read_committed: bool = False
     fail_on_data_loss: bool = True
@@ -158,8 +162,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     options.check_names()
     starting, ending = _starting(options, is_stream), _ending(options, is_stream)
     wire = _wire(options)
-    path = _path(options.get("path"))
-    if path is None and wire is None:
+    place = place_of(options)
+    if place is None and wire is None:
         raise WrongOption(
             "neither path (a data directory) nor kafka.bootstrap.servers (a running cluster) says what to read"
         )
@@ -180,7 +184,8 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         ending=ending,
         no_match_is_latest=options.choice("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
         == "latest",
-        path=path,
+        path=None if place is None else place.path,
+        store=None if place is None else place.settings,
         wire=wire,
         read_committed=options.choice(
             "kafka.isolation.level", ("read_uncommitted", "read_committed"), "read_uncommitted"
@@ -286,15 +291,6 @@ def _point(options: OptionValues, which: str, default: Point) -> Point:
         if offset < EARLIEST:
             raise WrongOption(f"{which}Offsets has {offset} for {partition}: -2 is earliest, -1 is latest")
     return Point(offsets=parsed)
-
-
-def _path(value: str | None) -> str | None:
-    if value is None:
-        return None
-    path = value.strip().removeprefix("file://")
-    if not path or re.match(r"[a-z0-9+]+://", path):
-        raise WrongOption(f"path is {value!r}: it takes a directory that every worker can see")
-    return path.rstrip("/") or "/"
 
 
 def _wire(options: OptionValues) -> WireOptions | None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tailrace.log import file_names
-from tailrace.log.files import File, Files
+from tailrace.log.files import File, Files, ReadsAhead
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.segment import Segment
 from tailrace.model.ids import Offset
@@ -61,11 +62,12 @@ def feed_range(
             position, slot = first, 0
             columns.skip_to(position)
         try:
-            for base in bases[slot:]:
+            for base, following in zip_longest(bases[slot:], bases[slot + 1 :]):
                 if base >= end or position >= end or columns.is_done:
                     break
                 segment = Segment.open(files, folder, base, TopicConfig(), suffix=suffixes[base], read_only=True)
-                for _ in _feed_segment(segment, position, end, columns, buffer):
+                ends_inside = following is None or end < following
+                for _ in _feed_segment(segment, position, end, columns, buffer, ends_inside=ends_inside):
                     yield
                 position = max(position, columns.next_offset)
         except FileNotFoundError as error:
@@ -113,23 +115,35 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
 
 
 def _feed_segment(
-    segment: Segment, start: Offset, end: Offset, columns: BatchTaker, buffer: bytearray
+    segment: Segment, start: Offset, end: Offset, columns: BatchTaker, buffer: bytearray, *, ends_inside: bool
 ) -> Iterator[None]:
     try:
-        header = segment.find(start)
-        if header is not None:
-            yield from _feed_file(segment.log, header.position, segment.size, end, columns, buffer)
+        position = 0
+        if start > segment.base_offset:
+            header = segment.find(start)
+            if header is None:
+                return
+            position = header.position
+        expected = (segment.offset_index.end_position(end) if ends_inside else None) or segment.size
+        if isinstance(segment.log, ReadsAhead):
+            segment.log.will_read(position, expected)
+        yield from _feed_file(segment.log, position, expected, segment.size, end, columns, buffer)
     finally:
         segment.release()
 
 
 def _feed_file(
-    file: File, position: int, size: int, end: Offset, columns: BatchTaker, buffer: bytearray
+    file: File, position: int, expected: int, size: int, end: Offset, columns: BatchTaker, buffer: bytearray
 ) -> Iterator[None]:
-    """Put the batches from a byte position on into the columns, chunk by chunk, until an offset or the file's size."""
+    """Put the batches from a byte position on into the columns, chunk by chunk, until an offset or the file's size.
+
+    It is expected that the offset comes before some byte. That is a hint, as all that an index says: no more is read
+    than up to there, unless the offset has then not come.
+    """
     held = 0  # bytes of a batch that the last chunk cut short, at the start of the buffer
     while position + held < size and not columns.is_done and columns.next_offset < end:
-        wanted = min(len(buffer) - held, size - position - held)
+        until = expected if position + held < expected else size
+        wanted = min(len(buffer) - held, until - position - held)
         got = file.read_into(position + held, memoryview(buffer)[held : held + wanted])
         held += got
         taken = 0

@@ -39,11 +39,14 @@ class Transport(Bounds, Protocol):
 
 def open_transport(options: ReadOptions) -> Transport:
     """Files where a path is given, with bounds from the cluster if that is given too; the wire otherwise."""
+    from tailrace.object_stores.address import Place
+    from tailrace.object_stores.opening import files_of
     from tailrace.spark.source.files_transport import FilesTransport
     from tailrace.spark.source.wire_transport import WireTransport
 
     wire = None if options.wire is None else WireTransport(options.wire, read_committed=options.read_committed)
     if options.path is not None:
-        return FilesTransport(options.path, read_committed=options.read_committed, cluster=wire)
+        files = files_of(Place(options.path, options.store))
+        return FilesTransport(options.path, read_committed=options.read_committed, cluster=wire, files=files)
     assert wire is not None
     return wire

@@ -1,0 +1,122 @@
+"""ObjectFiles: a bucket as the log's code sees a disk, for reading only.
+
+A folder is listed in one request (a thousand names each), and what the listing says of sizes and times is believed
+until the folder is listed again: nobody asks the store for the size of one object. Paths are whole addresses,
+s3://bucket/prefix/orders-0, and stand so in every message.
+"""
+
+from __future__ import annotations
+
+import errno
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+from tailrace.log.files import Entry, Space
+from tailrace.object_stores.object_file import PARTS_AT_ONCE, KnownObject, ObjectFile, read_only
+from tailrace.object_stores.store import Found, ObjectStore
+from tailrace.records.batch import Buffer
+
+_MAX_KNOWN = 512  # objects that are kept, with a window of each
+
+
+class ObjectFiles:
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._listings: dict[str, dict[str, Found]] = {}
+        self._known: dict[str, KnownObject] = {}
+        self._workers: ThreadPoolExecutor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_store": self._store, "_listings": {}, "_known": {}, "_workers": None}
+
+    def _pool(self) -> Executor:
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(PARTS_AT_ONCE, thread_name_prefix="tailrace-object")
+        return self._workers
+
+    # Looking
+
+    def entries(self, path: str) -> list[Entry]:
+        self._listings.pop(path, None)
+        listing = self._listings[path] = self._store.list(path)
+        return [Entry(name, found.is_directory) for name, found in listing.items()]
+
+    def _found(self, path: str) -> Found | None:
+        if path in self._listings:
+            return Found(is_directory=True, size=0, modified_ms=0)
+        parent, _, name = path.rpartition("/")
+        if parent not in self._listings:
+            if parent.endswith(":/"):
+                return None  # a bucket that was not listed
+            try:
+                self.entries(parent)
+            except FileNotFoundError:
+                return None
+        return self._listings[parent].get(name)
+
+    def _there(self, path: str) -> Found:
+        found = self._found(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+        return found
+
+    def exists(self, path: str) -> bool:
+        return self._found(path) is not None
+
+    def size(self, path: str) -> int:
+        return self._there(path).size
+
+    def modified_ms(self, path: str) -> int:
+        return self._there(path).modified_ms
+
+    def _object(self, path: str) -> KnownObject:
+        """To open an object and read a little of it takes requests: what a later listing shows unchanged is kept."""
+        found = self._there(path)
+        known = self._known.pop(path, None)
+        if known is None or known.found != found:
+            known = KnownObject(path, found, self._store)
+        self._known[path] = known
+        if len(self._known) > _MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        return known
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> ObjectFile:
+        if create and not self.exists(path):
+            raise _refused(path)
+        return ObjectFile(self._object(path), self._pool)
+
+    def read(self, path: str) -> bytes:
+        file = self.open(path)
+        return file.read(0, file.size())
+
+    # Changing
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        raise _refused(path)
+
+    def write(self, path: str, data: Buffer, *, sync: bool) -> None:
+        raise _refused(path)
+
+    def replace(self, source: str, target: str) -> None:
+        raise _refused(source)
+
+    def remove(self, path: str) -> bool:
+        raise _refused(path)
+
+    def make_directory(self, path: str) -> None:
+        raise _refused(path)
+
+    def remove_directory(self, path: str) -> None:
+        raise _refused(path)
+
+    def sync_directory(self, path: str) -> None:
+        raise _refused(path)
+
+    def space(self, path: str) -> Space:
+        raise OSError(errno.ENOSYS, "an object store has no size", path)
+
+    def lock(self, path: str) -> ObjectFile:
+        raise _refused(path)
+
+
+_refused = read_only

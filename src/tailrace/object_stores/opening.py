@@ -1,0 +1,12 @@
+"""Which files a place is read through: this machine's, or those of an object store."""
+
+from __future__ import annotations
+
+from tailrace.log.files import DiskFiles, Files
+from tailrace.object_stores.address import Place
+from tailrace.object_stores.object_files import ObjectFiles
+from tailrace.object_stores.store import ArrowStore
+
+
+def files_of(place: Place) -> Files:
+    return DiskFiles() if place.settings is None else ObjectFiles(ArrowStore(place.settings))

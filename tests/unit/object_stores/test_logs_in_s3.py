@@ -1,0 +1,34 @@
+"""Logs in a bucket: the rows that the same files give on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.spark.source.errors import SourceError
+from tests.support.golden import golden, golden_names
+from tests.support.s3_server import S3Server
+from tests.support.source_rows import read
+
+
+def answer(options: dict[str, str]) -> Any:
+    """The rows, or the sentence that is told instead."""
+    try:
+        return read(options)
+    except SourceError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("name", golden_names())
+def test_a_golden_directory_gives_the_same_rows(name: str, s3: S3Server, tmp_path: Path) -> None:
+    directory = golden(name).unpack(tmp_path)
+    address = s3.upload(directory, f"golden-{name}", "data/node-1")
+    for isolation in ("read_uncommitted", "read_committed"):
+        wanted = {"subscribePattern": ".*", "kafka.isolation.level": isolation}
+        expected = answer({"path": str(directory), **wanted})
+        if isinstance(expected, str):
+            expected = expected.replace(str(directory), address)
+        assert answer({"path": address, **s3.options, **wanted}) == expected
+        assert expected
