@@ -203,9 +203,13 @@ def node_program(name: str) -> Program:
 
 
 @remembered
-def maven_jars(*coordinates: str) -> tuple[Path, ...]:
-    """The jars of `group:artifact:version`s, with all they need."""
-    dependency = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+def maven_jars(*coordinates: str, alone: bool = False) -> tuple[Path, ...]:
+    """The jars of `group:artifact:version`s, with all they need; alone: only these."""
+    everything = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    dependency = (
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+        f"{everything if alone else ''}</dependency>"
+    )
     wanted = "".join(dependency.format(*coordinate.split(":")) for coordinate in coordinates)
     pom = (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'

@@ -19,8 +19,13 @@ from tailrace.spark.worker_python import worker_python
 from tests.support.cache import Unavailable
 from tests.support.foreign_clients import maven_jars
 
-# The newest release of which all parts are to be had; it runs on later Sparks too.
-CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+# The newest of each part that is to be had, chosen so that streams run too: classes of theirs moved in Spark 4.1.
+CONNECTOR = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
 
 
 class SparkUnavailable(Exception):
@@ -81,11 +86,9 @@ def _new_session(master: str, with_connector: bool, is_hasty: bool) -> Any:
 
 def _connector_jars() -> tuple[list[str], str]:
     try:
-        found = maven_jars(CONNECTOR)
+        return [str(path) for path in maven_jars(*CONNECTOR, alone=True)], ""
     except Unavailable as why:
         return [], str(why)
-    needed = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
-    return [str(path) for path in found if path.name.startswith(needed)], ""
 
 
 def stop_session() -> None:

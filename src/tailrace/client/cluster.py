@@ -87,6 +87,15 @@ class ClusterClient:
     def close(self) -> None:
         self._connections.close()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether somebody was reached, and is there still as far as can be told without asking."""
+        return bool(self._connections.usable())
+
+    def forget_topics(self) -> None:
+        """Ask for topics again when they are needed next."""
+        self._topics.clear()
+
     def patience(self, budget_ms: int | None = None) -> Patience:
         """The time for one question, from now on."""
         return Patience(self.settings, self._clock, budget_ms=budget_ms)

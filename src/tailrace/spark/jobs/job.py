@@ -15,7 +15,6 @@ Spark schedules Python functions over RDDs here: they take any value, where `map
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -24,13 +23,13 @@ from typing import Any, TypeVar
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.progress import TaskProgress
 from tailrace.spark.jobs.session import first_sentence
+from tailrace.spark.worker_process import settle
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Merged = TypeVar("Merged")
 
 FAILED = -1  # the group of errors: it is told before all others
-_frozen = False
 
 
 def run_tasks(spark: Any, tasks: Sequence[Task], work: Callable[[Task], Result], *, label: str) -> list[Result]:
@@ -121,11 +120,3 @@ def _collect(spark: Any, rdd: Any, label: str) -> list[Any]:
             return list(rdd.collect())
         except Exception as error:
             raise JobError(f"{label} failed: {first_sentence(error)}") from error
-
-
-def settle() -> None:
-    """Spark's worker collects garbage after every task; what was imported until now need not be looked at again."""
-    global _frozen
-    if not _frozen:
-        gc.freeze()
-        _frozen = True

@@ -13,8 +13,8 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
-from tailrace.spark.jobs.job import settle
 from tailrace.spark.jobs.load_chunks import Chunk, ChunkPlan, ChunkWriter
+from tailrace.spark.worker_process import settle
 
 NAME = "tailrace-load"
 _LIST = "chunks.json"

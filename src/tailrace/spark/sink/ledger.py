@@ -50,8 +50,8 @@ class Standing:
 
 
 class Ledger:
-    def __init__(self, cluster: ClusterClient, transactional_id: str, timeout_ms: int) -> None:
-        self._coordinators = Coordinators(cluster)
+    def __init__(self, coordinators: Coordinators, transactional_id: str, timeout_ms: int) -> None:
+        self._coordinators = coordinators
         self._transactions = Transactions(self._coordinators)
         self._id = transactional_id
         self._timeout_ms = timeout_ms
@@ -122,7 +122,7 @@ class Ledger:
 
         def end_some(some: list[Share]) -> list[bool]:
             with ClusterClient(cluster.bootstrap, cluster.settings) as own:
-                ledger = Ledger(own, self._id, self._timeout_ms)
+                ledger = Ledger(Coordinators(own), self._id, self._timeout_ms)
                 return [ledger._is_ended(share, commit=True) for share in some]
 
         size = -(-len(shares) // THREADS)

@@ -29,6 +29,7 @@ from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.ledger import Fence, Ledger, Standing
 from tailrace.spark.sink.options import WriteOptions
 from tailrace.spark.sink.task_writer import TaskWriter
+from tailrace.spark.worker_process import kept_cluster
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -61,11 +62,11 @@ class LogWriter(DataSourceArrowWriter):
         self._columns = columns
         self._batch: Batch | None = None
         self._standing: Standing | None = None
-        with connected(options, patience_ms=0) as cluster:
-            check_topic(options, cluster)
+        with connected(options, patience_ms=0) as coordinators:
+            check_topic(options, coordinators.cluster)
             if options.is_exactly_once and options.version is not None:
                 self._batch = Batch("", options.version)
-                self._standing = ledger_of(options, cluster).open()
+                self._standing = ledger_of(options, coordinators).open()
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         return write_task(iterator, self._options, self._columns, self._standing, self._batch)
@@ -76,8 +77,8 @@ class LogWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.is_exactly_once:
             fence = None if self._standing is None else self._standing.fence
-            with connected(self._options) as cluster:
-                give_up(ledger_of(self._options, cluster), messages, fence)
+            with connected(self._options) as coordinators:
+                give_up(ledger_of(self._options, coordinators), messages, fence)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
@@ -89,10 +90,10 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         self._columns = columns
         self._standing: Standing | None = None
         if is_for_tasks:
-            with connected(options, patience_ms=RESTART_MS) as cluster:
-                check_topic(options, cluster)
+            with connected(options, patience_ms=RESTART_MS) as coordinators:
+                check_topic(options, coordinators.cluster)
                 if options.is_exactly_once:
-                    self._standing = ledger_of(options, cluster).open()
+                    self._standing = ledger_of(options, coordinators).open()
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         batch = current_batch() if self._options.is_exactly_once else None
@@ -108,8 +109,8 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         # its own: then the next run aborts them, or their timeout.
         fence = next((one.fence for one in _written(messages) if one.fence is not None), None)
         if fence is not None:
-            with connected(self._options) as cluster:
-                give_up(ledger_of(self._options, cluster), messages, fence)
+            with connected(self._options) as coordinators:
+                give_up(ledger_of(self._options, coordinators), messages, fence)
 
 
 def current_batch() -> Batch:
@@ -145,8 +146,8 @@ def write_task(
             for _ in rows:
                 pass
             return TaskMessage()
-    with connected(options) as cluster:
-        transactions = Transactions(Coordinators(cluster))
+    with connected(options) as coordinators:
+        cluster, transactions = coordinators.cluster, Transactions(coordinators)
         writer: TaskWriter | None = None
         producer: SequencedProducer | None = None
         for arrow in rows:
@@ -209,8 +210,8 @@ def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
     if not written:
         return
     first = written[0]
-    with connected(options) as cluster:
-        ledger = ledger_of(options, cluster)
+    with connected(options) as coordinators:
+        ledger = ledger_of(options, coordinators)
         if first.fence is None or first.batch is None:
             lost = ledger.commit(shares)
             if lost:
@@ -231,8 +232,8 @@ def give_up(ledger: Ledger, messages: Sequence[WriterCommitMessage | None], fenc
         ledger.give_up(fence, _shares(messages))
 
 
-def ledger_of(options: WriteOptions, cluster: ClusterClient) -> Ledger:
-    return Ledger(cluster, options.transactional_id, options.transaction_timeout_ms)
+def ledger_of(options: WriteOptions, coordinators: Coordinators) -> Ledger:
+    return Ledger(coordinators, options.transactional_id, options.transaction_timeout_ms)
 
 
 def check_topic(options: WriteOptions, cluster: ClusterClient) -> None:
@@ -245,18 +246,18 @@ def check_topic(options: WriteOptions, cluster: ClusterClient) -> None:
 
 
 @contextmanager
-def connected(options: WriteOptions, patience_ms: int | None = None) -> Iterator[ClusterClient]:
+def connected(options: WriteOptions, patience_ms: int | None = None) -> Iterator[Coordinators]:
     """A cluster that answers, waited for if need be: a broker may be about to start. Errors are one sentence."""
     try:
-        with ClusterClient(options.bootstrap, options.settings) as cluster:
-            patience = cluster.patience(patience_ms)
-            while True:
+        with kept_cluster(options.bootstrap, options.settings) as coordinators:
+            patience = coordinators.cluster.patience(patience_ms)
+            while not coordinators.cluster.is_connected:
                 try:
-                    cluster.refresh(())
+                    coordinators.cluster.refresh(())
                     break
                 except Unreachable as error:
                     if not error.is_retriable or not patience.pause():
                         raise
-            yield cluster
+            yield coordinators
     except ClientError as error:
         raise NotWritten(f"the cluster at {options.bootstrap} cannot be written to: {error}") from None

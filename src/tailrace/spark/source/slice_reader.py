@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +13,7 @@ from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema
 from tailrace.spark.source.pruning import Narrowing
 from tailrace.spark.source.schema import Column, wanted_bits
 from tailrace.spark.source.transport import Slice
-
-_frozen = False
+from tailrace.spark.worker_process import settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class ReadPlan:
 
 def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
     """The slice's records as Arrow batches of some megabytes."""
-    _freeze_once()
+    settle()
     wanted = slice_.range
     columns = RecordColumns(
         wanted_bits(plan.columns),
@@ -46,11 +44,3 @@ def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
         columns.reset()
     if columns.rows:
         yield arrow_batch(columns, plan.columns, schema, wanted.partition)
-
-
-def _freeze_once() -> None:
-    """Spark's worker collects garbage after every task; what was imported until now need not be looked at again."""
-    global _frozen
-    if not _frozen:
-        gc.freeze()
-        _frozen = True

@@ -25,6 +25,7 @@ from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog
 from tailrace.spark.source.offset_ranges import OffsetRange
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
 from tailrace.spark.source.planning import split_by_count
+from tailrace.spark.worker_process import kept_cluster
 
 _LAST_OFFSET = 2**63 - 1
 
@@ -109,7 +110,8 @@ class FetchSlice:
             max_bytes=self.wire.fetch_max_bytes,
             partition_max_bytes=self.wire.max_partition_fetch_bytes,
         )
-        with ClusterClient(self.wire.bootstrap, self.wire.settings) as cluster:
+        with kept_cluster(self.wire.bootstrap, self.wire.settings) as coordinators:
+            cluster = coordinators.cluster
             patience = cluster.patience()
             while position < end and not columns.is_done:
                 try:
