@@ -84,6 +84,8 @@ _ROWS = (
     ApiRow(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
     ApiRow(ApiKey.SHARE_FETCH, 1, 2),
     ApiRow(ApiKey.SHARE_ACKNOWLEDGE, 1, 2),
+    ApiRow(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0),
+    ApiRow(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0),
 )
 
 API_TABLE: dict[int, ApiRow] = {row.key: row for row in _ROWS}

@@ -57,7 +57,7 @@ _NO_EFFECT: Final = (
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",
     "share.coordinator.cached.buffer.max.bytes",
-    "group.share.", "group.streams.", "queued.max.request.bytes", "queued.max.requests",
+    "group.share.", "queued.max.request.bytes", "queued.max.requests",
     "fetch.purgatory.", "producer.purgatory.",
     "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",
     "leader.imbalance.check.interval.seconds", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",

@@ -14,8 +14,10 @@ from tailrace.coordinator.groups.assignors import ASSIGNORS
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.groups.streams_settings import StreamsSettings
 from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
 from tailrace.coordinator.shard import StateChange
+from tailrace.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType, TopicImage
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import InvalidConfig
@@ -24,6 +26,8 @@ from tailrace.records.batch import Codec
 from tailrace.replication.hosted_partitions import HostedPartitions
 
 R = TypeVar("R")
+
+_FEATURES = {"consumer": GROUP_VERSION, "share": SHARE_VERSION, "streams": STREAMS_VERSION}
 
 
 class Groups:
@@ -39,6 +43,7 @@ class Groups:
         self.appended: Callable[[TopicPartition, int], None] = _nobody  # the broker's, once it is there
         self.settings = group_settings(config)
         self._consumer_settings = consumer_settings(config)
+        self._streams_settings = streams_settings(config)
         self._config = config
         self._coordinators = coordinators
         self._image = image
@@ -47,7 +52,12 @@ class Groups:
             PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms)),
             purgatory,
             lambda _, timers: GroupCoordinator(
-                timers, self.settings, lambda: uuid_text(new_id()), image, self.consumer_settings
+                timers,
+                self.settings,
+                lambda: uuid_text(new_id()),
+                image,
+                self.consumer_settings,
+                streams_settings=self.streams_settings,
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
@@ -79,6 +89,31 @@ class Groups:
             heartbeat_interval_ms=int(own.get("consumer.heartbeat.interval.ms", base.heartbeat_interval_ms)),
             assignment_interval_ms=int(own.get("consumer.assignment.interval.ms", interval_ms)),
         )
+
+    def streams_settings(self, group_id: str) -> StreamsSettings:
+        """The broker's, with what is set for the group itself."""
+        image = self._image()
+        base = self._streams_settings
+        interval_ms = self._config.current_integer("group.streams.assignment.interval.ms", image)
+        own = image.config(ConfigResource(ResourceType.GROUP, group_id))
+        if not own and interval_ms == base.assignment_interval_ms:
+            return base
+        return replace(
+            base,
+            session_timeout_ms=int(own.get("streams.session.timeout.ms", base.session_timeout_ms)),
+            heartbeat_interval_ms=int(own.get("streams.heartbeat.interval.ms", base.heartbeat_interval_ms)),
+            assignment_interval_ms=int(own.get("streams.assignment.interval.ms", interval_ms)),
+            initial_rebalance_delay_ms=int(
+                own.get("streams.initial.rebalance.delay.ms", base.initial_rebalance_delay_ms)
+            ),
+            standby_replicas=int(own.get("streams.num.standby.replicas", base.standby_replicas)),
+        )
+
+    def is_enabled(self, kind: str) -> bool:
+        """Whether groups of a kind are served: by configuration, and by what the cluster has agreed on."""
+        feature = _FEATURES.get(kind)
+        is_agreed = feature is None or self._image().features.get(feature, 0) >= 1
+        return is_agreed and kind in self._config.names("group.coordinator.rebalance.protocols")
 
     def write(
         self,
@@ -133,6 +168,17 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
         assignors=assignors,
         classic_size_max=config.integer("group.max.size"),
         migration_policy=(config.text("group.consumer.migration.policy") or "").lower(),
+    )
+
+
+def streams_settings(config: BrokerConfig) -> StreamsSettings:
+    return StreamsSettings(
+        session_timeout_ms=config.integer("group.streams.session.timeout.ms"),
+        heartbeat_interval_ms=config.integer("group.streams.heartbeat.interval.ms"),
+        assignment_interval_ms=config.integer("group.streams.assignment.interval.ms"),
+        initial_rebalance_delay_ms=config.integer("group.streams.initial.rebalance.delay.ms"),
+        standby_replicas=config.integer("group.streams.num.standby.replicas"),
+        size_max=config.integer("group.streams.max.size"),
     )
 
 

@@ -9,20 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from tailrace.coordinator.groups.classic_group import (
-    COMPLETING,
-    DEAD,
-    PREPARING,
-    STABLE,
-    ClassicGroup,
-)
+from tailrace.coordinator.groups.classic_group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.classic_members import ClassicMembers
 from tailrace.coordinator.groups.classic_replay import restored_group
-from tailrace.coordinator.groups.committed_offsets import (
-    DEFAULT_RETENTION,
-    CommittedOffsets,
-    FetchedOffset,
-)
+from tailrace.coordinator.groups.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
 from tailrace.coordinator.groups.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer_replay import ConsumerKey, replay_consumer_record
@@ -36,6 +26,10 @@ from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
 from tailrace.coordinator.groups.offset_bytes import read_commit
 from tailrace.coordinator.groups.rebalance import Rebalances
+from tailrace.coordinator.groups.streams_group import StreamsGroup
+from tailrace.coordinator.groups.streams_groups import StreamsGroups
+from tailrace.coordinator.groups.streams_replay import StreamsKey, replay_streams_record
+from tailrace.coordinator.groups.streams_settings import StreamsSettings
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -72,6 +66,7 @@ class GroupCoordinator:
         new_uuid: Callable[[], str],
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
         consumer_settings: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
+        streams_settings: Callable[[str], StreamsSettings] = lambda _: StreamsSettings(),
     ) -> None:
         """`new_uuid` gives what makes a member id unique; `consumer_settings(group_id)` may be the group's own."""
         self.groups: dict[str, Group] = {}
@@ -87,6 +82,7 @@ class GroupCoordinator:
             self.groups, timers, consumer_settings, image, new_uuid, self._go_on_as_classic
         )
         self._classic_members = ClassicMembers(self._consumers, timers, consumer_settings, image, new_uuid)
+        self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
         self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
 
     # Groups
@@ -115,6 +111,8 @@ class GroupCoordinator:
         before = self.groups.get(request.group_id)
         if isinstance(before, ConsumerGroup) and not before.is_empty:
             return self._classic_members.join(before, request, answer, now_ms)
+        if isinstance(before, StreamsGroup) and not before.is_empty:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {request.group_id} is a streams group.")
         is_new_group = not isinstance(before, ClassicGroup)
         if is_new_group and request.member_id:
             answer(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id), now_ms)
@@ -348,6 +346,8 @@ class GroupCoordinator:
                 self.groups[key.group] = restored_group(key.group, value)
         elif isinstance(key, ConsumerKey):
             replay_consumer_record(self.groups, key, value)
+        elif isinstance(key, StreamsKey):
+            replay_streams_record(self.groups, key, value)
         else:
             _log.debug("a record of another kind of group is passed over: %s", key)
 
@@ -374,6 +374,8 @@ class GroupCoordinator:
                     self._rebalances.prepare(group, "there are more members than are allowed", now_ms)
             elif isinstance(group, ConsumerGroup):
                 self._consumers.loaded(group, now_ms)
+            elif isinstance(group, StreamsGroup):
+                self.streams.loaded(group, now_ms)
 
     def unloaded(self, now_ms: int) -> None:
         for group in self.groups.values():
