@@ -10,10 +10,12 @@ from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.partition_writer import PartitionWriter
+from tailrace.coordinator.groups import simple_assignor
 from tailrace.coordinator.groups.assignors import ASSIGNORS
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.groups.share_settings import ShareSettings
 from tailrace.coordinator.groups.streams_settings import StreamsSettings
 from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
 from tailrace.coordinator.shard import StateChange
@@ -44,6 +46,7 @@ class Groups:
         self.settings = group_settings(config)
         self._consumer_settings = consumer_settings(config)
         self._streams_settings = streams_settings(config)
+        self._share_settings = share_settings(config)
         self._config = config
         self._coordinators = coordinators
         self._image = image
@@ -57,7 +60,8 @@ class Groups:
                 lambda: uuid_text(new_id()),
                 image,
                 self.consumer_settings,
-                streams_settings=self.streams_settings,
+                self.share_settings,
+                self.streams_settings,
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
@@ -88,6 +92,19 @@ class Groups:
             session_timeout_ms=int(own.get("consumer.session.timeout.ms", base.session_timeout_ms)),
             heartbeat_interval_ms=int(own.get("consumer.heartbeat.interval.ms", base.heartbeat_interval_ms)),
             assignment_interval_ms=int(own.get("consumer.assignment.interval.ms", interval_ms)),
+        )
+
+    def share_settings(self, group_id: str) -> ShareSettings:
+        """The broker's, with what is set for the group itself."""
+        image = self._image()
+        base = self._share_settings
+        own = image.config(ConfigResource(ResourceType.GROUP, group_id))
+        interval_ms = self._config.current_integer("group.share.assignment.interval.ms", image)
+        return replace(
+            base,
+            session_timeout_ms=int(own.get("share.session.timeout.ms", base.session_timeout_ms)),
+            heartbeat_interval_ms=int(own.get("share.heartbeat.interval.ms", base.heartbeat_interval_ms)),
+            assignment_interval_ms=int(own.get("share.assignment.interval.ms", interval_ms)),
         )
 
     def streams_settings(self, group_id: str) -> StreamsSettings:
@@ -139,7 +156,9 @@ class Groups:
     def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
         """What groups have committed for topics that are no more is forgotten."""
         names = frozenset(topic.name for topic in topics)
+        ids = frozenset(topic.id for topic in topics)
         self.runtime.change_all(lambda shard: shard.forget_topics(names.__contains__), now_ms)
+        self.runtime.change_all(lambda shard: shard.share_offsets.forget_topics(ids, now_ms), now_ms)
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
@@ -168,6 +187,18 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
         assignors=assignors,
         classic_size_max=config.integer("group.max.size"),
         migration_policy=(config.text("group.consumer.migration.policy") or "").lower(),
+    )
+
+
+def share_settings(config: BrokerConfig) -> ShareSettings:
+    if config.names("group.share.assignors") != (simple_assignor.NAME,):
+        raise InvalidConfig(f"group.share.assignors: there is only {simple_assignor.NAME}")
+    return ShareSettings(
+        session_timeout_ms=config.integer("group.share.session.timeout.ms"),
+        heartbeat_interval_ms=config.integer("group.share.heartbeat.interval.ms"),
+        assignment_interval_ms=config.integer("group.share.assignment.interval.ms"),
+        size_max=config.integer("group.share.max.size"),
+        initialize_retry_ms=config.integer("group.share.initialize.retry.interval.ms"),
     )
 
 

@@ -161,12 +161,12 @@ class ShareStates:
 
     def tick(self, now_ms: int) -> None:
         self.runtime.tick(now_ms)
-        if now_ms >= self._next_cold_ms:
-            self._next_cold_ms = now_ms + self._cold_ms
-            self.runtime.change_all(lambda shard: shard.snapshot_cold(now_ms), now_ms)
         if now_ms >= self._next_prune_ms:
             self._next_prune_ms = now_ms + self._prune_ms
             self._prune(now_ms)
+        if now_ms >= self._next_cold_ms:
+            self._next_cold_ms = now_ms + self._cold_ms
+            self.runtime.change_all(lambda shard: shard.snapshot_cold(now_ms), now_ms)
 
     def _prune(self, now_ms: int) -> None:
         """Delete records that later snapshots have made superfluous."""

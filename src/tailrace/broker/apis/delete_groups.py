@@ -1,7 +1,8 @@
 """DeleteGroups (key 42), versions 0–2.
 
 Behaviour
-    Forgets groups without members, and the offsets they have committed. Each group has an error of its own.
+    Forgets groups without members, and the offsets they have committed; of a share group its state first.
+    Each group has an error of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.gathering import Gathering
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
-from tailrace.model.errors import ErrorCode
+from tailrace.broker.share_group_state import Errors, delete_state
+from tailrace.coordinator.groups.share_topics import Progress
+from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
@@ -39,10 +42,24 @@ def _delete(broker: Broker, request: Request, name: str, take: Callable[[ErrorCo
     if not broker.allows(request, Operation.DELETE, AclResource.GROUP, name):
         take(ErrorCode.GROUP_AUTHORIZATION_FAILED, now_ms)
         return
-    broker.groups.write(
-        name,
-        lambda shard: shard.delete_groups([name]),
-        lambda codes, now_ms: take(codes[0], now_ms),
-        lambda error, now_ms: take(error.code, now_ms),
-        now_ms,
-    )
+
+    def refuse(error: KafkaError, now_ms: int) -> None:
+        take(error.code, now_ms)
+
+    def forget(state: Progress, now_ms: int) -> None:
+        kept = {topic: one.partitions for topic, one in state.items()}
+        delete_state(broker, name, kept, forgotten, now_ms)
+
+    def forgotten(errors: Errors, now_ms: int) -> None:
+        if errors:
+            refuse(next(iter(errors.values())), now_ms)
+            return
+        broker.groups.write(
+            name,
+            lambda shard: shard.delete_groups([name]),
+            lambda codes, now_ms: take(codes[0], now_ms),
+            refuse,
+            now_ms,
+        )
+
+    broker.groups.write(name, lambda shard: shard.share_offsets.delete_group(name), forget, refuse, now_ms)

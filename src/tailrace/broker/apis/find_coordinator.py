@@ -21,7 +21,7 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import endpoint_of
 from tailrace.metadata.registrations import Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 _log = logging.getLogger(__name__)
@@ -77,8 +77,10 @@ def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tup
     operation = Operation.CLUSTER_ACTION if known.resource is AclResource.CLUSTER else Operation.DESCRIBE
     if not broker.allows(request, operation, known.resource, key):
         raise KafkaError(known.refusal)
-    if known.topic is None or broker.coordinators.get(known.topic) is None:
+    if broker.coordinators.get(known.topic) is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no such coordinator yet")
+    if known.topic == SHARE_GROUP_STATE and not _names_share_partition(key):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not of the form group:topic id:partition")
     try:
         ensure_topic(broker, known.topic, now_ms)
     except KafkaError as error:
@@ -90,3 +92,14 @@ def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tup
     if state is None or endpoint is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its partition has no leader")
     return state.leader, endpoint
+
+
+def _names_share_partition(key: str) -> bool:
+    group_id, _, rest = key.rpartition(":")
+    group_id, _, topic_id = group_id.rpartition(":")
+    try:
+        TopicId.parse(topic_id)
+        int(rest)
+    except ValueError:
+        return False
+    return bool(group_id.strip())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from tailrace.coordinator.groups.classic_group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic_group import PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.classic_members import ClassicMembers
 from tailrace.coordinator.groups.classic_replay import restored_group
 from tailrace.coordinator.groups.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
@@ -26,6 +26,11 @@ from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
 from tailrace.coordinator.groups.offset_bytes import read_commit
 from tailrace.coordinator.groups.rebalance import Rebalances
+from tailrace.coordinator.groups.share_group import ShareGroup
+from tailrace.coordinator.groups.share_groups import ShareGroups
+from tailrace.coordinator.groups.share_offsets import ShareOffsets
+from tailrace.coordinator.groups.share_replay import ShareKey, replay_share_record
+from tailrace.coordinator.groups.share_settings import ShareSettings
 from tailrace.coordinator.groups.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams_groups import StreamsGroups
 from tailrace.coordinator.groups.streams_replay import StreamsKey, replay_streams_record
@@ -66,6 +71,7 @@ class GroupCoordinator:
         new_uuid: Callable[[], str],
         image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE,
         consumer_settings: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
+        share_settings: Callable[[str], ShareSettings] = lambda _: ShareSettings(),
         streams_settings: Callable[[str], StreamsSettings] = lambda _: StreamsSettings(),
     ) -> None:
         """`new_uuid` gives what makes a member id unique; `consumer_settings(group_id)` may be the group's own."""
@@ -82,6 +88,8 @@ class GroupCoordinator:
             self.groups, timers, consumer_settings, image, new_uuid, self._go_on_as_classic
         )
         self._classic_members = ClassicMembers(self._consumers, timers, consumer_settings, image, new_uuid)
+        self.shares = ShareGroups(self.groups, timers, share_settings, image)
+        self.share_offsets = ShareOffsets(self.groups, self.shares, image)
         self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
         self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
 
@@ -111,8 +119,10 @@ class GroupCoordinator:
         before = self.groups.get(request.group_id)
         if isinstance(before, ConsumerGroup) and not before.is_empty:
             return self._classic_members.join(before, request, answer, now_ms)
-        if isinstance(before, StreamsGroup) and not before.is_empty:
-            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {request.group_id} is a streams group.")
+        if isinstance(before, ShareGroup) or (isinstance(before, StreamsGroup) and not before.is_empty):
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {request.group_id} is a {before.type} group."
+            )
         is_new_group = not isinstance(before, ClassicGroup)
         if is_new_group and request.member_id:
             answer(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id), now_ms)
@@ -318,7 +328,7 @@ class GroupCoordinator:
         for group in self.groups.values():
             expired, is_without = self.offsets.plan_expire(group, now_ms)
             records += expired
-            if is_without and group.is_empty:
+            if is_without and group.is_empty and not isinstance(group, ShareGroup):
                 records += group.tombstones()
         return StateChange(records, None, is_atomic=False)
 
@@ -346,6 +356,8 @@ class GroupCoordinator:
                 self.groups[key.group] = restored_group(key.group, value)
         elif isinstance(key, ConsumerKey):
             replay_consumer_record(self.groups, key, value)
+        elif isinstance(key, ShareKey):
+            replay_share_record(self.groups, key, value, self.shares.now_ms)
         elif isinstance(key, StreamsKey):
             replay_streams_record(self.groups, key, value)
         else:
@@ -368,24 +380,15 @@ class GroupCoordinator:
         self._schedule_expiry(now_ms)
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    self._rebalances.extend_session(group, member, now_ms)
-                if len(group.members) > self._settings.size_max:
-                    self._rebalances.prepare(group, "there are more members than are allowed", now_ms)
+                self._rebalances.loaded(group, now_ms)
             elif isinstance(group, ConsumerGroup):
                 self._consumers.loaded(group, now_ms)
+            elif isinstance(group, ShareGroup):
+                self.shares.loaded(group, now_ms)
             elif isinstance(group, StreamsGroup):
                 self.streams.loaded(group, now_ms)
 
     def unloaded(self, now_ms: int) -> None:
         for group in self.groups.values():
-            if not isinstance(group, ClassicGroup):
-                continue
-            was = group.state
-            group.move_to(DEAD, now_ms)
-            for member in tuple(group.members.values()):
-                if was is PREPARING:
-                    response = JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
-                    group.answer_join(member, response, now_ms)
-                elif was in (COMPLETING, STABLE):
-                    member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), now_ms)
+            if isinstance(group, ClassicGroup):
+                self._rebalances.unloaded(group, now_ms)

@@ -217,3 +217,23 @@ class Rebalances:
         """It is no member any more; should it wait to join, it may try again as a new one."""
         group.answer_join(member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), now_ms)
         group.remove(member.member_id)
+
+    # Leadership
+
+    def loaded(self, group: ClassicGroup, now_ms: int) -> None:
+        """The log has been read to its end: everybody has a whole session to show up."""
+        for member in group.members.values():
+            self.extend_session(group, member, now_ms)
+        if len(group.members) > self._settings.size_max:
+            self.prepare(group, "there are more members than are allowed", now_ms)
+
+    def unloaded(self, group: ClassicGroup, now_ms: int) -> None:
+        """Another broker goes on: whoever waits here is told so."""
+        was = group.state
+        group.move_to(DEAD, now_ms)
+        for member in tuple(group.members.values()):
+            if was is PREPARING:
+                response = JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
+                group.answer_join(member, response, now_ms)
+            elif was in (COMPLETING, STABLE):
+                member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), now_ms)

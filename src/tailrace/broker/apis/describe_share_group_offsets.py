@@ -1,0 +1,133 @@
+"""DescribeShareGroupOffsets (key 90), versions 0–1.
+
+Behaviour
+    Where share groups begin to read partitions, and how many records are left; -1 for what they have not begun. Without
+    topics, everything that a group's state is kept of.
+Version notes
+    1   the lag
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.broker import Broker
+from tailrace.broker.gathering import Gathering
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.share_group_state import Summaries, check_share_groups, read_summaries
+from tailrace.coordinator.shares.share_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ShareState
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
+
+_Asked: TypeAlias = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+_Group: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+_Topic: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
+_Partition: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+_Take: TypeAlias = Callable[[_Group, int], None]
+
+UNKNOWN_LAG = -1
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    body: DescribeShareGroupOffsetsRequest = request.body
+    check_share_groups(broker)
+    answer = PendingAnswer(broker, request)
+    gathering: Gathering[_Group] = Gathering(
+        len(body.groups), lambda groups, now_ms: answer(DescribeShareGroupOffsetsResponse(groups=groups), now_ms)
+    )
+    for index, group in enumerate(body.groups):
+        _describe(broker, request, group, gathering.part(index), now_ms)
+    gathering.begin(now_ms)
+
+
+def _describe(broker: Broker, request: Request, asked: _Asked, take: _Take, now_ms: int) -> None:
+    group_id = asked.group_id
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+        take(_Group(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
+    elif asked.topics is None:
+        broker.groups.read(
+            group_id,
+            lambda shard: shard.share_offsets.kept(group_id),
+            lambda kept, now_ms: _tell(broker, group_id, _visible(broker, request, kept), [], take, now_ms),
+            lambda error, now_ms: take(
+                _Group(group_id=group_id, error_code=error.code, error_message=str(error)), now_ms
+            ),
+            now_ms,
+        )
+    else:
+        known: dict[bytes, list[int]] = {}
+        others = []
+        for topic in asked.topics:
+            found = broker.image.topics.get(topic.topic_name)
+            if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic_name):
+                others.append(_without(topic.topic_name, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif found is None:
+                others.append(_without(topic.topic_name, topic.partitions, ErrorCode.NONE))
+            else:
+                known[found.id] = list(topic.partitions)
+        _tell(broker, group_id, known, others, take, now_ms)
+
+
+def _visible(broker: Broker, request: Request, kept: Mapping[bytes, frozenset[int]]) -> dict[bytes, list[int]]:
+    return {
+        topic: sorted(numbers)
+        for topic, numbers in kept.items()
+        if topic in broker.image.topics_by_id
+        and broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, broker.image.topics_by_id[topic].name)
+    }
+
+
+def _without(name: str, partitions: list[int], code: ErrorCode) -> _Topic:
+    """A topic that there is not, or that is none of the client's business."""
+    return _Topic(
+        topic_name=name,
+        partitions=[
+            _Partition(partition_index=number, start_offset=UNINITIALIZED_OFFSET, error_code=code)
+            for number in partitions
+        ],
+    )
+
+
+def _tell(
+    broker: Broker, group_id: str, asked: Mapping[bytes, list[int]], others: list[_Topic], take: _Take, now_ms: int
+) -> None:
+    names = {topic: broker.image.topics_by_id[topic].name for topic in asked}
+
+    def finish(summaries: Summaries, now_ms: int) -> None:
+        topics = [
+            _Topic(
+                topic_id=topic,
+                topic_name=names[topic],
+                partitions=[
+                    _described(broker, TopicPartition(names[topic], number), summaries[(topic, number)])
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in asked.items()
+        ]
+        take(_Group(group_id=group_id, topics=[*topics, *others]), now_ms)
+
+    read_summaries(broker, group_id, asked, finish, now_ms)
+
+
+def _described(broker: Broker, key: TopicPartition, summary: ShareState | KafkaError | None) -> _Partition:
+    if summary is None or isinstance(summary, KafkaError):
+        return _Partition(partition_index=key.partition, start_offset=UNINITIALIZED_OFFSET, lag=UNKNOWN_LAG)
+    told = _Partition(
+        partition_index=key.partition,
+        start_offset=summary.start_offset,
+        leader_epoch=summary.leader_epoch,
+        lag=UNKNOWN_LAG,
+    )
+    if summary.start_offset == UNINITIALIZED_OFFSET or summary.delivery_complete_count == UNKNOWN_COUNT:
+        return told
+    try:
+        end = broker.partitions.find(key).log.high_watermark
+    except KafkaError as error:
+        return _Partition(partition_index=key.partition, error_code=error.code, error_message=str(error))
+    told.lag = end - summary.start_offset - summary.delivery_complete_count
+    return told
