@@ -6,11 +6,15 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tailrace
+from tailrace.log.cleaner_kernels import SLOT_SIZE
 from tailrace.spark.jobs.compact import compact
+from tailrace.spark.jobs.compact_alone import AloneTask, compact_alone
+from tailrace.spark.jobs.compact_tasks import Written
 from tests.support.command import contents
 from tests.support.command import tailrace as tailrace_command
 from tests.support.filled_topics import put
@@ -25,7 +29,7 @@ from tests.support.random_compacted import (
 )
 
 
-def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3) -> None:
+def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3, **limits: int) -> None:
     """Rounds of growth, each compacted here and there; the second past the first's delete horizons."""
     log = RandomLog(seed)
     here, there = tmp_path / "here", tmp_path / "there"
@@ -36,21 +40,43 @@ def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3) -> None:
         copied(here, there)
         now_ms += log.chance.choice([10, 2000])
         clean_locally(here, log.settings, now_ms)
-        compact(InlineSpark(), str(there), topics=[TOPIC], configs={TOPIC: log.settings}, now_ms=now_ms)
+        compact(InlineSpark(), str(there), topics=[TOPIC], configs={TOPIC: log.settings}, now_ms=now_ms, **limits)
         opened_and_closed(there, log.settings, now_ms)
         assert contents(there) == contents(here)
         now_ms += log.chance.choice([10, 2000])
 
 
+SHARED = {"alone_bytes": 0}
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_bytes_as_the_local_cleaner(seed: int, tmp_path: Path) -> None:
+    compacted_twice(tmp_path, seed, **SHARED)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_bytes_from_one_task(seed: int, tmp_path: Path) -> None:
     compacted_twice(tmp_path, seed)
+
+
+def test_the_same_bytes_where_one_task_has_no_room_for_the_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+
+    def watched(task: AloneTask, **limits: Any) -> list[Written] | None:
+        answers.append(compact_alone(task, **limits))
+        return answers[-1]
+
+    monkeypatch.setattr("tailrace.spark.jobs.compact.compact_alone", watched)
+    compacted_twice(tmp_path, 1, map_bytes=8 * SLOT_SIZE)
+    assert None in answers
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 300))
 def test_the_same_bytes_as_the_local_cleaner_many_times(seed: int, tmp_path: Path) -> None:
-    compacted_twice(tmp_path, seed, rounds=5)
+    compacted_twice(tmp_path, seed, rounds=5, **(SHARED if seed % 2 else {}))
 
 
 def test_a_running_broker_swaps_a_proposal_in(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Compact sealed segments on Spark: the bytes that the local cleaner would write, made by many tasks.
 
     plan     per partition, as the cleaner does: the dirty range, the groups of segments that become one
+    alone    a partition of up to a gigabyte is one task's work (`compact_alone.py`); larger ones, and those whose keys
+             do not fit into one map, are shared out:
     scan     a task a segment: its keys by hash; kept by Spark until the end, so that nothing is read twice
     merge    a shuffle by hash: the latest offset of each key, told to every group that has it
     write    a shuffle by group: what stays, written beside the log
@@ -30,6 +32,7 @@ from tailrace.log.files import DiskFiles
 from tailrace.log.proposal import PROPOSAL, Proposal, ProposedGroup, discard, is_waiting, publish
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import RecordBatch
+from tailrace.spark.jobs.compact_alone import MAP_BYTES, AloneTask, compact_alone
 from tailrace.spark.jobs.compact_plan import CompactionPlan, plan_compaction
 from tailrace.spark.jobs.compact_swap import swap_in
 from tailrace.spark.jobs.compact_tasks import (
@@ -46,8 +49,9 @@ from tailrace.spark.jobs.compact_tasks import (
 from tailrace.spark.jobs.directories import open_directories
 from tailrace.spark.jobs.directory_lock import directory_lock, one_job
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.job import collected, run_rdd
+from tailrace.spark.jobs.job import collected, run_rdd, run_tasks
 
+ALONE_BYTES = 1024 * 1024 * 1024
 _KEY_BYTES_A_PART = 256 * 1024 * 1024
 _MAX_PARTS = 256
 
@@ -80,10 +84,13 @@ def compact(
     configs: Mapping[str, Mapping[str, str]] | None = None,
     only_if_due: bool = False,
     now_ms: int | None = None,
+    alone_bytes: int = ALONE_BYTES,
+    map_bytes: int = MAP_BYTES,
 ) -> Compacted:
     """Compact the topics that are named, or all whose `cleanup.policy` in `configs` says compact.
 
-    `configs` has topics' settings by name; those that it does not have are Kafka's defaults.
+    `configs` has topics' settings by name; those that it does not have are Kafka's defaults. A partition of up to
+    `alone_bytes` is one task's work, if its keys fit into `map_bytes`.
     """
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     directories = open_directories(path, topics=topics, partitions=partitions)
@@ -106,7 +113,7 @@ def compact(
                 else:
                     plans.append((directory, plan))
         try:
-            written = _run(spark, [plan for _, plan in plans])
+            written = _run(spark, [plan for _, plan in plans], alone_bytes, map_bytes)
             done = [
                 _propose(directory, plan, found, is_ours[directory.path])
                 for (directory, plan), found in zip(plans, written, strict=True)
@@ -137,16 +144,36 @@ def _settings(
     return found
 
 
-def _run(spark: Any, plans: Sequence[CompactionPlan]) -> list[list[Written]]:
+def _run(spark: Any, plans: Sequence[CompactionPlan], alone_bytes: int, map_bytes: int) -> list[list[Written]]:
     """The groups of all partitions, written; by plan, in the order of the log."""
-    if not plans:
-        return []
     for plan in plans:
         # What a job that was killed has left, and with the directory's lock in hand also what no broker took.
         discard(DiskFiles(), plan.folder.path)
         shutil.rmtree(os.path.join(plan.folder.path, WRITING), ignore_errors=True)
         os.makedirs(os.path.join(plan.folder.path, WRITING))
     salt = os.urandom(16)
+    small = [number for number, plan in enumerate(plans) if plan.size <= alone_bytes]
+    tasks = [
+        AloneTask(
+            plans[number].folder.partition,
+            plans[number].folder.path,
+            plans[number].groups,
+            plans[number].rules,
+            plans[number].aborted,
+            plans[number].dirty.first_dirty_offset,
+        )
+        for number in small
+    ]
+    answers = run_tasks(spark, tasks, partial(compact_alone, salt=salt, map_bytes=map_bytes), label="compact")
+    done = {number: written for number, written in zip(small, answers, strict=True) if written is not None}
+    rest = [number for number in range(len(plans)) if number not in done]
+    if rest:
+        done |= zip(rest, _run_shared(spark, [plans[number] for number in rest], salt), strict=True)
+    return [done[number] for number in range(len(plans))]
+
+
+def _run_shared(spark: Any, plans: Sequence[CompactionPlan], salt: bytes) -> list[list[Written]]:
+    """The same where many tasks share a partition."""
     parts = min(max(sum(plan.size for plan in plans) // _KEY_BYTES_A_PART, 2), _MAX_PARTS)
     tasks = [
         ScanTask(

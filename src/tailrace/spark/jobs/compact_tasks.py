@@ -1,4 +1,4 @@
-"""What compaction's tasks do.
+"""What compaction's tasks do where several share a partition.
 
     scan     read segments: which keys are in them (and, in the dirty part, their latest offsets), split by hash; and
              the batches that begin or end transactions
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tailrace.log.cleaned_segment import CleaningRules, GroupWriter, SegmentWalk, cleaned_path
 from tailrace.log.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction import KeyScan, LatestOffsets
-from tailrace.log.files import DiskFiles, join
+from tailrace.log.files import DiskFiles, Files, join
 from tailrace.log.proposal import proposed_path
 from tailrace.log.segment import SEGMENT_KINDS, Segment
 from tailrace.log.transaction_index import AbortedTransaction
@@ -74,7 +74,7 @@ class _RecordedTransactions(CleanedTransactions):
 
 
 def scan(task: ScanTask, *, parts: int, salt: bytes) -> Scanned:
-    segment = _open(task.folder, task.segment, TopicConfig())
+    segment = open_planned(task.folder, task.segment, TopicConfig())
     try:
         transactions = _RecordedTransactions()
         transactions.add_aborted(one for one in task.aborted if one.last_offset >= task.segment.base_offset)
@@ -101,7 +101,7 @@ def scan(task: ScanTask, *, parts: int, salt: bytes) -> Scanned:
         segment.release()
 
 
-def _open(folder: str, planned: PlannedSegment, config: TopicConfig) -> Segment:
+def open_planned(folder: str, planned: PlannedSegment, config: TopicConfig) -> Segment:
     try:
         segment = Segment.open(DiskFiles(), folder, planned.base_offset, config, read_only=True)
     except FileNotFoundError as error:
@@ -164,7 +164,7 @@ def write(task: WriteTask, latest_offsets: Iterable[bytes], salt: bytes) -> Writ
     target = join(task.folder, WRITING, uuid.uuid4().hex)
     os.makedirs(target)
     aborted = {segment.base_offset: segment.aborted for segment in task.segments}
-    segments = [_open(task.folder, segment, rules.config) for segment in task.segments]
+    segments = [open_planned(task.folder, segment, rules.config) for segment in task.segments]
     writer = GroupWriter(files, rules, latest, task.transactions, lambda start, end: aborted[start], SegmentWalk())
     try:
         writer.write(segments, target).release()
@@ -174,15 +174,20 @@ def write(task: WriteTask, latest_offsets: Iterable[bytes], salt: bytes) -> Writ
         for segment in segments:
             segment.release()
     files.sync_directory(target)
-    paths = {kind: cleaned_path(target, base_offset, kind) for kind in SEGMENT_KINDS}
     return Written(
         target,
-        {kind: files.size(path) for kind, path in paths.items() if files.exists(path)},
+        written_files(files, target, base_offset),
         writer.bytes_read,
         writer.bytes_written,
         writer.survivors.records_read,
         writer.survivors.records_kept,
     )
+
+
+def written_files(files: Files, target: str, base_offset: Offset) -> dict[str, int]:
+    """The files of a cleaned segment, and their sizes."""
+    paths = {kind: cleaned_path(target, base_offset, kind) for kind in SEGMENT_KINDS}
+    return {kind: files.size(path) for kind, path in paths.items() if files.exists(path)}
 
 
 def move_into_place(folder: str, base_offset: Offset, written: Written) -> None:
