@@ -195,7 +195,7 @@ class Broker:
         )
         request = CreateTopicsRequest(topics=[topic])
         core = self._running_core()
-        result = self._running().call(lambda: core.controller.create_topics(request, self._clock_ms())).topics[0]
+        result = self._running().call(lambda: core.local_controller.create_topics(request, self._clock_ms())).topics[0]
         if result.error_code:
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
 

@@ -133,6 +133,9 @@ class FaultyBroker:
     def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
         self.broker.explain_fetch(wish, now_ms, answer)
 
+    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        self.broker.prepare_stop(now_ms, ready)
+
     def connection_closed(self, connection_id: int) -> None:
         self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]
         self._mute.discard(connection_id)

@@ -117,7 +117,7 @@ class OfflineNode:
             ]
         )
         self.broker.publisher.now_ms = _now_ms()
-        result = self.broker.controller.create_topics(request, _now_ms()).topics[0]
+        result = self.broker.local_controller.create_topics(request, _now_ms()).topics[0]
         if result.error_code:
             reason = result.error_message or ErrorCode(result.error_code).name
             raise NodeRefused(f"topic {name} cannot be made: {reason}")
@@ -125,7 +125,7 @@ class OfflineNode:
     def delete_topic(self, name: str) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
         self.broker.publisher.now_ms = _now_ms()
-        self.broker.controller.delete_topics(request, _now_ms())
+        self.broker.local_controller.delete_topics(request, _now_ms())
 
     def standing(self, partition: TopicPartition) -> LogStanding:
         """Where a partition's log ends, and under which leader and settings it goes on."""

@@ -20,6 +20,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.log.files import Files
+from tailrace.metadata.storage_format import is_formatted
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
@@ -62,6 +63,13 @@ def broker_builder(
 
     def build(surroundings: Surroundings) -> Broker:
         disk = files or TimedFiles()
+        network, cluster_id = None, None
+        if config.roles.is_broker_only:
+            from tailrace.joining import QuorumNetwork, find_cluster_id
+
+            network = QuorumNetwork(config, surroundings, clock_ms)
+            if not any(is_formatted(disk, path) for path in config.log_dirs):
+                cluster_id = find_cluster_id(config)
         broker = open_broker(
             disk,
             config,
@@ -72,6 +80,8 @@ def broker_builder(
             default_host=socket.gethostname(),
             submit=surroundings.submit,
             work_ns=time.perf_counter_ns,
+            network=network,
+            cluster_id=cluster_id,
         )
         broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None
         return broker

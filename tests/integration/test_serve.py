@@ -150,7 +150,7 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     [
         (["-o", "num.partitions=many"], "Invalid value many for configuration num.partitions"),
         (["-o", "ssl.keystore.location=/k"], "ssl.keystore.location is not supported"),
-        (["-o", "process.roles=broker"], "process.roles: a node is broker and controller in one"),
+        (["-o", "process.roles=broker"], "controller.listener.names: there has to be one"),
         (["-o", "listeners=PLAINTEXT:9092"], "listeners: 'PLAINTEXT:9092' is no listener"),
         (["-o", "listeners=SSL://:0"], "SSL"),
         (["-o", "num.partitions"], "-o num.partitions: a setting is given as key=value"),

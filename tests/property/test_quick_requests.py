@@ -52,7 +52,7 @@ class Pair:
         self.files = [new_files(), new_files()]
         self.brokers = [start(files) for files in self.files]
         for broker in self.brokers:
-            broker.controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
+            broker.local_controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
         self.ids, others = ({name: topic.id for name, topic in one.image.topics.items()} for one in self.brokers)
         assert self.ids == others
         self.quick, self.slow = self.brokers

@@ -21,6 +21,7 @@ from tailrace.broker.cleaning import LogCleaning
 from tailrace.broker.coordinator_topics import SHARE_GROUP_STATE, ensure_topic
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
+from tailrace.broker.forwarding import FORWARDED, Forwarding
 from tailrace.broker.groups import Groups
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
@@ -33,19 +34,19 @@ from tailrace.fetch.fetches import Fetches
 from tailrace.limited_log import LimitedLog
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LoadReport
+from tailrace.metadata.controller import Controller
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.local_controller import LocalController
 from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.metrics.families import Family
 from tailrace.metrics.histogram import Histogram
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.outgoing import Outbox
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_response
-from tailrace.protocol.messages import CreateTopicsRequest
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class, response_class
 from tailrace.purgatory import DelayedOperation, Purgatory
@@ -63,7 +64,7 @@ class Broker:
     def __init__(
         self,
         config: BrokerConfig,
-        controller: LocalController,
+        controller: Controller,
         logs: LogDirectories,
         partitions: HostedPartitions,
         publisher: ImagePublisher,
@@ -80,6 +81,7 @@ class Broker:
         transactions: Transactions,
         share_states: ShareStates,
         shares: Shares,
+        outbox: Outbox,
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -104,7 +106,8 @@ class Broker:
         share_states.appended = self.appended
         share_states.ensure_topic = lambda now_ms: ensure_topic(self, SHARE_GROUP_STATE, now_ms)
         self.node_id = controller.node_id
-        self.outbox = Outbox()  # requests to other nodes
+        self.outbox = outbox  # requests to other nodes
+        self.forwarding: Forwarding | None = None  # where the controller is another node
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
@@ -120,6 +123,12 @@ class Broker:
     def image(self) -> MetadataImage:
         """The metadata as it is now."""
         return self.controller.image
+
+    @property
+    def local_controller(self) -> LocalController:
+        """Who decides, where that is this node; elsewhere requests for it are forwarded and come to no handler."""
+        assert isinstance(self.controller, LocalController), "the controller is another node"
+        return self.controller
 
     def allows(self, request: Request, operation: Operation, resource: AclResource, name: str) -> bool:
         context = request.context
@@ -165,6 +174,9 @@ class Broker:
             now_ms,
             len(frame),
         )
+        if self.forwarding is not None and header.api_key in FORWARDED:
+            self.forwarding.forward(request, now_ms)
+            return
         handler = self._handlers.get(header.api_key)
         if handler is None:
             handler = self._handlers[header.api_key] = row.load()
@@ -289,18 +301,6 @@ class Broker:
         when the replies are taken, so that one who waits gets what all requests of a round have brought."""
         self._appended[key] = now_ms
 
-    def auto_create_topic(self, request: Request, name: str, now_ms: int) -> None:
-        """Make a topic that a client asked for and that is not there, with the broker's defaults."""
-        if not self.allows(request, Operation.CREATE, AclResource.TOPIC, name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-        charge = self.throttling.mutations(request, now_ms, strict=True).charge
-        result = self.controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms, charge=charge).topics[0]
-        if result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as before it is made: clients ask again
-        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
-
     def measures(self, now_ms: int) -> Iterator[Family]:
         """What there is to tell Prometheus; families may be taken one at a time, with other work in between."""
         from tailrace.broker.measures import broker_families
@@ -314,6 +314,10 @@ class Broker:
         start_explained_fetch(self, wish, now_ms, answer)
 
     # Time
+
+    def note_time(self, now_ms: int) -> None:
+        """What is carried out next happens now."""
+        self.publisher.now_ms = now_ms
 
     def tick(self, now_ms: int) -> None:
         """Do what is due."""
@@ -365,6 +369,10 @@ class Broker:
         if operation is not None:
             self.purgatory.cancel(operation)
         self.shares.connection_closed(connection_id, self.publisher.now_ms)
+
+    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        """`ready` is called, now or later, when the broker may stop: what it leads is in other hands."""
+        self.controller.prepare_stop(now_ms, ready)
 
     def close(self, now_ms: int) -> None:
         """A clean stop: everything durable, and noted as such."""

@@ -8,8 +8,9 @@ not do, is an InvalidConfig that names the key; what has no effect, and keys tha
     config = BrokerConfig.of(log_dirs=["/var/lib/tailrace"], port=9092)
     config.integer("socket.request.max.bytes"), config.listeners, config.log_dirs
 
-A node is broker and controller in one. Unless a controller listener is configured, the controller's address is that of
-the first listener on the next port, under the name CONTROLLER: Kafka has to be told some, and finds itself there.
+A node is broker and controller in one, or a broker below other controllers (`role_config.py`). For one that is alone
+and has no controller listener, the controller's address is that of the first listener on the next port, under the name
+CONTROLLER: Kafka has to be told some, and finds itself there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final
 from tailrace.broker.config_support import Support, support_of
 from tailrace.broker.listener_config import Listener, parse_listeners, parse_security_map
 from tailrace.broker.properties_file import MalformedProperties, parse_properties
+from tailrace.broker.role_config import read_roles
 from tailrace.metadata.config_definitions import ConfigKey, Value, definition
 from tailrace.metadata.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -228,18 +230,20 @@ class BrokerConfig:
         raise InvalidConfig(f"inter.broker.listener.name: {wanted} is not among the advertised listeners")
 
     def _check_roles(self) -> None:
-        roles = self.names("process.roles") or ("broker", "controller")
-        if set(roles) != {"broker", "controller"}:
-            raise InvalidConfig("process.roles: a node is broker and controller in one, there is nothing else yet")
+        names = [name.upper() for name in self.names("controller.listener.names")]
+        self.roles = read_roles(
+            self.names("process.roles"),
+            self.node_id,
+            self.names("controller.quorum.voters"),
+            self.names("controller.quorum.bootstrap.servers"),
+            names,
+            parse_security_map(self.text("listener.security.protocol.map") or ""),
+        )
+        if self.roles.is_broker_only and self._controller_listeners:
+            raise InvalidConfig("controller.listener.names: a broker that is no controller must not listen there")
         broker_id = self.value("broker.id")
         if broker_id not in (-1, self.node_id):
             raise InvalidConfig(f"broker.id {broker_id} differs from node.id {self.node_id}")
-        voters = [one.partition("@")[0] for one in self.names("controller.quorum.voters")]
-        if voters not in ([], [str(self.node_id)]):
-            raise InvalidConfig("controller.quorum.voters: a quorum of several nodes is not supported")
-        servers = self.names("controller.quorum.bootstrap.servers")
-        if len(servers) > 1:
-            raise InvalidConfig("controller.quorum.bootstrap.servers: a quorum of several nodes is not supported")
         if not self.log_dirs or "" in self.log_dirs:
             raise InvalidConfig("log.dirs: at least one directory is needed")
 

@@ -40,6 +40,9 @@ _HONOURED: Final = (
     "fetch.max.bytes", "max.incremental.fetch.session.cache.slots", "max.request.partition.size.limit",
     "quota.window.", "controller.quota.window.", "telemetry.max.bytes",
     "unstable.api.versions.enable", "unstable.feature.versions.enable",
+    # a broker below other controllers
+    "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
+    "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
     # replication
     "replica.lag.time.max.ms", "replica.high.watermark.checkpoint.interval.ms",
     "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
@@ -60,9 +63,9 @@ _NO_EFFECT: Final = (
     "group.share.", "queued.max.request.bytes", "queued.max.requests",
     "fetch.purgatory.", "producer.purgatory.",
     "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",
-    "leader.imbalance.check.interval.seconds", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",
-    "controlled.shutdown.enable", "controller.performance.", "controller.quorum.", "controller.socket.timeout.ms",
-    "initial.broker.registration.timeout.ms", "internal.metadata.", "metadata.max.idle.interval.ms",
+    "leader.imbalance.check.interval.seconds", "broker.session.timeout.ms",
+    "controller.performance.", "controller.quorum.", "controller.socket.timeout.ms",
+    "internal.metadata.", "metadata.max.idle.interval.ms",
     "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms",
     "add.partitions.to.txn.", "transaction.state.log.load.buffer.size",
     "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",

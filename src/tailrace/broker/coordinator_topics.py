@@ -1,7 +1,7 @@
 """The coordinators' topics, made when a client first asks for a coordinator, with the settings that Kafka gives them.
 
 Kafka refuses to make them as long as there are fewer brokers than their replication factor, which is 3 unless it is
-configured. Here a topic gets as many replicas as there are brokers, so that one node is enough to begin with.
+configured, and so does a controller quorum here. A node that is alone gives them one replica.
 """
 
 from __future__ import annotations
@@ -43,13 +43,18 @@ def ensure_topic(broker: Broker, topic: str, now_ms: int) -> None:
         settings["compression.type"] = "uncompressed"
         settings["min.insync.replicas"] = str(config.integer(f"{prefix}.min.isr"))
         settings["unclean.leader.election.enable"] = "false"
-    replicas = min(config.integer(f"{prefix}.replication.factor"), len(list(broker.image.unfenced_brokers())))
+    replicas = config.integer(f"{prefix}.replication.factor")
+    if broker.forwarding is None:
+        replicas = min(replicas, len(list(broker.image.unfenced_brokers())))
     wanted = CreateTopicsRequest.CreatableTopic(
         name=topic,
         num_partitions=config.integer(f"{prefix}.num.partitions"),
         replication_factor=max(replicas, 1),
         configs=[CreateTopicsRequest.CreatableTopicConfig(name=name, value=text) for name, text in settings.items()],
     )
-    result = broker.controller.create_topics(CreateTopicsRequest(topics=[wanted]), now_ms).topics[0]
+    if broker.forwarding is not None:
+        broker.forwarding.make_topic(wanted, None, now_ms)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being made")
+    result = broker.local_controller.create_topics(CreateTopicsRequest(topics=[wanted]), now_ms).topics[0]
     if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         raise KafkaError(ErrorCode(result.error_code), result.error_message or "")

@@ -19,7 +19,7 @@ from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
 from tailrace.log.files import Files
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
-from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.controller import Controller
 from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -44,7 +44,7 @@ class DirectoryMoves:
         logs: LogDirectories,
         partitions: HostedPartitions,
         purgatory: Purgatory,
-        controller: LocalController,
+        controller: Controller,
         submit: Callable[[Work], None],
         quota: ReplicationQuota,
         cleaning: LogCleaning | None = None,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
-from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.controller import Controller
 from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.model.ids import TopicPartition
 from tailrace.purgatory import Purgatory
@@ -34,7 +34,7 @@ class DiskFailures:
         logs: LogDirectories,
         partitions: HostedPartitions,
         purgatory: Purgatory,
-        controller: LocalController,
+        controller: Controller,
         *,
         ids: Mapping[str, bytes],
         metadata_path: str,

@@ -186,7 +186,8 @@ def _controller(broker: Broker) -> Iterator[Family]:
     partitions = [state for _, _, state in image.partitions()]
     prefix = "kafka_controller_kafkacontroller"
     yield gauge("kafka_server_kafkaserver_brokerstate", "3: running.", RUNNING)
-    yield gauge(f"{prefix}_activecontrollercount", "1 where the active controller is.", 1)
+    is_here = int(broker.controller.leader_id == broker.node_id)
+    yield gauge(f"{prefix}_activecontrollercount", "1 where the active controller is.", is_here)
     yield gauge(f"{prefix}_activebrokercount", "Brokers that are there.", len(image.unfenced_brokers()))
     yield gauge(
         f"{prefix}_fencedbrokercount", "Brokers that are not.", len(image.brokers) - len(image.unfenced_brokers())
@@ -204,7 +205,7 @@ def _controller(broker: Broker) -> Iterator[Family]:
     yield gauge(f"{prefix}_lastappliedrecordoffset", "Where the metadata log is.", image.offset)
     metadata = broker.controller.log
     prefix = "kafka_server_raft_metrics"
-    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", broker.node_id)
+    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", broker.controller.leader_id)
     yield gauge(f"{prefix}_current_epoch", "Its epoch.", metadata.epoch)
     yield gauge(f"{prefix}_high_watermark", "Up to where the metadata log is committed.", metadata.log.high_watermark)
     yield gauge(f"{prefix}_log_end_offset", "Where it ends.", metadata.log.log_end_offset)

@@ -1,7 +1,7 @@
 """open_broker: a broker on its log directories, from nothing or from what was there.
 
 1  directories are formatted if they are new, and locked
-2  the metadata log is read, and this node takes the lead under a new epoch
+2  the metadata log is read, and this node takes the lead under a new epoch, or follows the quorum that has it
 3  partition logs are opened, and recovered where the last stop was unclean
 4  the broker registers itself; partitions are hosted as the metadata says
 """
@@ -24,6 +24,7 @@ from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
 from tailrace.broker.load_proposals import LoadProposals
+from tailrace.broker.quorum_startup import Network, catch_up, join_cluster, open_remote_controller
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling, windows_of
@@ -42,11 +43,13 @@ from tailrace.metadata.local_controller import LocalController
 from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
 from tailrace.metadata.metadata_snapshot import UnreadableSnapshot
 from tailrace.metadata.registrations import InconsistentMetadata
+from tailrace.metadata.remote_controller import RemoteController
 from tailrace.metadata.storage_format import WrongDirectory, is_formatted, prepare_directories, read_identity
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import BrokerId, TopicId, TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.model.topic_config import InvalidConfig
+from tailrace.outgoing import Outbox
 from tailrace.protocol.errors import ProtocolError
 from tailrace.purgatory import Purgatory
 from tailrace.quota.replication_quota import ReplicationQuota
@@ -87,14 +90,17 @@ def open_broker(
     submit: Callable[[Work], None] | None = None,
     cluster_id: str | None = None,
     work_ns: Callable[[], int] = lambda: 0,
+    network: Network | None = None,
 ) -> Broker:
     """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0.
 
     `work_ns` is the clock by which request_percentage is measured; one that stands still lets requests take no time.
+    `network` is needed where the controllers are other nodes: nothing is known before they are heard.
     """
     node_id = config.node_id
     paths = usable_paths(files, config)
-    controller_endpoints = config.controller_endpoints(bound, default_host)
+    is_alone = not config.roles.is_broker_only
+    controller_endpoints = config.controller_endpoints(bound, default_host) if is_alone else None
     identities = prepare_directories(
         files,
         paths,
@@ -106,24 +112,42 @@ def open_broker(
         now_ms=now_ms,
     )
     directories = [LogDirectory(files, path, new_id=lambda: new_id().hex()) for path in paths]
-    metadata_log = MetadataLog(
-        files,
-        config.metadata_log_dir,
-        identities[paths.index(config.metadata_log_dir)],
-        config.metadata_log,
-        controller_endpoints=controller_endpoints,
-        now_ms=now_ms,
-    )
-    controller = LocalController(
-        metadata_log, config.static, new_id=new_id, next_int=next_int, check_broker_config=check_dynamic_config
-    )
-    controller.begin(now_ms)
+    ids = {path: TopicId.parse(one.directory_id).value.bytes for path, one in zip(paths, identities, strict=True)}
+    identity = identities[paths.index(config.metadata_log_dir)]
+    endpoints = config.endpoints(bound, default_host)
+    outbox = Outbox()
+    controller: LocalController | RemoteController
+    if controller_endpoints is not None:
+        metadata_log = MetadataLog(
+            files,
+            config.metadata_log_dir,
+            identity,
+            config.metadata_log,
+            controller_endpoints=controller_endpoints,
+            now_ms=now_ms,
+        )
+        controller = LocalController(
+            metadata_log, config.static, new_id=new_id, next_int=next_int, check_broker_config=check_dynamic_config
+        )
+        controller.begin(now_ms)
+    else:
+        assert network is not None, "there is nobody to send for a broker whose controllers are other nodes"
+        controller = open_remote_controller(
+            files,
+            config,
+            identity,
+            outbox=outbox,
+            endpoints=endpoints,
+            directories=ids,
+            new_id=new_id,
+            now_ms=now_ms,
+        )
+        now_ms = catch_up(controller, network, now_ms)
 
     purgatory = Purgatory()
     partitions = HostedPartitions(image=lambda: controller.image)
     logs = LogDirectories(directories)
     logs.unusable = tuple(path for path in config.log_dirs if path not in paths)
-    ids = {path: TopicId.parse(one.directory_id).value.bytes for path, one in zip(paths, identities, strict=True)}
     for directory in directories:
         directory.id = ids[directory.path]
     failures = DiskFailures(logs, partitions, purgatory, controller, ids=ids, metadata_path=config.metadata_log_dir)
@@ -132,7 +156,7 @@ def open_broker(
     replicas = ReplicaSettings(
         broker_id=node_id,
         image=lambda: controller.image,
-        broker_epoch=lambda: controller.image.brokers[node_id].epoch,
+        broker_epoch=lambda: controller.broker_epoch,
         replica_lag_time_max_ms=config.integer("replica.lag.time.max.ms"),
     )
     throttling = Throttling(config, work_ns)
@@ -169,13 +193,14 @@ def open_broker(
     logs.check_unique()
     publisher.start(image)
     controller.listener = publisher.publish
-    controller.start_broker(
-        config.endpoints(bound, default_host),
-        directories=[ids[directory.path] for directory in logs.online],
-        rack=config.rack,
-        previous_epoch=min(report.previous_broker_epoch for report in reports),
-        now_ms=now_ms,
-    )
+    if isinstance(controller, LocalController):
+        controller.start_broker(
+            endpoints,
+            directories=[ids[directory.path] for directory in logs.online],
+            rack=config.rack,
+            previous_epoch=min(report.previous_broker_epoch for report in reports),
+            now_ms=now_ms,
+        )
 
     replication_quota = ReplicationQuota(
         windows_of(config, "replication.quota.window"),
@@ -247,8 +272,12 @@ def open_broker(
         transactions=transactions,
         share_states=share_states,
         shares=Shares(config, lambda: controller.image, partitions, purgatory, share_states),
+        outbox=outbox,
     )
     broker.load_reports = reports
+    if isinstance(controller, RemoteController):
+        assert network is not None
+        join_cluster(broker, controller, network, now_ms)
     _log.info(
         "broker opened",
         extra=fields(

@@ -66,7 +66,7 @@ class BrokerLifecycle:
     heartbeat_interval_ms: int = 2_000
     wishes: Wishes = field(default_factory=Wishes)
     wake: Callable[[], None] = lambda: None  # makes the thread look again
-    moved: Callable[[], None] = lambda: None  # told by the thread when the state is another
+    moved: Callable[[], object] = lambda: None  # told by the thread when the state is another
 
     # Written by the thread.
     state: LifecycleState = LifecycleState.REGISTERING
@@ -83,6 +83,10 @@ class BrokerLifecycle:
     @property
     def has_caught_up(self) -> bool:
         return self.state >= LifecycleState.RECOVERY
+
+    @property
+    def has_left(self) -> bool:
+        return self.state is LifecycleState.LEFT
 
     def hurry(self) -> None:
         """Something has changed that the controller should hear of now."""

@@ -70,7 +70,7 @@ class ControllerChannel:
             return
 
         def answered(response: Any, now_ms: int) -> None:
-            if response.error_code == ErrorCode.NOT_CONTROLLER:
+            if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
                 self._wait(request, now_ms)
             else:
                 request.answered(response, now_ms)

@@ -55,6 +55,9 @@ class RemoteController:
         self.node_id = log.identity.node_id
         self.lifecycle = lifecycle
         self.listener: Callable[[Change], None] | None = None
+        self.note_time: Callable[[int], None] = lambda now_ms: None  # told before the listener
+        self.has_farewell = True  # whether it leaves in order: controlled.shutdown.enable
+        self.on_end: Callable[[], None] = lambda: None  # who drives the lifecycle has to stop
         self.observer = QuorumObserver(log, outbox, settings)
         self.observer.on_change = self._changed
         self.channel = ControllerChannel(outbox, lambda: self.observer.leader)
@@ -110,6 +113,9 @@ class RemoteController:
         self._allocate(now_ms)
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        if not self.has_farewell:
+            ready()
+            return
         self._ready = ready
         self.lifecycle.wishes.leaves = True
         self.lifecycle.hurry()
@@ -125,6 +131,7 @@ class RemoteController:
         return self.lifecycle.epoch
 
     def close(self, now_ms: int) -> None:
+        self.on_end()
         self.log.close(now_ms)
 
     def tick(self, now_ms: int) -> bool:
@@ -144,6 +151,7 @@ class RemoteController:
     # Metadata
 
     def _changed(self, change: Change, now_ms: int) -> None:
+        self.note_time(now_ms)
         if self.listener is not None:
             self.listener(change)
         self._note_offset()

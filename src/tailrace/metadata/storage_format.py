@@ -84,7 +84,7 @@ def prepare_directories(
     *,
     node_id: int,
     cluster_id: str | None,
-    controller_endpoints: tuple[Endpoint, ...],
+    controller_endpoints: tuple[Endpoint, ...] | None,
     new_id: Callable[[], bytes],
     metadata_path: str | None = None,
     levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
@@ -92,7 +92,8 @@ def prepare_directories(
 ) -> list[DirectoryIdentity]:
     """The identities of a node's log directories; those that are new are formatted.
 
-    All have to be of the same node and cluster. The metadata log is in `metadata_path`, by default the first one.
+    All have to be of the same node and cluster. The metadata log is in `metadata_path`, by default the first one; with
+    endpoints the node is its voter.
     """
     known = {path: read_identity(files, path) for path in paths if is_formatted(files, path)}
     clusters = {identity.cluster_id for identity in known.values()} | ({cluster_id} if cluster_id else set())

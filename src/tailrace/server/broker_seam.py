@@ -51,6 +51,9 @@ class BrokerCore(Protocol):
     def connection_closed(self, connection_id: int) -> None:
         """What waits for this connection may go."""
 
+    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        """The server is to stop: call `ready`, now or later, when the broker may."""
+
     def close(self, now_ms: int) -> None:
         """The end: everything durable, everything let go."""
 
@@ -82,6 +85,9 @@ class Surroundings(Protocol):
     @property
     def submit(self) -> Callable[[Chore], None]:
         """Run a chore."""
+
+    def call_soon(self, function: Callable[[], None]) -> bool:
+        """From any thread: run a function on the loop; False if there is no loop yet, or no more."""
 
 
 BrokerBuilder = Callable[[Surroundings], BrokerCore]

@@ -3,7 +3,7 @@
     send_waiting()                     take what the core has put out; connect where there is no connection
     serve(descriptor, mask, now_ms)    an event of one of the sockets
     tick(now_ms)                       deadlines, and peers whose back-off is over; `next_deadline_ms` says when
-    close()                            the end: nobody is told
+    end(now_ms), close()               the end: whoever waits is told, or nobody is
 
 The core is called by `serve` and `tick` only, so that what it answers there leaves with the round that follows. Times
 are those of a clock that cannot be set back; the core is told its own time.
@@ -151,6 +151,14 @@ class Peers:
             elif line.connection.in_flight:
                 due.append(line.connection.in_flight[0].deadline_ms)
         return min(due, default=None)
+
+    def end(self, now_ms: int) -> None:
+        """Let go of every connection; what is unanswered has failed, and whoever sent it is told."""
+        for line in self._lines.values():
+            self._disconnect(line, Failure.LOST)
+            self._give_up(line, Failure.LOST)
+        self._lines.clear()
+        self._tell_ended(now_ms)
 
     def close(self) -> None:
         for line in self._lines.values():

@@ -200,7 +200,7 @@ class Server:
             return function()
         call = _Call(function)
         with self._lock:
-            if not self._call_soon(call.run):
+            if not self.call_soon(call.run):
                 raise ServerStopped("the server is not running")
             self._calls.add(call)
         try:
@@ -227,19 +227,24 @@ class Server:
 
     def wake(self) -> None:
         """Make the loop look at the clock and the broker again."""
-        self._call_soon(lambda: None)
+        self.call_soon(lambda: None)
 
     # Stopping
 
     def request_stop(self) -> None:
-        """Begin to drain, without waiting for the end. Safe in a signal handler."""
+        """Begin to drain once the broker may stop, without waiting for the end. Safe in a signal handler."""
         if self._loop is not None:
-            self._call_soon(self._loop.drain)
+            self.call_soon(self._prepare_stop)
+
+    def _prepare_stop(self) -> None:
+        assert self._broker is not None
+        assert self._loop is not None
+        self._broker.prepare_stop(self._clock_ms(), self._loop.drain)
 
     def request_stop_now(self) -> None:
         """End after the pass that runs. Safe in a signal handler."""
         if self._loop is not None:
-            self._call_soon(self._loop.stop)
+            self.call_soon(self._loop.stop)
 
     def stop(self) -> None:
         """Drain, close everything, the broker last; raises what had ended the server before, if anything did."""
@@ -268,7 +273,7 @@ class Server:
             self._thread.join()
         self._raise_error()
 
-    def _call_soon(self, function: Callable[[], None]) -> bool:
+    def call_soon(self, function: Callable[[], None]) -> bool:
         with self._lock:
             if self._loop is None or self._has_ended:
                 return False

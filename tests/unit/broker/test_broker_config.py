@@ -94,6 +94,20 @@ def test_all_topic_defaults_are_honoured() -> None:
             assert support_of(name) is Support.HONOURED, name
 
 
+def _below(key: str, controllers: str) -> dict[str, str]:
+    """A broker whose controllers are other nodes."""
+    return {"process.roles": "broker", "controller.listener.names": "CONTROLLER", key: controllers}
+
+
+def test_a_broker_below_other_controllers() -> None:
+    settings = {
+        **_below("controller.quorum.bootstrap.servers", "c1:9093,[::1]:9094"),
+        "controller.quorum.voters": "3000@c1:9093,3001@c3:9095",
+    }
+    config = BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
+    assert config.roles == (True, (("c1", 9093), ("::1", 9094), ("c3", 9095)), "CONTROLLER")
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
@@ -104,10 +118,29 @@ def test_all_topic_defaults_are_honoured() -> None:
         ({"listeners": "SSL://:9092"}, "not supported"),
         ({"num.partitions": "0"}, "at least 1"),
         ({"num.partitions": "many"}, "no number"),
-        ({"process.roles": "broker"}, "broker and controller in one"),
+        ({"process.roles": "controller"}, "no controller alone"),
+        ({"process.roles": "broker"}, "controller.listener.names"),
+        ({"process.roles": "broker", "controller.listener.names": "CONTROLLER"}, "needs controller.quorum.bootstrap"),
+        (_below("controller.quorum.bootstrap.servers", "c1"), "no address"),
+        (_below("controller.quorum.voters", "c1:9093"), "no voter"),
+        (_below("controller.quorum.voters", "1@c1:9093"), "broker only"),
+        (
+            {
+                **_below("controller.quorum.bootstrap.servers", "c1:9093"),
+                "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            },
+            "must not listen",
+        ),
+        (
+            {
+                **_below("controller.quorum.bootstrap.servers", "c1:9093"),
+                "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",
+            },
+            "SSL of CONTROLLER",
+        ),
         ({"process.roles": "broker,observer"}, "one of broker, controller"),
-        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "several nodes"),
-        ({"controller.quorum.bootstrap.servers": "a:1,b:2"}, "several nodes"),
+        ({"controller.quorum.voters": "1@a:1,2@b:2"}, "can only be alone"),
+        ({"controller.quorum.bootstrap.servers": "a:1,b:2"}, "can only be alone"),
         ({"broker.id": "2", "node.id": "1"}, "differs"),
         ({"log.dirs": "/a,"}, "between two commas"),
         ({"listeners": "PLAINTEXT://:9092,PLAINTEXT://:9093"}, "a name of its own"),

@@ -128,6 +128,9 @@ class FakeBroker:
     def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
         answer(dict(wish))
 
+    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        ready()
+
     def connection_closed(self, connection_id: int) -> None:
         self.gone.append(connection_id)
         self.parked = [entry for entry in self.parked if entry[0] != connection_id]

@@ -16,7 +16,7 @@ from tailrace.protocol.messages import AlterClientQuotasRequest, AlterClientQuot
 def handle(broker: Broker, request: Request, now_ms: int) -> AlterClientQuotasResponse:
     if not broker.allows(request, Operation.ALTER_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
         return _denied(request.body)
-    return broker.controller.alter_client_quotas(request.body, now_ms)
+    return broker.local_controller.alter_client_quotas(request.body, now_ms)
 
 
 def _denied(body: AlterClientQuotasRequest) -> AlterClientQuotasResponse:

@@ -21,4 +21,4 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterConfigsRespons
         denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
         return NO_ERROR if denied is None else ApiError(denied, None)
 
-    return broker.controller.alter_configs(request.body, now_ms, may_alter=may_alter)
+    return broker.local_controller.alter_configs(request.body, now_ms, may_alter=may_alter)

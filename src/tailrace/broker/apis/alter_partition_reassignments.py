@@ -18,4 +18,4 @@ from tailrace.protocol.messages import AlterPartitionReassignmentsResponse
 
 def handle(broker: Broker, request: Request, now_ms: int) -> AlterPartitionReassignmentsResponse:
     check_cluster(broker, request, Operation.ALTER)
-    return broker.controller.alter_partition_reassignments(request.body, now_ms)
+    return broker.local_controller.alter_partition_reassignments(request.body, now_ms)

@@ -17,7 +17,7 @@ _STRICT_FROM = 3
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
     quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
-    response = broker.controller.create_partitions(
+    response = broker.local_controller.create_partitions(
         request.body,
         now_ms,
         may_alter=lambda name: broker.allows(request, Operation.ALTER, AclResource.TOPIC, name),

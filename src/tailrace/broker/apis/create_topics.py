@@ -22,7 +22,7 @@ _STRICT_FROM = 6
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
     quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
-    response = broker.controller.create_topics(
+    response = broker.local_controller.create_topics(
         request.body,
         now_ms,
         may_create=lambda name: broker.allows(request, Operation.CREATE, AclResource.TOPIC, name),

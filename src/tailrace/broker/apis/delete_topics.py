@@ -30,7 +30,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
         body.topic_names = []
     quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
-    response = broker.controller.delete_topics(
+    response = broker.local_controller.delete_topics(
         body,
         now_ms,
         may_describe=lambda name: broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name),

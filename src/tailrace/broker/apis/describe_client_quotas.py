@@ -9,6 +9,7 @@ from __future__ import annotations
 from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
+from tailrace.metadata.client_quotas import describe_client_quotas
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeClientQuotasResponse
 
@@ -18,6 +19,6 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClientQuota
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
     try:
-        return broker.controller.describe_client_quotas(request.body)
+        return describe_client_quotas(broker.image, request.body)
     except KafkaError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=str(error), entries=None)

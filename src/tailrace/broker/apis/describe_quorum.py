@@ -18,4 +18,4 @@ from tailrace.protocol.messages import DescribeQuorumResponse
 
 def handle(broker: Broker, request: Request, now_ms: int) -> DescribeQuorumResponse:
     check_cluster(broker, request, Operation.DESCRIBE)
-    return broker.controller.describe_quorum(request.body, request.version, now_ms)
+    return broker.local_controller.describe_quorum(request.body, request.version, now_ms)

@@ -20,7 +20,7 @@ from tailrace.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 def handle(broker: Broker, request: Request, now_ms: int) -> ElectLeadersResponse:
     if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
         return _denied(request.body, request.version)
-    return broker.controller.elect_leaders(request.body, now_ms)
+    return broker.local_controller.elect_leaders(request.body, now_ms)
 
 
 def _denied(body: ElectLeadersRequest, version: int) -> ElectLeadersResponse:

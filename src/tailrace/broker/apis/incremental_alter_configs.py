@@ -29,7 +29,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> IncrementalAlterCon
     body: IncrementalAlterConfigsRequest = request.body
     loggers = [one for one in body.resources if one.resource_type == ResourceType.BROKER_LOGGER]
     body.resources = [one for one in body.resources if one.resource_type != ResourceType.BROKER_LOGGER]
-    response = broker.controller.incremental_alter_configs(body, now_ms, may_alter=may_alter)
+    response = broker.local_controller.incremental_alter_configs(body, now_ms, may_alter=may_alter)
     response.responses = [*response.responses, *(_alter_loggers(broker, request, one) for one in loggers)]
     return response
 

@@ -15,4 +15,4 @@ from tailrace.protocol.messages import ListPartitionReassignmentsResponse
 
 def handle(broker: Broker, request: Request, now_ms: int) -> ListPartitionReassignmentsResponse:
     check_cluster(broker, request, Operation.DESCRIBE)
-    return broker.controller.list_partition_reassignments(request.body)
+    return broker.local_controller.list_partition_reassignments(request.body)

@@ -18,6 +18,7 @@ Version notes
 from __future__ import annotations
 
 from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
+from tailrace.broker.auto_creation import auto_create_topic
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
@@ -121,7 +122,7 @@ def _make_missing(broker: Broker, request: Request, name: str, now_ms: int) -> E
     if not (request.body.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
-        broker.auto_create_topic(request, name, now_ms)
+        auto_create_topic(broker, request, name, now_ms)
     except KafkaError as error:
         return error.code
     return None

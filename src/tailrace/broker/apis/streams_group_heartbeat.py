@@ -184,8 +184,12 @@ def _create_topics(
         )
         for topic in topics.values()
     ]
+    if broker.forwarding is not None:
+        for one in wanted:
+            broker.forwarding.make_topic(one, request, now_ms)
+        return
     charge = broker.throttling.mutations(request, now_ms, strict=True).charge
-    results = broker.controller.create_topics(CreateTopicsRequest(topics=wanted), now_ms, charge=charge).topics
+    results = broker.local_controller.create_topics(CreateTopicsRequest(topics=wanted), now_ms, charge=charge).topics
     done = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     failed = [f"{one.name} ({one.error_message})" for one in results if one.error_code not in done]
     if failed:

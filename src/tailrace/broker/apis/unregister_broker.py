@@ -15,5 +15,5 @@ from tailrace.protocol.messages import UnregisterBrokerResponse
 
 def handle(broker: Broker, request: Request, now_ms: int) -> UnregisterBrokerResponse:
     check_cluster(broker, request, Operation.ALTER)
-    broker.controller.unregister_broker(request.body.broker_id, now_ms)
+    broker.local_controller.unregister_broker(request.body.broker_id, now_ms)
     return UnregisterBrokerResponse(error_message=None)

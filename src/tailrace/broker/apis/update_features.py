@@ -19,4 +19,4 @@ from tailrace.protocol.messages import UpdateFeaturesResponse
 
 def handle(broker: Broker, request: Request, now_ms: int) -> UpdateFeaturesResponse:
     check_cluster(broker, request, Operation.ALTER)
-    return broker.controller.update_features(request.body, request.version, now_ms)
+    return broker.local_controller.update_features(request.body, request.version, now_ms)

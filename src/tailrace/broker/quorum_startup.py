@@ -1,0 +1,100 @@
+"""Joining a cluster: a broker whose controllers are other nodes, up to where its logs can be loaded.
+
+    1  the copy of the metadata log is opened, and followed from where it ends
+    2  the broker registers, and says how far it has come, until the controller calls that caught up
+    3  (the logs are loaded, with what the metadata says of them)
+    4  it may be let in, and is served from when its own metadata says so
+
+The network is played by whoever opens the broker: `Network` runs it until something is so, and says what time it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.forwarding import Forwarding
+from tailrace.log import file_names
+from tailrace.log.checkpoints import DirectoryIdentity, read_clean_shutdown
+from tailrace.log.files import Files, join
+from tailrace.metadata.broker_lifecycle import BrokerLifecycle
+from tailrace.metadata.features import SUPPORTED
+from tailrace.metadata.observed_log import ObservedLog
+from tailrace.metadata.quorum_observer import ControllerAddress, ObserverSettings
+from tailrace.metadata.registrations import BrokerRegistration, Endpoint, endpoints_by_name, fresh_id
+from tailrace.metadata.remote_controller import RemoteController
+from tailrace.outgoing import Outbox
+
+
+class Network(Protocol):
+    """Who sends for a broker that is not served yet."""
+
+    def join(self, controller: RemoteController) -> None:
+        """The broker's heartbeats may begin."""
+
+    def run_until(self, is_so: Callable[[], bool], what: str) -> int:
+        """Send, receive and tick until something is so; the time it is then."""
+
+
+def observer_settings(config: BrokerConfig) -> ObserverSettings:
+    return ObserverSettings(
+        bootstrap=[ControllerAddress(host, port) for host, port in config.roles.controllers],
+        listener=config.roles.controller_listener,
+        request_timeout_ms=config.integer("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=config.integer("controller.quorum.retry.backoff.ms"),
+    )
+
+
+def open_remote_controller(
+    files: Files,
+    config: BrokerConfig,
+    identity: DirectoryIdentity,
+    *,
+    outbox: Outbox,
+    endpoints: Sequence[Endpoint],
+    directories: Mapping[str, bytes],
+    new_id: Callable[[], bytes],
+    now_ms: int,
+) -> RemoteController:
+    """`directories`: the ids of the log directories by their paths. Nothing is sent yet."""
+    log = ObservedLog(files, config.metadata_log_dir, identity, config.metadata_log, now_ms=now_ms)
+    lifecycle = BrokerLifecycle(
+        BrokerRegistration(
+            id=config.node_id,
+            epoch=-1,
+            incarnation_id=fresh_id(new_id),
+            endpoints=endpoints_by_name(endpoints),
+            features=SUPPORTED,
+            rack=config.rack,
+            directories=tuple(directories.values()),
+        ),
+        identity.cluster_id,
+        previous_epoch=_previous_epoch(files, directories),
+        heartbeat_interval_ms=config.integer("broker.heartbeat.interval.ms"),
+    )
+    return RemoteController(log, outbox, observer_settings(config), lifecycle)
+
+
+def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
+    """Follow the quorum until the metadata is that of now; the time it is then."""
+    controller.begin(now_ms)
+    network.join(controller)
+    return network.run_until(lambda: controller.has_caught_up, "the controllers let this broker in")
+
+
+def join_cluster(broker: Broker, controller: RemoteController, network: Network, now_ms: int) -> None:
+    """Everything is loaded: wait to be let in."""
+    broker.forwarding = Forwarding(broker, controller)
+    controller.note_time = broker.note_time
+    if not broker.config.flag("controlled.shutdown.enable"):
+        controller.has_farewell = False
+    controller.start_broker(now_ms)
+    network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
+
+
+def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:
+    """The epoch that the last stop noted in every directory; -1 if it was not a clean one everywhere."""
+    noted = [read_clean_shutdown(files, join(path, file_names.CLEAN_SHUTDOWN)) for path in directories]
+    return min(-1 if one is None else one for one in noted)

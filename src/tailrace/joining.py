@@ -1,0 +1,110 @@
+"""QuorumNetwork: the network of a broker that joins a cluster, from before it is served.
+
+It has a poll of its own for as long as that takes; what is unanswered then is sent again by the server's loop. The
+heartbeats' thread, which it starts, goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from select import epoll
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.client.addresses import Address
+from tailrace.client.connection import Connection
+from tailrace.client.errors import ClientError
+from tailrace.client.settings import ClientSettings
+from tailrace.metadata.broker_lifecycle import BrokerLifecycle
+from tailrace.metadata.remote_controller import RemoteController
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DescribeClusterRequest
+from tailrace.server.broker_seam import Surroundings
+from tailrace.server.clock import monotonic_ms, wall_clock_ms
+from tailrace.server.heartbeats import Heartbeats
+from tailrace.server.peers import Peers
+
+_CONTROLLERS = 2  # an endpoint type of DescribeCluster
+
+
+class QuorumNetwork:
+    def __init__(
+        self, config: BrokerConfig, surroundings: Surroundings, clock_ms: Callable[[], int] = wall_clock_ms
+    ) -> None:
+        self._config = config
+        self._surroundings = surroundings
+        self._clock_ms = clock_ms
+        self._controller: RemoteController | None = None
+        self._heartbeats: Heartbeats | None = None
+
+    def join(self, controller: RemoteController) -> None:
+        self._controller = controller
+        lifecycle = controller.lifecycle
+        lifecycle.moved = lambda: self._surroundings.call_soon(controller.lifecycle_moved)
+        self._heartbeats = Heartbeats(
+            lifecycle,
+            lambda: None if (leader := controller.observer.leader) is None else Address(*leader),
+            lambda: [Address(*one) for one in controller.observer.candidates()],
+        )
+        controller.on_end = self._heartbeats.stop
+        self._heartbeats.start()
+
+    def run_until(self, is_so: Callable[[], bool], what: str) -> int:
+        controller = self._controller
+        assert controller is not None
+        deadline_ms = monotonic_ms() + self._config.integer("initial.broker.registration.timeout.ms")
+        poll = epoll()
+        peers = Peers(poll, controller.outbox)
+        try:
+            while not is_so():
+                if monotonic_ms() >= deadline_ms:
+                    raise _too_late(controller.lifecycle, what)
+                peers.send_waiting()
+                for descriptor, mask in poll.poll(_wait_s(peers)):
+                    peers.serve(descriptor, mask, self._clock_ms())
+                peers.tick(self._clock_ms())
+                controller.tick(self._clock_ms())
+            peers.end(self._clock_ms())
+        except BaseException:
+            self._stop()
+            raise
+        finally:
+            peers.close()
+            poll.close()
+        return self._clock_ms()
+
+    def _stop(self) -> None:
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
+
+
+def _wait_s(peers: Peers) -> float:
+    """The heartbeats' thread wakes nobody here, so the wait is short."""
+    due_ms = peers.next_deadline_ms()
+    return 0.01 if due_ms is None else max(min(due_ms - monotonic_ms(), 10), 0) / 1_000
+
+
+def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
+    why = "" if lifecycle.refusal is None else f" ({lifecycle.refusal})"
+    return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"it took too long until {what}{why}")
+
+
+def find_cluster_id(config: BrokerConfig) -> str:
+    """The id of the cluster that the controllers are of, for a directory that is new."""
+    deadline_s = time.monotonic() + config.integer("initial.broker.registration.timeout.ms") / 1_000
+    settings = ClientSettings(connect_timeout_ms=3_000, request_timeout_ms=3_000)
+    while True:
+        for host, port in config.roles.controllers:
+            try:
+                connection = Connection(Address(host, port), settings)
+                answer = connection.request(DescribeClusterRequest(endpoint_type=_CONTROLLERS), at_least=1)
+                connection.close()
+            except ClientError as error:
+                reason = str(error)
+                continue
+            if not answer.error_code:
+                return str(answer.cluster_id)
+            reason = f"{host}:{port} answers {ErrorCode(answer.error_code).name}"
+        if time.monotonic() >= deadline_s:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller says which cluster this is: {reason}")
+        time.sleep(0.1)

@@ -1,0 +1,104 @@
+"""Heartbeats: the thread that keeps a broker registered with its controllers (`metadata/broker_lifecycle.py`).
+
+It has a connection of its own, and finds the active controller by itself: it asks the one that it knows, and when that
+one does not answer or is not the controller any more, the next. So it goes on, whatever the loop is busy with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tailrace.client.addresses import Address
+from tailrace.client.connection import Connection
+from tailrace.client.errors import ClientError
+from tailrace.client.settings import ClientSettings
+from tailrace.metadata.broker_lifecycle import BrokerLifecycle
+from tailrace.model.errors import ErrorCode
+from tailrace.server.clock import monotonic_ms
+
+REQUEST_TIMEOUT_MS: Final = 3_000  # below half of the session that it keeps
+_LOGGER: Final = logging.getLogger("tailrace.heartbeats")
+
+
+class Heartbeats:
+    def __init__(
+        self,
+        lifecycle: BrokerLifecycle,
+        leader: Callable[[], Address | None],
+        candidates: Callable[[], Sequence[Address]],
+    ) -> None:
+        """`leader`: who leads the quorum as far as is known; `candidates`: everybody who might. Both may be asked from
+        this thread."""
+        self._lifecycle = lifecycle
+        self._leader = leader
+        self._candidates = candidates
+        self._asked = 0
+        self._connection: Connection | None = None
+        self._wakes = threading.Event()
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name="tailrace-heartbeats", daemon=True)
+        lifecycle.wake = self._wakes.set
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self._wakes.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        lifecycle = self._lifecycle
+        while not self._is_stopped and not lifecycle.has_left:
+            try:
+                self._say_something()
+            except Exception:
+                # A broker without heartbeats is fenced: better a broken one once more than none.
+                _LOGGER.exception("a heartbeat failed")
+                lifecycle.failed(monotonic_ms())
+            wait_ms = lifecycle.due_ms - monotonic_ms()
+            if wait_ms > 0 and not lifecycle.has_left:
+                self._wakes.wait(wait_ms / 1_000)
+            self._wakes.clear()
+        self._disconnect()
+
+    def _say_something(self) -> None:
+        request = self._lifecycle.next_request()
+        try:
+            connection = self._connected()
+            response = connection.request(request)
+        except ClientError as error:
+            _LOGGER.info("no controller: %s", error)
+            self._try_another()
+            self._lifecycle.failed(monotonic_ms())
+            return
+        if response.error_code == ErrorCode.NOT_CONTROLLER:
+            self._try_another()
+            self._lifecycle.failed(monotonic_ms())
+            return
+        self._asked = 0
+        self._lifecycle.answered(request, response, monotonic_ms())
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            candidates = list(self._candidates())
+            leader = self._leader()
+            if leader is not None:
+                candidates = [leader, *(one for one in candidates if one != leader)]
+            settings = ClientSettings(connect_timeout_ms=REQUEST_TIMEOUT_MS, request_timeout_ms=REQUEST_TIMEOUT_MS)
+            self._connection = Connection(candidates[self._asked % len(candidates)], settings)
+        return self._connection
+
+    def _try_another(self) -> None:
+        self._disconnect()
+        self._asked += 1
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+            self._connection = None

@@ -1,0 +1,116 @@
+"""KafkaControllers: a quorum of real Apache Kafka controllers, for brokers of ours to join.
+
+    with KafkaControllers(kafka_installation(), tmp_path, count=3) as controllers:
+        controllers.bootstrap                 # controller.quorum.bootstrap.servers
+        controllers.nodes[0].crash()          # as kill -9 leaves it
+        controllers.nodes[0].start()
+
+Each is a process of its own, on loopback, and never left behind.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.kafka_broker import KafkaBroker, free_port
+from tests.support.kafka_install import KafkaInstallation
+
+
+def _new_id() -> str:
+    while True:
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made
+
+
+class KafkaController(KafkaBroker):
+    """One controller; `format_options` say whose quorum it begins with."""
+
+    def __init__(
+        self,
+        installation: KafkaInstallation,
+        directory: Path,
+        node_id: int,
+        port: int,
+        bootstrap: str,
+        cluster_id: str,
+        format_options: tuple[str, ...],
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self._bootstrap_servers = bootstrap
+        self._cluster_id = cluster_id
+        self._format_options = format_options
+        super().__init__(installation, directory, port=port, properties=properties, heap="256m")
+
+    def _default_properties(self) -> dict[str, str]:
+        return {
+            "process.roles": "controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.bootstrap.servers": self._bootstrap_servers,
+            "listeners": f"CONTROLLER://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self.directory / "data"),
+            "num.network.threads": "1",
+            "num.io.threads": "2",
+            "background.threads": "2",
+            "default.replication.factor": "1",
+        }
+
+    def _format(self, settings: Path) -> None:
+        arguments = ("format", f"--cluster-id={self._cluster_id}", "-c", str(settings), "--ignore-formatted")
+        self.installation.tool("kafka.tools.StorageTool", *arguments, *self._format_options)
+
+
+class KafkaControllers:
+    def __init__(
+        self,
+        installation: KafkaInstallation,
+        directory: Path,
+        *,
+        count: int = 1,
+        properties: Mapping[str, str] | None = None,
+        format_options: tuple[str, ...] = (),
+    ) -> None:
+        self.cluster_id = _new_id()
+        ports = [free_port() for _ in range(count)]
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
+        ids = [3000 + number for number in range(count)]
+        voters = ",".join(f"{one}@127.0.0.1:{port}:{_new_id()}" for one, port in zip(ids, ports, strict=True))
+        quorum = ("--standalone",) if count == 1 else ("--initial-controllers", voters)
+        self.nodes = [
+            KafkaController(
+                installation,
+                directory / f"controller-{one}",
+                one,
+                port,
+                self.bootstrap,
+                self.cluster_id,
+                (*quorum, *format_options),
+                properties,
+            )
+            for one, port in zip(ids, ports, strict=True)
+        ]
+
+    def node(self, node_id: int) -> KafkaController:
+        return next(one for one in self.nodes if one.node_id == node_id)
+
+    def __enter__(self) -> KafkaControllers:
+        try:
+            for node in self.nodes:
+                node.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for node in self.nodes:
+            node._kill()
