@@ -52,7 +52,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> StreamsGroupHeartbe
         answer(result.response, now_ms)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
-        message = error.args[0] if error.args else None
+        is_unexpected = error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # of which Kafka tells nothing
+        message = None if is_unexpected else error.args[0]
         answer(StreamsGroupHeartbeatResponse(error_code=error.code, error_message=message), now_ms)
 
     broker.groups.write(beat.group_id, lambda shard: shard.streams.heartbeat(beat, now_ms), done, refuse, now_ms)

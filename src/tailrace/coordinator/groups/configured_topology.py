@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.groups.streams_topology import StreamsTopology, Subtopology, TopicInfo, source_topics
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -118,7 +119,7 @@ class _PartitionCounts:
                     topics = {one.source_topics[index] for index in group.source_topics}
                     topics |= {one.repartition_source_topics[index].name for index in group.repartition_source_topics}
                 except IndexError:
-                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "A copartition group has no such topic.") from None
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from None  # a group of topics that are not there
                 self._decided.update(self._copartitioned(topics))
         changelogs = {}
         for one in self._subtopologies:
@@ -136,7 +137,7 @@ class _PartitionCounts:
     def _count(self, topic: str) -> int:
         count = self._known(topic)
         if count is None:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Number of partitions is not set for topic: {topic}")
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return count
 
     def _of_repartition_topics(self) -> dict[str, int]:
@@ -226,7 +227,7 @@ def _configured(subtopology: Subtopology, counts: Mapping[str, int], image: Meta
 def _internal_topic(info: TopicInfo, counts: Mapping[str, int]) -> InternalTopic:
     partitions = info.partitions or counts[info.name]
     if partitions < 1:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Number of partitions must be at least 1.")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     configs = {config.key: config.value for config in info.topic_configs}
     return InternalTopic(info.name, partitions, info.replication_factor, configs)
 
@@ -238,6 +239,7 @@ def _missing(
     for one in subtopologies:
         wanted.update(one.repartition_source_topics)
         wanted.update(one.changelog_topics)
+    order = hash_map_order(wanted)  # in which Kafka tells of them
     for topic in sorted(topology.required_topics):
         found = image.topics.get(topic)
         expected = None if found is None else wanted.pop(topic, None)
@@ -247,4 +249,4 @@ def _missing(
                 f"Existing topic {topic} has different number of partitions: expected {expected.partitions}, found "
                 f"{len(found.partitions)}",
             )
-    return wanted
+    return {topic: wanted[topic] for topic in order if topic in wanted}

@@ -180,7 +180,7 @@ class StreamsGroups:
     def _topology(group: StreamsGroup, beat: StreamsHeartbeat, records: Records) -> StreamsTopology:
         if beat.topology is None:
             if group.topology is None:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Nobody has told the topology.")
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # nobody has told it
             return group.topology
         told = StreamsTopology(beat.topology)
         if group.topology is None:

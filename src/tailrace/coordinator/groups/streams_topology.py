@@ -18,7 +18,7 @@ class StreamsTopology:
         self.epoch = value.epoch
         self.subtopologies: Mapping[str, Subtopology] = {one.subtopology_id: one for one in value.subtopologies}
         if value.epoch < 0 or len(self.subtopologies) != len(value.subtopologies):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology has a negative epoch, or a name twice.")
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a negative epoch, or a name twice
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamsTopology):
