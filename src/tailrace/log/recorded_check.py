@@ -21,12 +21,12 @@ from typing import Any
 
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader, parse_header
-from tailrace.log.files import Files, join
+from tailrace.log.files import Files
 from tailrace.log.findings import Finding, Severity
 from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.log.verify import EpochCheck, no_progress
 from tailrace.log.verify_indexes import Report
-from tailrace.log.verify_segment import Advance, BatchListener, SegmentResult, check_segment
+from tailrace.log.verify_segment import Advance, BatchListener, SegmentResult, SegmentToCheck, check_segment
 from tailrace.model.ids import Offset
 from tailrace.records.batch import HEADER_SIZE, PREFIX, RecordBatch
 
@@ -129,16 +129,18 @@ def record_check(
     """Check a segment that follows its forerunner as it should; an OSError if its log file cannot be read at all."""
     recorder = _Recorder(files, directory)
     result = check_segment(
-        files,
-        directory,
-        base_offset,
-        is_last=is_last,
-        is_clean=is_clean,
-        deep=deep,
-        expected_offset=base_offset,
-        report=recorder.report,
-        advance=advance,
-        listeners=[recorder],
+        SegmentToCheck(
+            files=files,
+            directory=directory,
+            base_offset=base_offset,
+            expected_offset=base_offset,
+            is_last=is_last,
+            is_clean=is_clean,
+            deep=deep,
+            report=recorder.report,
+            advance=advance,
+            listeners=[recorder],
+        )
     )
     return RecordedCheck(base_offset, is_last, result, recorder.events)
 
@@ -149,33 +151,8 @@ class RecordedChecks:
     def __init__(self, records: Mapping[Offset, RecordedCheck]) -> None:
         self._records = records
 
-    def __call__(
-        self,
-        files: Files,
-        directory: str,
-        base_offset: Offset,
-        *,
-        is_last: bool,
-        is_clean: bool,
-        deep: bool,
-        expected_offset: Offset,
-        report: Report,
-        advance: Advance,
-        listeners: list[BatchListener],
-    ) -> SegmentResult:
-        record = self._records.get(base_offset)
-        if record is not None and (record.expected_offset, record.is_last) == (expected_offset, is_last):
-            path = join(directory, file_names.segment_file(base_offset, file_names.LOG))
-            return record.tell(path, report, listeners)
-        return check_segment(
-            files,
-            directory,
-            base_offset,
-            is_last=is_last,
-            is_clean=is_clean,
-            deep=deep,
-            expected_offset=expected_offset,
-            report=report,
-            advance=advance,
-            listeners=listeners,
-        )
+    def __call__(self, given: SegmentToCheck) -> SegmentResult:
+        record = self._records.get(given.base_offset)
+        if record is not None and (record.expected_offset, record.is_last) == (given.expected_offset, given.is_last):
+            return record.tell(given.path(file_names.LOG), given.report, given.listeners)
+        return check_segment(given)

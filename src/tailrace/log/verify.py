@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader
@@ -24,29 +23,12 @@ from tailrace.log.leader_epochs import EpochStart, LeaderEpochs
 from tailrace.log.overlay_files import OverlayFiles
 from tailrace.log.survey import leftovers
 from tailrace.log.verify_producers import ProducerCheck
-from tailrace.log.verify_segment import Advance, BatchListener, SegmentResult, check_segment
+from tailrace.log.verify_segment import Advance, SegmentResult, SegmentToCheck, check_segment
 from tailrace.model.ids import Offset, TopicId
 
 Report = Callable[[Finding], None]
-
-
-class CheckSegment(Protocol):
-    """Checks one segment, and tells what it finds and which batches it meets: `verify_segment.check_segment`."""
-
-    def __call__(
-        self,
-        files: Files,
-        directory: str,
-        base_offset: Offset,
-        *,
-        is_last: bool,
-        is_clean: bool,
-        deep: bool,
-        expected_offset: Offset,
-        report: Report,
-        advance: Advance,
-        listeners: list[BatchListener],
-    ) -> SegmentResult: ...
+# Checks one segment, and tells what it finds and which batches it meets.
+CheckSegment = Callable[[SegmentToCheck], SegmentResult]
 
 
 def no_progress(size: int) -> None:
@@ -171,16 +153,18 @@ class _Verification:
         producers.start_segment(base)
         try:
             found = self._check(
-                self._files,
-                self._folder.path,
-                base,
-                is_last=is_last,
-                is_clean=self._folder.is_clean,
-                deep=self._deep,
-                expected_offset=max(base, expected),
-                report=self._report,
-                advance=self._advance,
-                listeners=[epochs, producers],
+                SegmentToCheck(
+                    files=self._files,
+                    directory=self._folder.path,
+                    base_offset=base,
+                    expected_offset=max(base, expected),
+                    is_last=is_last,
+                    is_clean=self._folder.is_clean,
+                    deep=self._deep,
+                    report=self._report,
+                    advance=self._advance,
+                    listeners=[epochs, producers],
+                )
             )
         except FileNotFoundError:
             self._report(Finding(path, "was removed meanwhile", severity=Severity.NOTE))

@@ -62,34 +62,37 @@ class SegmentResult:
         return self.damaged_at is not None
 
 
-class SegmentCheck:
-    def __init__(
-        self,
-        files: Files,
-        directory: str,
-        base_offset: Offset,
-        *,
-        is_last: bool,
-        is_clean: bool,
-        deep: bool,
-        expected_offset: Offset,
-        report: Report,
-        advance: Advance,
-        listeners: list[BatchListener],
-    ) -> None:
-        self._files = files
-        self._directory = directory
-        self._is_last = is_last
-        self._is_clean = is_clean
-        self._deep = deep
-        self._report = report
-        self._advance = advance
-        self._listeners = listeners
-        self._expected = expected_offset
-        self.result = SegmentResult(base_offset, expected_offset)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentToCheck:
+    """Which segment, what is known of it before, and who hears what is found."""
 
-    def _path(self, kind: str) -> str:
-        return join(self._directory, file_names.segment_file(self.result.base_offset, kind))
+    files: Files
+    directory: str
+    base_offset: Offset
+    expected_offset: Offset  # where the segment before ends
+    is_last: bool
+    is_clean: bool  # the log was closed as it should be
+    deep: bool
+    report: Report
+    advance: Advance
+    listeners: list[BatchListener]
+
+    def path(self, kind: str) -> str:
+        return join(self.directory, file_names.segment_file(self.base_offset, kind))
+
+
+class SegmentCheck:
+    def __init__(self, given: SegmentToCheck) -> None:
+        self._files = given.files
+        self._path = given.path
+        self._is_last = given.is_last
+        self._is_clean = given.is_clean
+        self._deep = given.deep
+        self._report = given.report
+        self._advance = given.advance
+        self._listeners = given.listeners
+        self._expected = given.expected_offset
+        self.result = SegmentResult(given.base_offset, given.expected_offset)
 
     def run(self) -> SegmentResult:
         """Check everything; an OSError only if the log file cannot be read at all."""
@@ -260,29 +263,6 @@ def _check_records(header: BatchHeader, view: memoryview) -> None:
         raise CorruptBatch(f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}")
 
 
-def check_segment(
-    files: Files,
-    directory: str,
-    base_offset: Offset,
-    *,
-    is_last: bool,
-    is_clean: bool,
-    deep: bool,
-    expected_offset: Offset,
-    report: Report,
-    advance: Advance,
-    listeners: list[BatchListener],
-) -> SegmentResult:
+def check_segment(given: SegmentToCheck) -> SegmentResult:
     """Check one segment here and now; an OSError only if its log file cannot be read at all."""
-    return SegmentCheck(
-        files,
-        directory,
-        base_offset,
-        is_last=is_last,
-        is_clean=is_clean,
-        deep=deep,
-        expected_offset=expected_offset,
-        report=report,
-        advance=advance,
-        listeners=listeners,
-    ).run()
+    return SegmentCheck(given).run()
