@@ -189,10 +189,11 @@ class GroupCoordinator:
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListGroupsResponse.ListedGroup]:
         """Those in one of the states and of one of the types, in small letters; without any, all."""
+        wanted = {state.replace("_", "") for state in states}  # Kafka's own name of NotReady is not_ready
         return [
             group.listed()
             for group in self.groups.values()
-            if (not states or group.state_name.lower() in states) and (not types or group.type in types)
+            if (not wanted or group.state_name.lower() in wanted) and (not types or group.type in types)
         ]
 
     def describe(self, group_id: str) -> DescribeGroupsResponse.DescribedGroup:
