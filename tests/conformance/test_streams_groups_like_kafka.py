@@ -1,0 +1,58 @@
+"""Streams groups (KIP-1071) at a real Kafka and at our broker: the same heartbeats get the same answers and leave the
+same records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conformance.test_groups_like_kafka import SETTINGS, make_twins, start_with_groups
+from tests.support.group_twins import OFFSETS
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.streams_play import PROBE, StreamsPlay
+
+pytestmark = pytest.mark.kafka
+
+STEPS = 150
+
+
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return {
+        **SETTINGS,
+        "group.streams.assignment.interval.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
+        "group.streams.max.size": "6",
+        "group.streams.session.timeout.ms": "600000",
+        "group.streams.max.session.timeout.ms": "600000",
+    }
+
+
+@pytest.fixture
+def kafka(kafka_broker: Callable[..., KafkaBroker], settings: dict[str, str]) -> KafkaBroker:
+    return start_with_groups(kafka_broker, settings)
+
+
+def play(kafka: KafkaBroker, settings: dict[str, str], seeds: range) -> None:
+    twins, ids = make_twins(kafka, settings)
+    try:
+        for seed in seeds:
+            twins.steps.clear()
+            twins.steps.append(f"seed {seed}")
+            StreamsPlay(twins, seed, ids).run(STEPS)
+        log = kafka.data / str(OFFSETS) / "00000000000000000000.log"
+        kafkas, ours = twins.records(log.read_bytes())
+        assert ours == [record for record in kafkas if PROBE not in record[2].values()]
+        assert len(ours) > STEPS
+    finally:
+        twins.close()
+
+
+def test_the_same_heartbeats_get_the_same_answers(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+    play(kafka, settings, range(2))
+
+
+@pytest.mark.slow
+def test_many_more_of_them(kafka: KafkaBroker, settings: dict[str, str]) -> None:
+    play(kafka, settings, range(100, 142))
