@@ -12,6 +12,7 @@ import errno
 import fcntl
 import mmap
 import os
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
@@ -63,6 +64,13 @@ class ReadsAhead(Protocol):
     """A file whose bytes are far away: who says what comes next waits less, and gets no more than that."""
 
     def will_read(self, start: int, end: int) -> None: ...
+
+
+@runtime_checkable
+class FarFiles(Protocol):
+    """Files that are far away: who asks for many of them waits less if it asks for all at the same time."""
+
+    def at_once(self, work: Iterable[Callable[[], object]]) -> None: ...
 
 
 class Files(Protocol):

@@ -1,24 +1,22 @@
 """ObjectFile: an object as the log's code reads a file, with few requests.
 
 What is asked for in small pieces, as headers and indexes are, comes out of a window that is fetched at once; while
-reading goes on in order, each window is twice the one before. What will surely be read is said before
-(`will_read`): it is fetched in parts, some of them at the same time, and never past what was said.
+reading goes on in order, each window is twice the one before. What will surely be read is said before (`will_read`) and
+comes through a `ReadAhead`, never more than was said.
 """
 
 from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from threading import Lock
 
 from tailrace.log import file_names
+from tailrace.object_stores.read_ahead import PART_BYTES, Part, ReadAhead
 from tailrace.object_stores.store import Found, ObjectReader, ObjectStore
 from tailrace.records.batch import Buffer
 
 FIRST_WINDOW = 64 * 1024
-PART_BYTES = 8 * 1024 * 1024
-PARTS_AT_ONCE = 4  # what a task holds in memory, and what makes up for a store that is slow to begin
 _MAP_CHUNK = 256 * 1024
 _INDEXES = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
 
@@ -32,24 +30,26 @@ class KnownObject:
         self.window: tuple[int, bytes] = (0, b"")
         self._store = store
         self._reader: ObjectReader | None = None
+        self._opening = Lock()
 
-    def opened(self) -> ObjectReader:
-        if self._reader is None:
-            self._reader = self._store.open(self.path)
-        return self._reader
+    def fetch(self, position: int, size: int) -> bytes:
+        """From any thread."""
+        with self._opening:
+            if self._reader is None:
+                self._reader = self._store.open(self.path)
+        return self._reader.read(position, size)
 
 
 class ObjectFile:
-    def __init__(self, known: KnownObject, pool: Callable[[], Executor]) -> None:
+    def __init__(self, known: KnownObject, ahead: ReadAhead) -> None:
         self.path = known.path
         self._known = known
         self._size = known.found.size
-        self._pool = pool
+        self._ahead = ahead
         self._window_start, self._window = known.window
         self._window_bytes = FIRST_WINDOW
-        self._parts: deque[tuple[int, Future[bytes]]] = deque()  # where each begins, in order
-        self._part: tuple[int, bytes] = (0, b"")
-        self._next = self._end = 0  # of what was announced: where the next part begins, and where it ends
+        self._announced: deque[Part] = deque()  # in order, and next to each other
+        self._part: tuple[int, bytes] = (0, b"")  # the last that was taken, and where it begins
 
     def size(self) -> int:
         """As the folder's last listing said."""
@@ -74,7 +74,7 @@ class ObjectFile:
         goes_on = self._window and 0 <= position - self._window_start <= len(self._window) + FIRST_WINDOW
         self._window_bytes = min(self._window_bytes * 2, PART_BYTES) if goes_on else FIRST_WINDOW
         wanted = min(max(size, self._window_bytes), self._size - position)
-        self._window, self._window_start = self._known.opened().read(position, wanted), position
+        self._window, self._window_start = self._known.fetch(position, wanted), position
         if wanted <= FIRST_WINDOW:
             self._known.window = self._window_start, self._window
 
@@ -102,28 +102,29 @@ class ObjectFile:
 
     def will_read(self, start: int, end: int) -> None:
         """Bytes that are about to be read, in order."""
+        end = min(end, self._size)
+        if self._announced and (self._announced[0].start, self._announced[-1].end) == (start, end):
+            return
         self._forget_parts()
         if self._window_start <= start and end <= self._window_start + len(self._window):
             return  # they are there
-        self._next, self._end = start, min(end, self._size)
-        self._announce()
-
-    def _announce(self) -> None:
-        while self._next < self._end and len(self._parts) < PARTS_AT_ONCE:
-            size = min(PART_BYTES, self._end - self._next)
-            self._parts.append((self._next, self._pool().submit(self._known.opened().read, self._next, size)))
-            self._next += size
+        self._announced += [
+            Part(at, min(at + PART_BYTES, end), self._known.fetch) for at in range(start, end, PART_BYTES)
+        ]
+        self._ahead.announce(self._announced)
 
     def _is_ahead(self, position: int) -> bool:
         start, part = self._part
-        return start <= position < start + len(part) or bool(self._parts and self._parts[0][0] <= position < self._end)
+        if start <= position < start + len(part):
+            return True
+        return bool(self._announced) and self._announced[0].start <= position < self._announced[-1].end
 
     def _part_at(self, position: int) -> tuple[int, bytes]:
         start, part = self._part
-        while self._parts and not start <= position < start + len(part):
-            start, coming = self._parts.popleft()
-            part = coming.result()
-            self._announce()
+        while self._announced and not start <= position < start + len(part):
+            coming = self._announced.popleft()
+            self._part = 0, b""
+            start, part = coming.start, self._ahead.take(coming)
         self._part = start, part
         return self._part
 
@@ -150,11 +151,9 @@ class ObjectFile:
     close = release
 
     def _forget_parts(self) -> None:
-        for _, coming in self._parts:
-            coming.cancel()
-        self._parts.clear()
+        self._ahead.drop(self._announced)
+        self._announced.clear()
         self._part = 0, b""
-        self._next = self._end = 0
 
     def fileno(self) -> int:
         raise OSError(errno.EBADF, "is no file of this machine", self.path)

@@ -8,15 +8,18 @@ s3://bucket/prefix/orders-0, and stand so in every message.
 from __future__ import annotations
 
 import errno
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Any
 
 from tailrace.log.files import Entry, Space
-from tailrace.object_stores.object_file import PARTS_AT_ONCE, KnownObject, ObjectFile, read_only
+from tailrace.object_stores.object_file import KnownObject, ObjectFile, read_only
+from tailrace.object_stores.read_ahead import PARTS_AT_ONCE, ReadAhead, Workers
 from tailrace.object_stores.store import Found, ObjectStore
 from tailrace.records.batch import Buffer
 
-_MAX_KNOWN = 512  # objects that are kept, with a window of each
+_MAX_KNOWN = 1024  # objects that are kept, with a window of each
+_WORKERS = 16  # requests that wait for answers at the same time
 
 
 class ObjectFiles:
@@ -24,15 +27,20 @@ class ObjectFiles:
         self._store = store
         self._listings: dict[str, dict[str, Found]] = {}
         self._known: dict[str, KnownObject] = {}
-        self._workers: ThreadPoolExecutor | None = None
+        self._lock = Lock()
+        # Two, for what is done in one waits for what is fetched in the other.
+        self._fetching = Workers(PARTS_AT_ONCE)
+        self._working = Workers(_WORKERS)
+        self._ahead = ReadAhead(self._fetching)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_store": self._store, "_listings": {}, "_known": {}, "_workers": None}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy that travels looks for itself."""
+        return ObjectFiles, (self._store,)
 
-    def _pool(self) -> Executor:
-        if self._workers is None:
-            self._workers = ThreadPoolExecutor(PARTS_AT_ONCE, thread_name_prefix="tailrace-object")
-        return self._workers
+    def at_once(self, work: Iterable[Callable[[], object]]) -> None:
+        """Do what mostly waits for the store at the same time; the first error, if there is one."""
+        for done in [self._working.submit(piece) for piece in work]:
+            done.result()
 
     # Looking
 
@@ -72,18 +80,19 @@ class ObjectFiles:
     def _object(self, path: str) -> KnownObject:
         """To open an object and read a little of it takes requests: what a later listing shows unchanged is kept."""
         found = self._there(path)
-        known = self._known.pop(path, None)
-        if known is None or known.found != found:
-            known = KnownObject(path, found, self._store)
-        self._known[path] = known
-        if len(self._known) > _MAX_KNOWN:
-            del self._known[next(iter(self._known))]
+        with self._lock:
+            known = self._known.pop(path, None)
+            if known is None or known.found != found:
+                known = KnownObject(path, found, self._store)
+            self._known[path] = known
+            if len(self._known) > _MAX_KNOWN:
+                del self._known[next(iter(self._known))]
         return known
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> ObjectFile:
         if create and not self.exists(path):
             raise _refused(path)
-        return ObjectFile(self._object(path), self._pool)
+        return ObjectFile(self._object(path), self._ahead)
 
     def read(self, path: str) -> bytes:
         file = self.open(path)

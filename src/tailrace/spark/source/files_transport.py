@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 from tailrace.log import file_names
 from tailrace.log.data_directory import PartitionFolder, look_at
-from tailrace.log.files import DiskFiles, Files
+from tailrace.log.files import DiskFiles, FarFiles, Files
 from tailrace.log.findings import CannotLook
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.offline import OfflineLog, open_bounds, open_exact
+from tailrace.log.segment import Segment
 from tailrace.log.timestamp_lookup import find_offset
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.records.batch import CorruptBatch
@@ -37,6 +38,7 @@ from tailrace.spark.source.segment_map import IndexedSegment
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
 _LOOKS = 8
+_TIMES_AT_ONCE = 32
 INTERNAL_TOPICS = frozenset({
     "__consumer_offsets", "__transaction_state", "__share_group_state", file_names.CLUSTER_METADATA_TOPIC
 })  # fmt: skip
@@ -129,16 +131,24 @@ class FilesTransport:
             self._logs[partition] = offline
         return self._logs[partition]
 
+    def _open_all(self, partitions: Iterable[TopicPartition]) -> None:
+        if isinstance(self._files, FarFiles) and self.folders:
+            self._files.at_once(partial(self._opened, partition) for partition in partitions)
+
     # Bounds
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
         if self._cluster is not None:
             return self._cluster.earliest(partitions)
+        partitions = list(partitions)
+        self._open_all(partitions)
         return {partition: self._opened(partition).log.log_start_offset for partition in partitions}
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
         if self._cluster is not None:
             return self._cluster.latest(partitions)
+        partitions = list(partitions)
+        self._open_all(partitions)
         return {partition: self._end(self._opened(partition)) for partition in partitions}
 
     def _end(self, offline: OfflineLog) -> Offset:
@@ -153,11 +163,23 @@ class FilesTransport:
         }
 
     def _at_time(self, partition: TopicPartition, moment: int) -> Offset | None:
+        log = self._opened(partition).log
         try:
-            record = find_offset(self._opened(partition).log, moment)
+            self._note_times(list(log.segments), moment)
+            record = find_offset(log, moment)
         except (CorruptBatch, CorruptIndex) as error:
             raise Unreadable(f"{partition} cannot be searched for time {moment}: {error}") from None
         return None if record is None else record.offset
+
+    def _note_times(self, segments: list[Segment], moment: int) -> None:
+        """Let the segments learn their largest timestamps, which the search goes by, many at a time."""
+        if not isinstance(self._files, FarFiles):
+            return
+        for first in range(0, len(segments), _TIMES_AT_ONCE):
+            some = segments[first : first + _TIMES_AT_ONCE]
+            self._files.at_once(segment.retention_timestamp_ms for segment in some)
+            if any(segment.retention_timestamp_ms() >= moment for segment in some):
+                return
 
     # Slices
 
@@ -165,6 +187,7 @@ class FilesTransport:
         return self._patiently(lambda: self._cut(ranges, options))
 
     def _cut(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[SegmentSlice]:
+        self._open_all({wanted.partition for wanted in ranges})
         maps = {wanted.partition: self._segment_maps(wanted.partition) for wanted in ranges}
         parts = {wanted: extents(wanted, maps[wanted.partition]) for wanted in ranges}
         total = sum(part.end - part.start for found in parts.values() for part in found)

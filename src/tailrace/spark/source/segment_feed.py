@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from tailrace.log import file_names
 from tailrace.log.files import File, Files, ReadsAhead
@@ -28,6 +28,7 @@ from tailrace.spark.source.offset_ranges import OffsetRange
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _LOOKS = 4
+_SEGMENTS_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,14 @@ def feed_range(
                 raise OffsetRangeLost(partition, position, first, why)
             position, slot = first, 0
             columns.skip_to(position)
+        coming = _ComingSegments(files, folder, suffixes, end)
         try:
             for base, following in zip_longest(bases[slot:], bases[slot + 1 :]):
                 if base >= end or position >= end or columns.is_done:
                     break
-                segment = Segment.open(files, folder, base, TopicConfig(), suffix=suffixes[base], read_only=True)
+                segment = coming.take(base)
                 ends_inside = following is None or end < following
-                for _ in _feed_segment(segment, position, end, columns, buffer, ends_inside=ends_inside):
+                for _ in _feed_segment(segment, position, end, columns, buffer, coming, ends_inside=ends_inside):
                     yield
                 position = max(position, columns.next_offset)
         except FileNotFoundError as error:
@@ -87,6 +89,8 @@ def feed_range(
             raise Unreadable(
                 f"{partition} cannot be read from offset {position} on: {error.filename or folder}: {error.strerror}"
             ) from None
+        finally:
+            coming.release()
         break
     # The cleaner may have taken the last records of all sealed segments: the active one tells where the log ends.
     reached = max([position, *bases[-1:]])
@@ -114,8 +118,49 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
     return dict(sorted(found.items()))
 
 
+class _ComingSegments:
+    """The segments of a folder. Where bytes are far away, those that will be read whole are asked for in advance."""
+
+    def __init__(self, files: Files, folder: str, suffixes: dict[Offset, str], end: Offset) -> None:
+        self._files = files
+        self._folder = folder
+        self._suffixes = suffixes
+        self._end = end
+        self._announced: dict[Offset, Segment] = {}
+
+    def take(self, base: Offset) -> Segment:
+        return self._announced.pop(base, None) or self._open(base)
+
+    def _open(self, base: Offset) -> Segment:
+        suffix = self._suffixes[base]
+        return Segment.open(self._files, self._folder, base, TopicConfig(), suffix=suffix, read_only=True)
+
+    def announce_after(self, base: Offset) -> None:
+        bases = list(self._suffixes)
+        slot = bisect_right(bases, base)
+        for later, following in pairwise(bases[slot : slot + _SEGMENTS_AHEAD + 1]):
+            if following > self._end:
+                break
+            if later not in self._announced:
+                segment = self._announced[later] = self._open(later)
+                if isinstance(segment.log, ReadsAhead):
+                    segment.log.will_read(0, segment.size)
+
+    def release(self) -> None:
+        for segment in self._announced.values():
+            segment.release()
+        self._announced.clear()
+
+
 def _feed_segment(
-    segment: Segment, start: Offset, end: Offset, columns: BatchTaker, buffer: bytearray, *, ends_inside: bool
+    segment: Segment,
+    start: Offset,
+    end: Offset,
+    columns: BatchTaker,
+    buffer: bytearray,
+    coming: _ComingSegments,
+    *,
+    ends_inside: bool,
 ) -> Iterator[None]:
     try:
         position = 0
@@ -127,6 +172,7 @@ def _feed_segment(
         expected = (segment.offset_index.end_position(end) if ends_inside else None) or segment.size
         if isinstance(segment.log, ReadsAhead):
             segment.log.will_read(position, expected)
+            coming.announce_after(segment.base_offset)
         yield from _feed_file(segment.log, position, expected, segment.size, end, columns, buffer)
     finally:
         segment.release()
