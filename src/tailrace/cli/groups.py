@@ -13,9 +13,10 @@ from tailrace.cli.output import count_text, json_document, say, table
 from tailrace.client.cluster import ClusterClient
 from tailrace.client.coordinators import Coordinators
 from tailrace.client.errors import Refused, UnknownTopic
+from tailrace.client.group_description import DescribedGroup, GroupMember
 from tailrace.client.group_offsets import NotedOffset, commit_offsets, committed_offsets
 from tailrace.client.group_reset import Goal, plan_reset
-from tailrace.client.groups import DescribedGroup, GroupMember, delete_group, describe_group, list_groups
+from tailrace.client.groups import delete_group, describe_group, list_groups
 from tailrace.client.offsets import latest_offsets
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicPartition

@@ -1,7 +1,7 @@
 """Groups of a cluster: which there are, who is in them, how far they have read; deleting them.
 
-A group is kept by one broker, its coordinator. Groups of the classic and of the consumer protocol (KIP-848) are told
-alike.
+A group is kept by one broker, its coordinator. Groups of the classic, the consumer (KIP-848) and the streams protocol
+(KIP-1071) are told alike.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from tailrace.client.cluster import ClusterClient
 from tailrace.client.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused, UnsupportedByBroker
+from tailrace.client.group_description import DescribedGroup, GroupMember
+from tailrace.client.streams_groups import describe_streams_group
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.errors import ProtocolError
@@ -39,27 +41,6 @@ class ListedGroup(NamedTuple):
     type: str  # classic, consumer, …; empty where the broker does not say
     state: str
     protocol_type: str
-
-
-class GroupMember(NamedTuple):
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    partitions: tuple[TopicPartition, ...]
-
-
-class DescribedGroup(NamedTuple):
-    group_id: str
-    type: str
-    state: str
-    protocol_type: str
-    protocol: str  # the assignor, as a rule
-    members: tuple[GroupMember, ...]
-
-    @property
-    def has_members(self) -> bool:
-        return bool(self.members) or self.state not in ("Empty", "Dead")
 
 
 def list_groups(cluster: ClusterClient) -> list[ListedGroup]:
@@ -94,7 +75,12 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
     )
     (group,) = answer.groups
     if group.group_state == "Dead":
-        return _describe_consumer_group(coordinators, group_id)
+        try:
+            return _describe_consumer_group(coordinators, group_id)
+        except Refused as refused:
+            if refused.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+        return describe_streams_group(coordinators, group_id)
     members = [
         GroupMember(
             one.member_id,

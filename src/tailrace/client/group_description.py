@@ -1,0 +1,28 @@
+"""DescribedGroup: state and members of a group, whichever protocol they speak."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.model.ids import TopicPartition
+
+
+class GroupMember(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class DescribedGroup(NamedTuple):
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+    protocol: str  # the assignor, as a rule
+    members: tuple[GroupMember, ...]
+
+    @property
+    def has_members(self) -> bool:
+        return bool(self.members) or self.state not in ("Empty", "Dead")
