@@ -17,7 +17,16 @@ from tests.support.word_count import WordCount, write_lines
 
 PARTITIONS = 2
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]
-FEW = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
+SETTINGS = {
+    "transaction.state.log.num.partitions": "2",
+    "offsets.topic.num.partitions": "2",
+    # Whoever dies is missed soon.
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.heartbeat.interval.ms": "1000",
+    "group.streams.heartbeat.interval.ms": "1000",
+}
+PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "streams"])
 
 
 def lines(random: Random, count: int) -> list[str]:
@@ -25,7 +34,7 @@ def lines(random: Random, count: int) -> list[str]:
 
 
 def ours(directory: Path, **more: str) -> TailraceProcess:
-    options = [word for key, value in {**FEW, **more}.items() for word in ("-o", f"{key}={value}")]
+    options = [word for key, value in {**SETTINGS, **more}.items() for word in ("-o", f"{key}={value}")]
     return TailraceProcess(directory / "data", *options)
 
 
@@ -40,17 +49,17 @@ def prepare(bootstrap: str, directory: Path, protocol: str) -> WordCount:
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.parametrize("protocol", ["classic"])
+@PROTOCOLS
 def test_word_count_at_a_real_kafka(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path, protocol: str) -> None:
     """What is asked of us is what Kafka does."""
-    broker = kafka_broker(properties=FEW)
+    broker = kafka_broker(properties=SETTINGS)
     broker.start()
     run_calmly(broker.bootstrap, tmp_path, protocol)
 
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.parametrize("protocol", ["classic"])
+@PROTOCOLS
 def test_word_count(tmp_path: Path, protocol: str) -> None:
     with ours(tmp_path) as broker:
         run_calmly(broker.bootstrap, tmp_path, protocol)
@@ -77,7 +86,7 @@ def run_calmly(bootstrap: str, directory: Path, protocol: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.parametrize("protocol", ["classic"])
+@PROTOCOLS
 def test_word_count_over_kills(tmp_path: Path, protocol: str) -> None:
     """The broker is killed and started again and again, an instance now and then."""
     random = Random(2)
