@@ -67,6 +67,11 @@ def add(verbs: Verbs) -> None:
         metavar="HOST:PORT",
         help="a Tailrace broker runs on the directory: build beside it, and let it take the segments in",
     )
+    load.add_argument(
+        "--state",
+        metavar="DIR",
+        help="remember what is loaded where: a load that was stopped goes on, run again with it",
+    )
     add_spark(load)
     load.set_defaults(run="tailrace.cli.job_load:run")
 
@@ -91,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
             encoding=options.encoding,
             staging=options.staging,
             bootstrap=options.bootstrap,
+            state=options.state,
         )
     if options.json:
         say(json_document(found.to_json()))
@@ -116,4 +122,5 @@ def report_text(report: LoadReport) -> Iterator[str]:
     if rows:
         yield from table(heads, rows)
     made = f", {count_text(len(report.topics_created), 'topic')} made" if report.topics_created else ""
-    yield f"{count_text(sum(one.records for one in report.partitions), 'record')} loaded{made}"
+    before = f", {count_text(len(report.loaded_before), 'partition')} loaded before" if report.loaded_before else ""
+    yield f"{count_text(sum(one.records for one in report.partitions), 'record')} loaded{made}{before}"

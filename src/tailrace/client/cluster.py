@@ -7,16 +7,13 @@
 It keeps one connection a broker, and what it knows of brokers, topics and leaders until an answer shows that this is
 out of date. A question is asked again, after a pause, when its error says that this may help, until the time for it is
 over; the error told then is the last one. Two exceptions: when nobody answers at the very first, that is told at once;
-and a *change* that may have been carried out already is never asked for again.
-
-It is not made for several threads.
+and a *change* that may have been carried out already is never asked for again. It is not made for several threads.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from tailrace.client.addresses import Address, parse_bootstrap
@@ -79,9 +76,7 @@ class ClusterClient:
     def __enter__(self) -> ClusterClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -31,10 +31,10 @@ from tailrace.spark.jobs.load_chunks import Chunk, ChunkPlan
 from tailrace.spark.jobs.load_input import read_files, record_columns
 from tailrace.spark.jobs.load_propose import propose_load
 from tailrace.spark.jobs.load_sink import NAME, LoadSink, plan_text, written_chunks
+from tailrace.spark.jobs.load_state import LoadNote, LoadState, task_for_the_rest
 from tailrace.spark.jobs.load_target import (
     Loaded,
     LoadReport,
-    build_task,
     built_report,
     made_topics,
     partitions_there,
@@ -43,7 +43,7 @@ from tailrace.spark.jobs.load_target import (
 from tailrace.spark.jobs.place import Place, cluster_at
 from tailrace.spark.jobs.progress import TaskProgress
 from tailrace.spark.jobs.replay_copy import ReplayTask, replay_partition
-from tailrace.spark.jobs.replay_state import ReplayPoint
+from tailrace.spark.jobs.replay_state import ReplayPoint, ReplayState
 from tailrace.spark.jobs.session import first_sentence
 
 CODECS = tuple(codec.name.lower() for codec in Codec)
@@ -64,6 +64,7 @@ def load(
     encoding: str = "utf8",
     staging: str | None = None,
     bootstrap: str | None = None,
+    state: str | None = None,
 ) -> LoadReport:
     """Load `source`, a DataFrame or a path of files, into `target`, a data directory or a cluster's address.
 
@@ -71,8 +72,11 @@ def load(
     new topic gets, if rows do not say where they belong. new_offsets: number the records anew, after what is there; by
     default that is so where there is no column `offset`, or the target is a cluster. config: of topics that have to be
     made. staging: a folder for what is built, on the target's file system and seen by every worker. bootstrap: the
-    address of a Tailrace broker that runs on the directory `target`, which then takes the segments in itself.
+    address of a Tailrace broker that runs on the directory `target`, which then takes the segments in itself. state: a
+    directory that remembers what was to be loaded where, so that a load that was stopped can be run again.
     """
+    if state is not None and bootstrap is not None:
+        raise JobError("a broker that takes segments in cannot go on with a load that was stopped: no state with it")
     place = _target(target)
     frame = read_files(spark, os.fspath(source), kind) if isinstance(source, str | os.PathLike) else source
     if new_offsets is None:
@@ -98,11 +102,12 @@ def load(
             return LoadReport()
         counts = _counts(grouped, partitions, plan)
         if place.bootstrap is not None:
-            return _produce(spark, place.bootstrap, grouped, counts, dict(config or {}))
+            return _produce(spark, place.bootstrap, grouped, counts, dict(config or {}), state)
         assert place.path is not None
         if bootstrap is not None:
             return propose_load(spark, place.path, bootstrap, grouped, counts, dict(config or {}), plan)
-        return _adopt(spark, place.path, grouped, counts, dict(config or {}), plan)
+        kept = None if state is None else LoadState(state, os.path.abspath(place.path))
+        return _adopt(spark, place.path, grouped, counts, dict(config or {}), plan, kept)
 
 
 def _target(text: str) -> Place:
@@ -207,6 +212,7 @@ def _adopt(
     counts: Mapping[str, int],
     config: Mapping[str, str],
     plan: ChunkPlan,
+    state: LoadState | None = None,
 ) -> LoadReport:
     """Into a directory that no broker serves."""
     from tailrace.log.adoption import NotAdoptable
@@ -218,20 +224,29 @@ def _adopt(
             for name in missing:
                 node.create_topic(name, counts[name], config)
             try:
-                tasks = [
-                    build_task(partition, chunks, node.standing(partition), plan)
+                notes = {} if state is None else state.read()
+                found = [
+                    task_for_the_rest(partition, chunks, node.standing(partition), plan, notes.get(partition))
                     for partition, chunks in grouped.items()
                 ]
+                tasks = [task for task in found if task is not None]
                 built: list[BuiltLog] = run_tasks(spark, tasks, build_log, label="load: batches to segments")
+                if state is not None:
+                    for task, one in zip(tasks, built, strict=True):
+                        if not task.loaded_to:
+                            notes[one.partition] = LoadNote(one.first_offset, one.end_offset, one.records)
+                    state.write(notes)
                 for one in built:
                     node.adopt(one.partition, one.folder, one.leader_epoch)
             except BaseException:
-                for name in missing:
+                for name in missing if state is None else ():
                     node.delete_topic(name)
                 raise
     except (NodeRefused, NotAdoptable) as error:
         raise JobError(str(error)) from None
-    return built_report(built, missing)
+    report = built_report(built, missing)
+    report.loaded_before = [partition for partition, task in zip(grouped, found, strict=True) if task is None]
+    return report
 
 
 def _produce(
@@ -240,22 +255,27 @@ def _produce(
     grouped: Mapping[TopicPartition, tuple[Chunk, ...]],
     counts: Mapping[str, int],
     config: Mapping[str, str],
+    state: str | None = None,
 ) -> LoadReport:
     """Into a cluster, with its own offsets."""
-    with cluster_at(bootstrap) as cluster, made_topics(cluster, bootstrap, counts, config) as missing:
+    kept = None if state is None else ReplayState(state)
+    with (
+        cluster_at(bootstrap) as cluster,
+        made_topics(cluster, bootstrap, counts, config, keep=state is not None) as missing,
+    ):
         ends = latest_offsets(cluster, grouped)
-        tasks = [
-            ReplayTask(
-                ChunkSlice(partition, chunks),
-                bootstrap,
-                partition,
-                ReplayPoint("chunks", bootstrap, 0, 0, ends[partition]),
-                None,
-                None,
-                None,
-            )
-            for partition, chunks in grouped.items()
-        ]
+        tasks = []
+        for partition, chunks in grouped.items():
+            point = None if kept is None else kept.read(partition)
+            if point is None:
+                point = ReplayPoint("chunks", bootstrap, 0, 0, ends[partition])
+                if kept is not None:
+                    kept.write(partition, point)
+            elif point.target != bootstrap:
+                raise JobError(f"{state} is the state of a load into {point.target}")
+            ends[partition] = point.target_next - point.source_next
+            slice_ = ChunkSlice(partition, chunks, point.source_next)
+            tasks.append(ReplayTask(slice_, bootstrap, partition, point, kept, None, None))
         done = run_tasks(spark, tasks, replay_partition, label="load: batches to the cluster")
     return LoadReport(
         [Loaded(one.partition, one.records, one.bytes, ends[one.partition], one.target_end) for one in done],

@@ -53,10 +53,12 @@ class Loaded:
 class LoadReport:
     partitions: list[Loaded] = field(default_factory=list)
     topics_created: list[str] = field(default_factory=list)
+    loaded_before: list[TopicPartition] = field(default_factory=list)  # by a run that was stopped
 
     def to_json(self) -> dict[str, Any]:
         return {
             "topicsCreated": self.topics_created,
+            "loadedBefore": [str(partition) for partition in self.loaded_before],
             "partitions": [one.to_json() for one in self.partitions],
         }
 
@@ -103,15 +105,15 @@ def built_report(built: list[BuiltLog], made: tuple[str, ...]) -> LoadReport:
 
 @contextmanager
 def made_topics(
-    cluster: ClusterClient, where: str, counts: Mapping[str, int], config: Mapping[str, str]
+    cluster: ClusterClient, where: str, counts: Mapping[str, int], config: Mapping[str, str], *, keep: bool = False
 ) -> Iterator[tuple[str, ...]]:
-    """The topics that were not there, made; and gone again if what follows fails."""
+    """The topics that were not there, made; and gone again if what follows fails, unless a later run is to go on."""
     missing = topics_to_make(lambda name: partitions_there(cluster, name), counts, where)
     for name in missing:
         create_topic(cluster, NewTopic(name=name, partitions=counts[name], config=config))
     try:
         yield missing
     except BaseException:
-        for name in missing:
+        for name in () if keep else missing:
             delete_topic(cluster, name)
         raise

@@ -1,0 +1,124 @@
+"""Loads that are stopped while segments are taken in, and run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tailrace
+from tailrace.log import adoption
+from tailrace.model.ids import TopicPartition
+from tailrace.spark.jobs import load as load_module
+from tailrace.spark.jobs import replay_copy
+from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.load_chunks import Chunk, ChunkPlan, ChunkWriter
+from tailrace.spark.jobs.load_state import LoadNote, LoadState
+from tests.support.inline_spark import InlineSpark
+from tests.support.source_rows import read
+
+NOW_MS = 1_700_000_000_000
+PER_PARTITION = 60
+CONFIG = {"internal.segment.bytes": "600", "retention.ms": "-1"}
+
+
+class Killed(Exception):
+    pass
+
+
+def values(partition: int) -> list[bytes]:
+    return [b"%d-%d" % (partition, number) for number in range(PER_PARTITION)]
+
+
+def chunks_of(tmp_path: Path, *, keeps_offsets: bool) -> tuple[ChunkPlan, dict[TopicPartition, tuple[Chunk, ...]]]:
+    """Two partitions of records; with offsets of their own that leave every other one out."""
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    plan = ChunkPlan(folder=str(folder), topic="t", keeps_offsets=keeps_offsets, batch_bytes=200, now_ms=NOW_MS)
+    numbers = range(PER_PARTITION)
+    batches = [
+        pa.record_batch({
+            "partition": pa.array([partition] * PER_PARTITION, pa.int32()),
+            **({"offset": pa.array([2 * number for number in numbers], pa.int64())} if keeps_offsets else {}),
+            "value": pa.array(values(partition), pa.binary()),
+        })
+        for partition in range(2)
+    ]  # fmt: skip
+    return plan, load_module.by_partition(ChunkWriter(plan, 0).write(batches))
+
+
+def stopping(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int) -> None:
+    """Let a function work so many times, and then no more."""
+    function, left = getattr(owner, name), iter(range(after))
+
+    def mortal(*args: Any) -> Any:
+        if next(left, None) is None:
+            raise Killed
+        return function(*args)
+
+    monkeypatch.setattr(owner, name, mortal)
+
+
+def loaded(place: dict[str, str]) -> Iterator[list[bytes]]:
+    for partition in range(2):
+        rows = read({**place, "assign": f'{{"t": [{partition}]}}'})
+        yield [bytes(row["VALUE"]) for row in rows]
+
+
+@pytest.mark.parametrize("keeps_offsets", [True, False])
+@pytest.mark.parametrize("segments", [0, 1, 2, 3])
+def test_into_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int, keeps_offsets: bool) -> None:
+    """Stopped after so many of the segments, several a partition, were taken in."""
+    plan, grouped = chunks_of(tmp_path, keeps_offsets=keeps_offsets)
+    data, state = str(tmp_path / "data"), LoadState(str(tmp_path / "state"), "data")
+
+    def run() -> Any:
+        return load_module._adopt(InlineSpark(), data, grouped, {"t": 2}, CONFIG, plan, state)
+
+    with monkeypatch.context() as patch:
+        stopping(patch, adoption, "_moved", segments)
+        with pytest.raises(Killed):
+            run()
+    rest = sum(one.records for one in run().partitions)
+    assert rest == 2 * PER_PARTITION if segments == 0 else 0 < rest < 2 * PER_PARTITION
+    nothing = run()
+    assert nothing.loaded_before == list(grouped)
+    assert not nothing.partitions
+    assert list(loaded({"path": data})) == [values(0), values(1)]
+
+
+@pytest.mark.parametrize("batches", [0, 1, 9])
+def test_into_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    """Stopped after so many batches were sent; what was sent and not noted is found there."""
+    _, grouped = chunks_of(tmp_path, keeps_offsets=False)
+    state = str(tmp_path / "state")
+    with tailrace.Broker() as broker:
+
+        def run() -> Any:
+            return load_module._produce(InlineSpark(), broker.bootstrap, grouped, {"t": 2}, {}, state)
+
+        with monkeypatch.context() as patch:
+            stopping(patch, replay_copy._Copy, "_send", batches)
+            with pytest.raises(Killed):
+                run()
+        run()
+        assert sum(one.records for one in run().partitions) == 0
+        wire = {"kafka.bootstrap.servers": broker.bootstrap}
+        assert list(loaded(wire)) == [values(0), values(1)]
+
+
+def test_other_records_are_refused(tmp_path: Path) -> None:
+    plan, grouped = chunks_of(tmp_path, keeps_offsets=False)
+    state = LoadState(str(tmp_path / "state"), "data")
+    state.write({TopicPartition("t", 0): LoadNote(0, 10, 10)})
+    with pytest.raises(JobError, match="60 records are given, and the state is that of a load of 10"):
+        load_module._adopt(InlineSpark(), str(tmp_path / "data"), grouped, {"t": 2}, CONFIG, plan, state)
+
+
+def test_the_state_of_a_load_into_another_place_is_refused(tmp_path: Path) -> None:
+    LoadState(str(tmp_path), "/data").write({})
+    with pytest.raises(JobError, match="state of a load into /data"):
+        LoadState(str(tmp_path), "/elsewhere").read()
