@@ -11,11 +11,16 @@ Each is a process of its own, on loopback, and never left behind.
 from __future__ import annotations
 
 import base64
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from tailrace.log.checkpoints import DirectoryIdentity
+from tailrace.log.files import DiskFiles
+from tailrace.metadata.registrations import Endpoint
+from tailrace.metadata.storage_format import format_directory
 from tests.support.kafka_broker import KafkaBroker, free_port
 from tests.support.kafka_install import KafkaInstallation
 
@@ -40,8 +45,11 @@ class KafkaController(KafkaBroker):
         cluster_id: str,
         format_options: tuple[str, ...],
         properties: Mapping[str, str] | None = None,
+        *,
+        is_formatted_here: bool = False,
     ) -> None:
         self.node_id = node_id
+        self._is_formatted_here = is_formatted_here
         self._bootstrap_servers = bootstrap
         self._cluster_id = cluster_id
         self._format_options = format_options
@@ -63,6 +71,13 @@ class KafkaController(KafkaBroker):
         }
 
     def _format(self, settings: Path) -> None:
+        if self._is_formatted_here:
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", self.port)
+            identity = DirectoryIdentity(self._cluster_id, self.node_id, _new_id())
+            path = str(self.data)
+            now_ms = int(time.time() * 1000)
+            format_directory(DiskFiles(), path, identity, controller_endpoints=(endpoint,), now_ms=now_ms)
+            return
         arguments = ("format", f"--cluster-id={self._cluster_id}", "-c", str(settings), "--ignore-formatted")
         self.installation.tool("kafka.tools.StorageTool", *arguments, *self._format_options)
 
@@ -76,7 +91,9 @@ class KafkaControllers:
         count: int = 1,
         properties: Mapping[str, str] | None = None,
         format_options: tuple[str, ...] = (),
+        is_formatted_here: bool = False,
     ) -> None:
+        """is_formatted_here: by our own code, which saves a JVM's start; for one controller."""
         self.cluster_id = _new_id()
         ports = [free_port() for _ in range(count)]
         self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
@@ -93,6 +110,7 @@ class KafkaControllers:
                 self.cluster_id,
                 (*quorum, *format_options),
                 properties,
+                is_formatted_here=is_formatted_here,
             )
             for one, port in zip(ids, ports, strict=True)
         ]

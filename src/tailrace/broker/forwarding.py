@@ -11,6 +11,7 @@ the same way: once at a time, while whoever needs one is told to come again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,13 +29,12 @@ from tailrace.protocol.registry import response_class
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
 
+# Requests that no handler here sees; AlterConfigs and IncrementalAlterConfigs are looked at first.
 FORWARDED: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.CREATE_PARTITIONS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
@@ -56,6 +56,10 @@ _PRINCIPAL_VERSION: Final = 0
 _log = logging.getLogger(__name__)
 
 
+def _as_it_is(_: Any) -> None:
+    """There is nothing to add."""
+
+
 class Forwarding:
     def __init__(self, broker: Broker, controller: RemoteController) -> None:
         self._broker = broker
@@ -64,14 +68,14 @@ class Forwarding:
 
     # Requests of clients
 
-    def forward(self, request: Request, now_ms: int) -> None:
-        """Pass on a request; it is answered when the controller has."""
+    def forward(self, request: Request, now_ms: int, complete: Callable[[Any], None] = _as_it_is) -> None:
+        """Pass on a request; it is answered when the controller has. `complete` may add to the answer."""
         version = max(request.version, api(request.api_key).offered.low)
         header = RequestHeader(request.api_key, version, request.correlation_id, request.client_id)
         asked = request.without_body()
 
         def answered(response: Any, now_ms: int) -> None:
-            self._answer(asked, version, response, now_ms)
+            self._answer(asked, version, response, complete, now_ms)
 
         def failed(failure: Failure, now_ms: int) -> None:
             _log.warning("%s could not be forwarded: %s", api(asked.api_key).name, failure.value)
@@ -86,7 +90,9 @@ class Forwarding:
             now_ms,
         )
 
-    def _answer(self, request: Request, version: int, envelope: Any, now_ms: int) -> None:
+    def _answer(
+        self, request: Request, version: int, envelope: Any, complete: Callable[[Any], None], now_ms: int
+    ) -> None:
         if envelope.error_code or envelope.response_data is None:
             _log.warning(
                 "the controller refuses to look at a forwarded %s: %s",
@@ -103,6 +109,7 @@ class Forwarding:
             _log.error("the controller's answer to a forwarded request cannot be read: %s", error)
             self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             return
+        complete(response)
         self._broker.answer(request, response, now_ms, getattr(response, "throttle_time_ms", 0))
 
     def _refuse(self, request: Request, code: ErrorCode, now_ms: int) -> None:

@@ -49,6 +49,7 @@ class ImagePublisher:
         self._coordinators = coordinators
         self._is_starting = True
         self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
+        self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
@@ -95,6 +96,7 @@ class ImagePublisher:
         else:
             partition.make_follower(state)
             self._coordinators.resign(key, self.now_ms)
+        self.on_hosted(partition, state, self.now_ms)
         self._purgatory.check(key, self.now_ms)
 
     def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.directory_assignments import DirectoryAssignments
 from tailrace.broker.forwarding import Forwarding
 from tailrace.log import file_names
 from tailrace.log.checkpoints import DirectoryIdentity, read_clean_shutdown
@@ -90,6 +91,9 @@ def join_cluster(broker: Broker, controller: RemoteController, network: Network,
     controller.note_time = broker.note_time
     if not broker.config.flag("controlled.shutdown.enable"):
         controller.has_farewell = False
+    assignments = DirectoryAssignments(controller, broker.logs, broker.partitions)
+    broker.publisher.on_hosted = assignments.check
+    assignments.check_all(now_ms)
     controller.start_broker(now_ms)
     network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
 

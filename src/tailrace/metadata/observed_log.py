@@ -86,8 +86,11 @@ class ObservedLog:
         """The quorum has another leader, or none that is known (-1)."""
         if (leader_id, epoch) != (self.leader_id, self.epoch):
             self.leader_id, self.epoch = leader_id, epoch
-            path = join(self.directory, QUORUM_STATE)
-            QuorumState(leader_id, epoch).write(self.files, path, self.quorum.kraft_version)
+            self._write_state()
+
+    def _write_state(self) -> None:
+        path = join(self.directory, QUORUM_STATE)
+        QuorumState(self.leader_id, self.epoch).write(self.files, path, self.quorum.kraft_version)
 
     # What comes from the leader
 
@@ -103,11 +106,14 @@ class ObservedLog:
         if end <= self._next:
             return None
         self.log.advance_high_watermark(end)
+        kraft_version = self.quorum.kraft_version
         for batch in batches_from(self.log, self._next):
             if batch.last_offset >= end:
                 break
             self._loader.feed(batch)
             self._next = batch.last_offset + 1
+        if self.quorum.kraft_version != kraft_version:
+            self._write_state()  # which has another form then
         return self._loader.take()
 
     def truncate(self, epoch: LeaderEpoch, end_offset: Offset, now_ms: int) -> None:

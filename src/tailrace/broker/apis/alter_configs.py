@@ -10,13 +10,18 @@ from __future__ import annotations
 from tailrace.broker.authorizer import Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.config_authorization import refusal
+from tailrace.broker.config_forwarding import forward_alter_configs
 from tailrace.broker.request_context import Request
 from tailrace.metadata.control import NO_ERROR, ApiError
 from tailrace.metadata.image import ConfigResource
 from tailrace.protocol.messages import AlterConfigsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AlterConfigsResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> AlterConfigsResponse | None:
+    if broker.forwarding is not None:
+        forward_alter_configs(broker, request, now_ms)
+        return None
+
     def may_alter(resource: ConfigResource) -> ApiError:
         denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
         return NO_ERROR if denied is None else ApiError(denied, None)

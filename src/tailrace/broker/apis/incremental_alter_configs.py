@@ -7,9 +7,12 @@ Behaviour
 
 from __future__ import annotations
 
+from functools import partial
+
 from tailrace.broker.authorizer import Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.config_authorization import refusal
+from tailrace.broker.config_forwarding import forward_alter_configs
 from tailrace.broker.loggers import alter_loggers
 from tailrace.broker.request_context import Request
 from tailrace.metadata.control import NO_ERROR, ApiError
@@ -21,7 +24,11 @@ Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> IncrementalAlterConfigsResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> IncrementalAlterConfigsResponse | None:
+    if broker.forwarding is not None:
+        forward_alter_configs(broker, request, now_ms, partial(_alter_loggers, broker, request))
+        return None
+
     def may_alter(resource: ConfigResource) -> ApiError:
         denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
         return NO_ERROR if denied is None else ApiError(denied, None)

@@ -1,0 +1,210 @@
+"""Our broker below controllers of a real Apache Kafka: it joins, serves, forwards, follows, leaves as one of theirs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+from tests.support.confluent import consume, produce
+from tests.support.kafka_controllers import KafkaControllers
+from tests.support.kafka_install import KafkaInstallation
+from tests.support.kraft_broker import kraft_broker
+from tests.support.log_oracle import LogOracle
+from tests.support.tailrace_process import TailraceProcess
+
+pytestmark = pytest.mark.kafka
+
+PATIENCE_S = 60
+QUICK = {"broker.session.timeout.ms": "3000"}  # a restart waits until the last incarnation's session is over
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+
+
+def eventually(check: Callable[[], Any], what: str) -> Any:
+    """What a check gives once it gives something."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = check()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {PATIENCE_S} s")
+
+
+def admin(broker: TailraceProcess) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def create(broker: TailraceProcess, name: str, partitions: int = 1) -> None:
+    client = admin(broker)
+    client.create_topics([NewTopic(name, partitions)])[name].result(PATIENCE_S)
+    eventually(lambda: name in client.list_topics(timeout=10).topics, f"{name} is known")
+
+
+def replicas(kafka: KafkaInstallation, broker: TailraceProcess) -> dict[int, tuple[int, str]]:
+    """(lag, status) of everybody who has the metadata log, as kafka-metadata-quorum tells it."""
+    text = kafka.tool(QUORUM, "--bootstrap-server", broker.bootstrap, "describe", "--replication")
+    rows = [line.split() for line in text.splitlines()[1:] if line.strip()]
+    return {int(row[0]): (int(row[3]), row[6]) for row in rows}
+
+
+def test_a_broker_joins_serves_and_leaves(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with (
+        KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
+        kraft_broker(controllers, tmp_path / "data") as broker,
+    ):
+        create(broker, "orders", partitions=2)
+        offsets = produce(broker.bootstrap, "orders", 1, [b"a", b"b"])
+        assert offsets == [0, 1]
+        assert [one.value for one in consume(broker.bootstrap, "orders", 1)] == [b"a", b"b"]
+        with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
+            create(broker, "orders")
+        assert broker.stop() == 0
+        assert "state=LEFT" in broker.errors
+        assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[KafkaControllers, TailraceProcess]]:
+    """One controller and one broker, for tests that stop neither."""
+    directory = tmp_path_factory.mktemp("below")
+    with (
+        KafkaControllers(kafka, directory, properties=QUICK) as controllers,
+        kraft_broker(controllers, directory / "data") as broker,
+    ):
+        yield controllers, broker
+
+
+@pytest.mark.slow
+def test_what_only_a_controller_may_do_is_forwarded(
+    cluster: tuple[KafkaControllers, TailraceProcess], kafka: KafkaInstallation
+) -> None:
+    _, broker = cluster
+    create(broker, "forwarded", partitions=1)
+    client = admin(broker)
+    client.create_partitions([NewPartitions("forwarded", 3)])["forwarded"].result(PATIENCE_S)
+    eventually(
+        lambda: len(client.list_topics("forwarded", timeout=10).topics["forwarded"].partitions) == 3, "three partitions"
+    )
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "forwarded", {"retention.ms": "12345"})
+    next(iter(client.alter_configs([resource]).values())).result(PATIENCE_S)
+
+    def retention() -> bool:
+        asked = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, "forwarded")])
+        return bool(next(iter(asked.values())).result(PATIENCE_S)["retention.ms"].value == "12345")
+
+    eventually(retention, "the topic's retention")
+    client.delete_topics(["forwarded"])["forwarded"].result(PATIENCE_S)
+    eventually(lambda: "forwarded" not in client.list_topics(timeout=10).topics, "the topic is gone")
+    assert replicas(kafka, broker)[1] == (0, "Observer")
+
+
+@pytest.mark.slow
+def test_groups_and_transactions_and_topics_made_on_first_use(
+    cluster: tuple[KafkaControllers, TailraceProcess],
+) -> None:
+    _, broker = cluster
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "t"})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    for number in range(100):
+        producer.produce("made-on-first-use", str(number).encode())
+    producer.commit_transaction(PATIENCE_S)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["made-on-first-use"])
+    got: list[Any] = []
+    eventually(lambda: got.extend(consumer.consume(100, 1.0)) or len(got) == 100, "all records")
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@pytest.mark.slow
+def test_everything_is_there_after_a_restart_and_after_a_kill(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with KafkaControllers(kafka, tmp_path, properties=QUICK) as controllers:
+        broker = kraft_broker(controllers, tmp_path / "data")
+        with broker:
+            create(broker, "kept", partitions=3)
+            produce(broker.bootstrap, "kept", 2, [b"1", b"2"])
+            assert broker.stop() == 0
+            broker.start()
+            assert [one.value for one in consume(broker.bootstrap, "kept", 2)] == [b"1", b"2"]
+            broker.kill()
+            broker.start()
+            assert produce(broker.bootstrap, "kept", 2, [b"3"]) == [2]
+            assert replicas(kafka, broker)[1] == (0, "Observer")
+
+
+@pytest.mark.slow
+def test_three_controllers_of_which_the_active_one_dies_again_and_again(
+    kafka: KafkaInstallation, tmp_path: Path
+) -> None:
+    with (
+        KafkaControllers(kafka, tmp_path, count=3) as controllers,
+        kraft_broker(controllers, tmp_path / "data") as broker,
+    ):
+        create(broker, "topic-0")
+        for number in range(1, 4):
+            leader = next(one for one, (_, status) in replicas(kafka, broker).items() if status == "Leader")
+            controllers.node(leader).crash()
+            create(broker, f"topic-{number}")
+            assert produce(broker.bootstrap, f"topic-{number}", 0, [b"x"]) == [0]
+            controllers.node(leader).start()
+            eventually(lambda: replicas(kafka, broker).get(1) == (0, "Observer"), "the observer has caught up")
+        assert "RUNNING" in broker.errors
+        assert broker.errors.count("state=REGISTERING") == 0
+        assert broker.stop() == 0
+
+
+@pytest.mark.slow
+def test_a_broker_that_was_away_too_long_takes_over_a_snapshot(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    small = {
+        **QUICK,
+        "metadata.log.max.record.bytes.between.snapshots": "5000",
+        "metadata.max.retention.bytes": "10000",
+        "internal.metadata.log.segment.bytes": "4096",
+        "internal.metadata.max.batch.size.in.bytes": "2048",
+        "internal.metadata.max.fetch.size.in.bytes": "2048",
+        "internal.metadata.delete.delay.millis": "100",
+    }
+    with KafkaControllers(kafka, tmp_path, properties=small) as controllers:
+        away = kraft_broker(controllers, tmp_path / "away", node_id=1)
+        other = kraft_broker(controllers, tmp_path / "other", node_id=2)
+        with away, other:
+            create(away, "before")
+            gone = [f"gone-{number}" for number in range(5)]
+            for name in gone:
+                create(other, name)
+            assert away.stop() == 0
+            client = admin(other)
+            for future in client.delete_topics(gone).values():
+                future.result(PATIENCE_S)
+            for number in range(100):
+                create(other, f"after-{number}", partitions=2)
+            first = controllers.nodes[0].data / "__cluster_metadata-0" / "00000000000000000000.log"
+            eventually(lambda: not first.exists(), "the controller has removed the beginning of its log")
+            away.start()
+            topics = set(admin(away).list_topics(timeout=10).topics)
+            assert {"before", "after-99"} <= topics
+            assert not topics.intersection(gone)
+            assert "taken over from the leader" in away.errors
+            assert replicas(kafka, away)[1] == (0, "Observer")
+
+
+@pytest.mark.slow
+def test_kafkas_dump_tool_reads_the_observers_log(
+    cluster: tuple[KafkaControllers, TailraceProcess], kafka: KafkaInstallation, log_oracle: LogOracle
+) -> None:
+    controllers, broker = cluster
+    create(broker, "dumped")
+    name = Path("__cluster_metadata-0") / "00000000000000000000.log"
+    ours, theirs = (broker.data / name).read_bytes(), (controllers.nodes[0].data / name).read_bytes()
+    assert ours
+    assert theirs.startswith(ours[: min(len(ours), len(theirs))])
+    assert "dumped" in kafka.dump(broker.data / name, options=("--cluster-metadata-decoder",))

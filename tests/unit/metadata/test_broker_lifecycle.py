@@ -1,0 +1,138 @@
+"""BrokerLifecycle: what a broker says to its controller, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace.metadata.broker_lifecycle import BrokerLifecycle, LifecycleState
+from tailrace.metadata.features import SUPPORTED
+from tailrace.metadata.registrations import BrokerRegistration, Endpoint
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+
+DIRECTORIES = (b"a" * 16, b"b" * 16)
+
+
+def new() -> BrokerLifecycle:
+    endpoint = Endpoint("PLAINTEXT", "kafka-1", 9092)
+    registration = BrokerRegistration(
+        id=1,
+        epoch=-1,
+        incarnation_id=b"i" * 16,
+        endpoints={"PLAINTEXT": endpoint},
+        features=SUPPORTED,
+        rack="r1",
+        directories=DIRECTORIES,
+    )
+    return BrokerLifecycle(registration, "cluster", previous_epoch=17)
+
+
+def say(one: BrokerLifecycle, now_ms: int, **answer: Any) -> BrokerHeartbeatRequest:
+    request = one.next_request()
+    assert isinstance(request, BrokerHeartbeatRequest)
+    one.answered(request, BrokerHeartbeatResponse(**answer), now_ms)
+    return request
+
+
+def register(one: BrokerLifecycle, epoch: int = 42) -> None:
+    one.answered(one.next_request(), BrokerRegistrationResponse(broker_epoch=epoch), 0)
+
+
+def running() -> BrokerLifecycle:
+    one = new()
+    register(one)
+    say(one, 1, is_caught_up=True)
+    one.wishes.is_ready = True
+    say(one, 2, is_caught_up=True, is_fenced=False)
+    assert one.state is LifecycleState.RUNNING
+    return one
+
+
+def test_what_is_registered() -> None:
+    request = new().next_request()
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert (request.broker_id, request.cluster_id, request.rack) == (1, "cluster", "r1")
+    assert request.previous_broker_epoch == 17
+    assert request.log_dirs == list(DIRECTORIES)
+    assert {one.name for one in request.features} == set(SUPPORTED)  # or a cluster that has finalized one refuses
+    assert [(one.name, one.host, one.port) for one in request.listeners] == [("PLAINTEXT", "kafka-1", 9092)]
+
+
+def test_a_broker_is_let_in_when_it_has_caught_up_and_is_ready() -> None:
+    one = new()
+    told: list[LifecycleState] = []
+    one.moved = lambda: told.append(one.state)
+    register(one)
+    one.wishes.metadata_offset = 40
+    first = say(one, 0, is_caught_up=False)
+    assert (first.broker_epoch, first.current_metadata_offset, first.want_fence) == (42, 40, True)
+    assert not one.has_caught_up
+    one.wishes.metadata_offset = 42
+    say(one, 10, is_caught_up=True)
+    assert one.has_caught_up
+    assert say(one, 20, is_caught_up=True).want_fence
+    one.wishes.is_ready = True
+    assert not say(one, 30, is_caught_up=True, is_fenced=False).want_fence
+    assert [state.name for state in told] == ["STARTING", "RECOVERY", "RUNNING"]
+    assert one.due_ms == 30 + 2_000
+
+
+def test_a_broker_leaves_when_the_controller_says_so() -> None:
+    one = running()
+    one.wishes.leaves = True
+    assert say(one, 100, is_fenced=False).want_shut_down
+    assert one.due_ms == 150  # the first time it is asked again soon
+    assert say(one, 150, is_fenced=False).want_shut_down
+    assert one.due_ms == 2_150
+    say(one, 2_150, should_shut_down=True)
+    assert one.has_left
+
+
+def test_failed_and_cordoned_directories_are_told() -> None:
+    one = running()
+    one.wishes.offline = (DIRECTORIES[1],)
+    one.wishes.cordoned = ()
+    request = say(one, 100, is_fenced=False)
+    assert request.offline_log_dirs == [DIRECTORIES[1]]
+    assert request.cordoned_log_dirs == []
+    assert one.told_offline == (DIRECTORIES[1],)
+
+
+def test_a_refusal_is_tried_again_ever_later_but_within_an_interval() -> None:
+    one = new()
+    waits = []
+    for _ in range(8):
+        one.answered(
+            one.next_request(), BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION), 1_000
+        )
+        waits.append(one.due_ms - 1_000)
+    assert waits == [100, 200, 400, 800, 1600, 2000, 2000, 2000]
+    assert one.state is LifecycleState.REGISTERING
+    assert one.refusal is not None
+    register(one)
+    assert one.state is LifecycleState.STARTING
+
+
+def test_a_broker_that_the_cluster_has_forgotten_registers_again() -> None:
+    one = running()
+    one.answered(one.next_request(), BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED), 100)
+    request = one.next_request()
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert request.previous_broker_epoch == -1
+    register(one, 77)
+    assert say(one, 200, is_caught_up=True).broker_epoch == 77
+
+
+@pytest.mark.parametrize("code", [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR])
+def test_another_refusal_of_a_heartbeat_changes_nothing(code: ErrorCode) -> None:
+    one = running()
+    one.answered(one.next_request(), BrokerHeartbeatResponse(error_code=code), 100)
+    assert one.state is LifecycleState.RUNNING
+    assert one.due_ms == 200

@@ -1,0 +1,168 @@
+"""RemoteController and ControllerChannel: what is asked of the active controller, and of the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace.metadata.broker_lifecycle import BrokerLifecycle, LifecycleState
+from tailrace.metadata.quorum_observer import ControllerAddress, ObserverSettings
+from tailrace.metadata.registrations import BrokerRegistration
+from tailrace.metadata.remote_controller import RemoteController
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.outgoing import Failure, OutgoingRequest
+from tailrace.protocol import messages as m
+from tests.unit.metadata.played_quorum import PORTS, Observing, PlayedQuorum
+
+DIRECTORIES = (b"a" * 16, b"b" * 16)
+
+
+class Broker:
+    """A RemoteController whose requests the test answers."""
+
+    def __init__(self) -> None:
+        log = Observing(PlayedQuorum()).log
+        registration = BrokerRegistration(id=7, epoch=-1, incarnation_id=b"i" * 16, directories=DIRECTORIES)
+        lifecycle = BrokerLifecycle(registration, "cluster", epoch=5)
+        addresses = [ControllerAddress("127.0.0.1", port) for port in PORTS]
+        self.now_ms = 0
+        self.controller = RemoteController(
+            log, Observing(PlayedQuorum()).outbox, ObserverSettings(addresses, "CONTROLLER"), lifecycle
+        )
+        self.controller.outbox.take_requests()
+        self.controller.observer.leader = addresses[0]
+
+    def sent(self) -> list[OutgoingRequest]:
+        return self.controller.outbox.take_requests()
+
+    def only(self) -> OutgoingRequest:
+        (request,) = self.sent()
+        return request
+
+    def pass_time(self) -> None:
+        due_ms = self.controller.next_deadline_ms()
+        assert due_ms is not None
+        self.now_ms = max(self.now_ms, due_ms)
+        self.controller.tick(self.now_ms)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+def test_a_request_goes_on_to_whoever_leads_next(broker: Broker) -> None:
+    told: list[Any] = []
+    broker.controller.forward(b"r", b"p", b"h", lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
+    first = broker.only()
+    assert (first.peer.channel, first.peer.port) == ("forwarding", PORTS[0])
+    first.answered(m.EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER), 1)
+    broker.controller.observer.leader = None
+    broker.pass_time()
+    assert broker.sent() == []
+    broker.controller.observer.leader = ControllerAddress("127.0.0.1", PORTS[1])
+    broker.controller.channel.leader_changed(500)
+    second = broker.only()
+    assert second.peer.port == PORTS[1]
+    second.failed(Failure.LOST, 600)
+    broker.pass_time()
+    third = broker.only()
+    third.answered(m.EnvelopeResponse(response_data=b"answer"), 700)
+    assert [one.response_data for one in told] == [b"answer"]
+
+
+def test_a_request_that_nobody_answers_fails_after_a_minute(broker: Broker) -> None:
+    told: list[Any] = []
+    broker.controller.observer.leader = None
+    broker.controller.forward(b"r", b"p", b"h", lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
+    while not told:
+        broker.pass_time()
+    assert told == [Failure.TIMED_OUT]
+    assert broker.now_ms >= 60_000
+
+
+def test_other_in_sync_replicas_are_asked_for_with_the_brokers_epoch(broker: Broker) -> None:
+    told: list[Any] = []
+    state = m.AlterPartitionRequest.BrokerState
+    partition = m.AlterPartitionRequest.PartitionData(
+        partition_index=0, leader_epoch=3, new_isr_with_epochs=[state(broker_id=7, broker_epoch=5)], partition_epoch=9
+    )
+    topic = m.AlterPartitionRequest.TopicData(topic_id=b"t" * 16, partitions=[partition])
+    broker.controller.alter_partition([topic], lambda one, _: told.append(one), lambda one, _: told.append(one), 0)
+    request = broker.only()
+    assert isinstance(request.body, m.AlterPartitionRequest)
+    assert (request.body.broker_id, request.body.broker_epoch, request.body.topics) == (7, 5, [topic])
+    request.answered(m.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH), 1)
+    assert told[0].error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_producer_ids_come_in_blocks_one_ahead(broker: Broker) -> None:
+    controller = broker.controller
+    with pytest.raises(KafkaError) as refused:
+        controller.allocate_producer_ids(0)
+    assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    first = broker.only()
+    with pytest.raises(KafkaError):
+        controller.allocate_producer_ids(0)
+    assert broker.sent() == []  # one request at a time
+    first.answered(m.AllocateProducerIdsResponse(producer_id_start=1000, producer_id_len=1000), 1)
+    assert controller.allocate_producer_ids(2) == range(1000, 2000)
+    second = broker.only()
+    second.answered(m.AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH), 3)
+    broker.pass_time()
+    broker.only().answered(m.AllocateProducerIdsResponse(producer_id_start=5000, producer_id_len=1000), 4)
+    assert controller.allocate_producer_ids(5) == range(5000, 6000)
+
+
+def test_directories_are_told_together_and_again_where_they_were_refused(broker: Broker) -> None:
+    controller = broker.controller
+    controller.assign_directories([(DIRECTORIES[0], b"t" * 16, 0)], 0)
+    controller.assign_directories([(DIRECTORIES[0], b"t" * 16, 1), (DIRECTORIES[1], b"t" * 16, 2)], 0)
+    response = m.AssignReplicasToDirsResponse
+
+    def places(request: OutgoingRequest) -> list[tuple[bytes, bytes, int]]:
+        assert isinstance(request.body, m.AssignReplicasToDirsRequest)
+        return [
+            (directory.id, topic.topic_id, one.partition_index)
+            for directory in request.body.directories
+            for topic in directory.topics
+            for one in topic.partitions
+        ]
+
+    first = broker.only()
+    assert places(first) == [(DIRECTORIES[0], b"t" * 16, 0)]
+    first.answered(response(), 1)
+    second = broker.only()
+    assert places(second) == [(DIRECTORIES[0], b"t" * 16, 1), (DIRECTORIES[1], b"t" * 16, 2)]
+    refused = response.PartitionData(partition_index=2, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    topic = response.TopicData(topic_id=b"t" * 16, partitions=[refused])
+    second.answered(response(directories=[response.DirectoryData(id=DIRECTORIES[1], topics=[topic])]), 2)
+    assert broker.sent() == []
+    broker.pass_time()
+    assert places(broker.only()) == [(DIRECTORIES[1], b"t" * 16, 2)]
+
+
+def test_failed_directories_go_with_the_heartbeats(broker: Broker) -> None:
+    broker.controller.directories_online([DIRECTORIES[0]], 0)
+    assert broker.controller.lifecycle.wishes.offline == (DIRECTORIES[1],)
+
+
+def test_a_broker_stops_when_it_may(broker: Broker) -> None:
+    told: list[str] = []
+    lifecycle = broker.controller.lifecycle
+    lifecycle.state = LifecycleState.RUNNING
+    broker.controller.prepare_stop(0, lambda: told.append("ready"))
+    assert lifecycle.wishes.leaves
+    assert told == []
+    lifecycle.state = LifecycleState.LEFT
+    broker.controller.lifecycle_moved()
+    broker.controller.lifecycle_moved()
+    assert told == ["ready"]
+
+
+def test_a_broker_that_need_not_say_farewell_stops_at_once(broker: Broker) -> None:
+    told: list[str] = []
+    broker.controller.has_farewell = False
+    broker.controller.prepare_stop(0, lambda: told.append("ready"))
+    assert told == ["ready"]
