@@ -26,6 +26,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ShareGroupHeartbeat
     check_share_groups(broker)
     if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not body.member_id or len(body.member_id) > _MEMBER_ID_MAX:
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
     for topic in body.subscribed_topic_names or ():
         if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -55,8 +57,6 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ShareGroupHeartbeat
 
 def _check(body: ShareGroupHeartbeatRequest) -> None:
     """A KafkaError for a request that says too little, or what cannot be."""
-    if not body.member_id or len(body.member_id) > _MEMBER_ID_MAX:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     for name, text in (("MemberId", body.member_id), ("GroupId", body.group_id), ("RackId", body.rack_id)):
         if text is not None and not text.strip():
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")

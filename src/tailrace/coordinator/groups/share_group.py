@@ -12,6 +12,11 @@ from typing import Any
 from tailrace.coordinator.groups.assignors import Assignment
 from tailrace.coordinator.groups.consumer_member import LEAVE_EPOCH
 from tailrace.coordinator.groups.group import IdleSince, TopicCommit
+from tailrace.coordinator.groups.java_collections import (
+    TIMELINE_CAPACITY_MIN,
+    grown_timeline_capacity,
+    timeline_order,
+)
 from tailrace.coordinator.groups.share_member import ShareMember
 from tailrace.coordinator.groups.share_records import group_tombstones
 from tailrace.coordinator.groups.share_topics import ShareTopics
@@ -35,13 +40,26 @@ class ShareGroup:
         self.target: dict[str, Assignment] = {}
         self.topics: ShareTopics | None = None
         self.looked_at_topics: Any = None  # the topics of the image that the hash was last computed of
+        self._slots = TIMELINE_CAPACITY_MIN  # of the map that Kafka has its members in
+
+    # Members
+
+    def put_member(self, member: ShareMember) -> None:
+        self.members[member.member_id] = member
+        self._slots = grown_timeline_capacity(self._slots, len(self.members) + 1)
+
+    def members_with(self, member: ShareMember) -> dict[str, ShareMember]:
+        """The members as they will be with this one, in the order in which Kafka's map lists them."""
+        members = {**self.members, member.member_id: member}
+        slots = grown_timeline_capacity(self._slots, len(members))
+        return {member_id: members[member_id] for member_id in timeline_order(reversed(members), slots)}
 
     def take_back_assignment(self, member_id: str) -> None:
         """The member is about to leave."""
         member = self.members.get(member_id)
         if member is not None:
             left = replace(member, member_epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={})
-            self.members[member_id] = left
+            self.put_member(left)
 
     def member(self, member_id: str) -> ShareMember:
         member = self.members.get(member_id)

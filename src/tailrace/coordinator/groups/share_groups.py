@@ -152,7 +152,7 @@ class ShareGroups:
         image = self._image()
         if not bump and group.looked_at_topics is image.topics:
             return group.epoch, False
-        metadata_hash = self._hashes.of(subscribed_names(_with(group, member).values()), image)
+        metadata_hash = self._hashes.of(subscribed_names(group.members_with(member).values()), image)
         group.looked_at_topics = image.topics
         if not bump and metadata_hash == group.metadata_hash:
             return group.epoch, False
@@ -172,7 +172,7 @@ class ShareGroups:
         too_soon = group.target_timestamp_ms and now_ms < group.target_timestamp_ms + settings.assignment_interval_ms
         if group.target_epoch >= epoch or too_soon:
             return group.target_epoch, group.target.get(member.member_id, {})
-        members = _with(group, member)
+        members = group.members_with(member)
         topics = self._image().topics
         target = assign_simple(
             {name: ShareSpec(one.topic_names, group.target.get(name, {})) for name, one in members.items()},
@@ -227,7 +227,7 @@ class ShareGroups:
         now_ms: int,
     ) -> Initialization | None:
         """What of the subscribed topics nobody keeps the state of yet."""
-        names = subscribed_names(_with(group, member).values())
+        names = subscribed_names(group.members_with(member).values())
         image = self._image()
         known = group.topics or ShareTopics()
         missing = known.missing(names, image, now_ms, settings.initialize_retry_ms)
@@ -278,7 +278,3 @@ def _told_of(member: ShareMember, beat: ShareBeat) -> ShareMember:
         client_id=beat.client_id,
         client_host=beat.client_host,
     )
-
-
-def _with(group: ShareGroup, member: ShareMember) -> dict[str, ShareMember]:
-    return {**group.members, member.member_id: member}

@@ -72,7 +72,7 @@ def _replay_member(group: ShareGroup, member_id: str, value: Message | None) -> 
         group.members.pop(member_id, None)
         return
     assert isinstance(value, ShareGroupMemberMetadataValue), value
-    group.members[member_id] = with_metadata(group.members.get(member_id) or ShareMember(member_id), value)
+    group.put_member(with_metadata(group.members.get(member_id) or ShareMember(member_id), value))
 
 
 def _replay_current(group: ShareGroup, member_id: str, value: Message | None) -> None:
@@ -80,4 +80,4 @@ def _replay_current(group: ShareGroup, member_id: str, value: Message | None) ->
         group.take_back_assignment(member_id)
         return
     assert isinstance(value, ShareGroupCurrentMemberAssignmentValue), value
-    group.members[member_id] = with_current(group.members.get(member_id) or ShareMember(member_id), value)
+    group.put_member(with_current(group.members.get(member_id) or ShareMember(member_id), value))
