@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,9 @@ import pytest
 
 from tests.support.confluent import produce
 from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.kraft_broker import kraft_broker
 from tests.support.log_oracle import LogOracle
 from tests.support.tailrace_process import TailraceProcess
 
@@ -41,7 +44,10 @@ class Printed(NamedTuple):
 class Pair:
     """The two brokers, and tools to run at both."""
 
-    def __init__(self, oracle: LogOracle, kafka: KafkaBroker, ours: TailraceProcess) -> None:
+    def __init__(
+        self, oracle: LogOracle, kafka: KafkaBroker, ours: TailraceProcess, *, is_below_a_controller: bool
+    ) -> None:
+        self.is_below_a_controller = is_below_a_controller
         self.oracle = oracle
         self.kafka = kafka
         self.ours = ours
@@ -85,13 +91,26 @@ def _first_words(text: str) -> str:
     return re.split(r":|\. ", text.strip())[0]
 
 
-@pytest.fixture(scope="module")
-def pair(log_oracle: LogOracle, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    ours = TailraceProcess(tmp_path_factory.mktemp("tools") / "data", "-o", "auto.create.topics.enable=false")
-    with KafkaBroker(kafka, tmp_path_factory.mktemp("tools-kafka")) as theirs, ours:
-        yield Pair(log_oracle, theirs, ours)
+@pytest.fixture(scope="module", params=["alone", pytest.param("below a controller", marks=pytest.mark.slow)])
+def pair(
+    request: pytest.FixtureRequest,
+    log_oracle: LogOracle,
+    kafka: KafkaInstallation,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pair]:
+    directory = tmp_path_factory.mktemp("tools")
+    with ExitStack() as stack:
+        theirs = stack.enter_context(KafkaBroker(kafka, tmp_path_factory.mktemp("tools-kafka")))
+        if request.param == "alone":
+            ours = TailraceProcess(directory / "data", "-o", "auto.create.topics.enable=false")
+        else:
+            controllers = stack.enter_context(KafkaControllers(kafka, directory))
+            ours = kraft_broker(controllers, directory / "data", settings={"auto.create.topics.enable": "false"})
+        stack.enter_context(ours)
+        yield Pair(log_oracle, theirs, ours, is_below_a_controller=request.param != "alone")
         assert ours.stop() == 0
-    assert ours.errors == ""
+    if request.param == "alone":
+        assert ours.errors == ""
 
 
 def test_topics(pair: Pair, topic: str) -> None:
@@ -295,6 +314,13 @@ def words(pair: Pair, tool: str, *arguments: str) -> list[str]:
 
 
 def test_the_quorum(pair: Pair) -> None:
+    if pair.is_below_a_controller:
+        text = pair.run(pair.ours, f"{TOOLS}.MetadataQuorumCommand", "describe", "--status").text
+        assert re.search(r"^LeaderId: +3000$", text, re.MULTILINE)
+        assert re.search(
+            r'^CurrentObservers: +\[\{"id": 1, "directoryId": "[A-Za-z0-9_-]{22}"\}\]$', text, re.MULTILINE
+        )
+        return
     status = words(pair, f"{TOOLS}.MetadataQuorumCommand", "describe", "--status")
     assert any(line.startswith("CurrentVoters:") for line in status)
 

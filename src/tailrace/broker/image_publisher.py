@@ -157,6 +157,8 @@ class ImagePublisher:
 
     def _reconfigure(self, change: Change) -> None:
         delta, image = change
+        if not delta.configs:
+            return
         changed: set[ConfigResource] = set(delta.configs)
         everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
         topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}

@@ -56,6 +56,7 @@ class Wishes:
     leaves: bool = False
     offline: tuple[bytes, ...] = ()  # ids of failed directories
     cordoned: tuple[bytes, ...] | None = None  # None: the cluster does not know of such yet
+    registration: int = 0  # counts up when the broker has to register once more
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class BrokerLifecycle:
     refusal: KafkaError | None = None  # why the controller does not let it in
     due_ms: int = 0  # when to say something next
     told_offline: tuple[bytes, ...] = ()  # what the controller has heard of
+    _registration: int = 0  # the wish that was fulfilled last
     _failures: int = 0
     _is_first_farewell: bool = True
 
@@ -95,7 +97,8 @@ class BrokerLifecycle:
     # The heartbeats' thread
 
     def next_request(self) -> Message:
-        if self.state is LifecycleState.REGISTERING:
+        if self.state is LifecycleState.REGISTERING or self._registration != self.wishes.registration:
+            self._registration = self.wishes.registration
             return self._registration_request()
         if self.wishes.leaves and self.state < LifecycleState.LEAVING:
             self._go_to(LifecycleState.LEAVING)
@@ -147,7 +150,8 @@ class BrokerLifecycle:
             self.epoch = response.broker_epoch
             _log.info("registered", extra=fields(broker_epoch=self.epoch))
             self.due_ms = now_ms
-            self._go_to(LifecycleState.STARTING)
+            if self.state is LifecycleState.REGISTERING:
+                self._go_to(LifecycleState.STARTING)
             return
         self.is_fenced = response.is_fenced
         self.told_offline = tuple(getattr(request, "offline_log_dirs", ()))

@@ -179,9 +179,13 @@ class ObservedLog:
 
     def tick(self, now_ms: int) -> bool:
         """Do a part of what is due; True: call again."""
-        self.log.run_due(now_ms)
-        if self.snapshots.is_due(now_ms) and not self._loader.in_transaction:
-            self.log.flush(now_ms)
+        try:
+            self.log.run_due(now_ms)
+            if self.snapshots.is_due(now_ms):
+                self.log.flush(now_ms)  # a snapshot is made of what is durable
+        except OSError as error:
+            self.failure = error
+            return False
         return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
 
     def next_deadline_ms(self) -> int | None:

@@ -38,6 +38,7 @@ ALTER_PARTITION: Final = "alter-partition"
 DIRECTORIES: Final = "directories"
 ALLOCATE_IDS: Final = "producer-ids"
 RETRY_MS: Final = 500
+FAREWELL_MS_MAX: Final = 300_000
 ASSIGNMENTS_MAX: Final = 2_250  # in one request, as many as Kafka's brokers send
 
 _log = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class RemoteController:
             ready()
             return
         self._ready = ready
+        self._retries.append((now_ms + FAREWELL_MS_MAX, self._stop_anyway))
         self.lifecycle.wishes.leaves = True
         self.lifecycle.hurry()
         self.lifecycle_moved()
@@ -124,6 +126,12 @@ class RemoteController:
     def lifecycle_moved(self) -> None:
         """On the broker's thread, after the heartbeats' thread has gone on to another state."""
         if self.lifecycle.state is LifecycleState.LEFT and self._ready is not None:
+            ready, self._ready = self._ready, None
+            ready()
+
+    def _stop_anyway(self, now_ms: int) -> None:
+        if self._ready is not None:
+            _log.warning("the controllers do not let this broker go: it stops all the same")
             ready, self._ready = self._ready, None
             ready()
 
@@ -144,9 +152,14 @@ class RemoteController:
         return self.log.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        due = [self.observer.next_deadline_ms(), self.channel.next_deadline_ms(), self.log.next_deadline_ms()]
-        due += [when_ms for when_ms, _ in self._retries]
-        return min((one for one in due if one is not None), default=None)
+        deadline_ms = self.log.next_deadline_ms()
+        for other_ms in (self.observer.next_deadline_ms(), self.channel.next_deadline_ms()):
+            if other_ms is not None and (deadline_ms is None or other_ms < deadline_ms):
+                deadline_ms = other_ms
+        for other_ms, _ in self._retries:
+            if deadline_ms is None or other_ms < deadline_ms:
+                deadline_ms = other_ms
+        return deadline_ms
 
     # Metadata
 
@@ -155,9 +168,22 @@ class RemoteController:
         if self.listener is not None:
             self.listener(change)
         self._note_offset()
+        self._note_version(change)
 
     def _note_offset(self) -> None:
         self.lifecycle.wishes.metadata_offset = self.image.offset
+
+    def _note_version(self, change: Change) -> None:
+        """With a newer metadata.version a controller wants to know what it could not be told before."""
+        versions = self.image.record_versions
+        if not change.delta.features or not self.lifecycle.wishes.is_ready:
+            return
+        if versions.has_cordoned_directories:
+            self.lifecycle.wishes.cordoned = ()
+        known = self.image.brokers.get(self.node_id)
+        if versions.has_directories and known is not None and not known.directories:
+            self.lifecycle.wishes.registration += 1
+            self.lifecycle.hurry()
 
     # What the broker asks
 

@@ -130,6 +130,14 @@ def test_a_broker_that_the_cluster_has_forgotten_registers_again() -> None:
     assert say(one, 200, is_caught_up=True).broker_epoch == 77
 
 
+def test_a_broker_registers_once_more_when_it_has_more_to_tell() -> None:
+    one = running()
+    one.wishes.registration += 1
+    register(one, 50)
+    assert one.state is LifecycleState.RUNNING
+    assert say(one, 200, is_fenced=False).broker_epoch == 50
+
+
 @pytest.mark.parametrize("code", [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR])
 def test_another_refusal_of_a_heartbeat_changes_nothing(code: ErrorCode) -> None:
     one = running()

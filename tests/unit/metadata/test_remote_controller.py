@@ -161,6 +161,31 @@ def test_a_broker_stops_when_it_may(broker: Broker) -> None:
     assert told == ["ready"]
 
 
+def test_a_broker_that_nobody_lets_go_stops_after_five_minutes(broker: Broker) -> None:
+    told: list[str] = []
+    broker.controller.prepare_stop(0, lambda: told.append("ready"))
+    while not told:
+        broker.pass_time()
+    assert broker.now_ms == 300_000
+
+
+def test_a_broker_tells_its_directories_when_the_cluster_can_know_them(broker: Broker) -> None:
+    controller = broker.controller
+    controller.lifecycle.wishes.is_ready = True
+    quorum = PlayedQuorum()
+    follower = Observing(quorum)
+    follower.run()
+    quorum.commit(m.RegisterBrokerRecord(broker_id=7, incarnation_id=b"i" * 16, broker_epoch=5, fenced=False))
+    quorum.commit(m.FeatureLevelRecord(name="group.version", feature_level=1))
+    follower.run()
+    controller.log = follower.log
+    before = controller.lifecycle.wishes.registration
+    for change in follower.changes:
+        controller._changed(change, 0)
+    assert controller.lifecycle.wishes.registration > before
+    assert controller.lifecycle.wishes.cordoned == ()
+
+
 def test_a_broker_that_need_not_say_farewell_stops_at_once(broker: Broker) -> None:
     told: list[str] = []
     broker.controller.has_farewell = False
