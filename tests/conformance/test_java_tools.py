@@ -45,7 +45,7 @@ class Pair:
     """The two brokers, and tools to run at both."""
 
     def __init__(
-        self, oracle: LogOracle, kafka: KafkaBroker, ours: TailraceProcess, *, is_below_a_controller: bool
+        self, oracle: LogOracle, kafka: KafkaBroker, ours: TailraceProcess, *, is_below_a_controller: bool = False
     ) -> None:
         self.is_below_a_controller = is_below_a_controller
         self.oracle = oracle
