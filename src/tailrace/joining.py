@@ -66,14 +66,15 @@ class QuorumNetwork:
                 controller.tick(self._clock_ms())
             peers.end(self._clock_ms())
         except BaseException:
-            self._stop()
+            self.stop()
             raise
         finally:
             peers.close()
             poll.close()
         return self._clock_ms()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """The broker is not going to be served."""
         if self._heartbeats is not None:
             self._heartbeats.stop()
 

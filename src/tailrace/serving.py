@@ -70,19 +70,24 @@ def broker_builder(
             network = QuorumNetwork(config, surroundings, clock_ms)
             if not any(is_formatted(disk, path) for path in config.log_dirs):
                 cluster_id = find_cluster_id(config)
-        broker = open_broker(
-            disk,
-            config,
-            now_ms=clock_ms(),
-            new_id=random_id,
-            next_int=random.randrange,
-            bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
-            default_host=socket.gethostname(),
-            submit=surroundings.submit,
-            work_ns=time.perf_counter_ns,
-            network=network,
-            cluster_id=cluster_id,
-        )
+        try:
+            broker = open_broker(
+                disk,
+                config,
+                now_ms=clock_ms(),
+                new_id=random_id,
+                next_int=random.randrange,
+                bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
+                default_host=socket.gethostname(),
+                submit=surroundings.submit,
+                work_ns=time.perf_counter_ns,
+                network=network,
+                cluster_id=cluster_id,
+            )
+        except BaseException:
+            if network is not None:
+                network.stop()
+            raise
         broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None
         return broker
 

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
+import tailrace
 from tests.support.confluent import consume, produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
@@ -195,6 +196,84 @@ def test_a_broker_that_was_away_too_long_takes_over_a_snapshot(kafka: KafkaInsta
             assert not topics.intersection(gone)
             assert "taken over from the leader" in away.errors
             assert replicas(kafka, away)[1] == (0, "Observer")
+
+
+def embedded(controllers: KafkaControllers, data: str | None = None, **settings: object) -> tailrace.Broker:
+    """A broker inside this process, whose parts can be looked at."""
+    return tailrace.Broker(
+        data,
+        config={
+            "process.roles": "broker",
+            "controller.quorum.bootstrap.servers": controllers.bootstrap,
+            "controller.listener.names": "CONTROLLER",
+        },
+        **settings,
+    )
+
+
+@pytest.mark.slow
+def test_a_loop_that_is_stuck_does_not_cost_the_broker_its_place(
+    kafka: KafkaInstallation, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        KafkaControllers(kafka, tmp_path, properties=QUICK, is_formatted_here=True) as controllers,
+        embedded(controllers, broker_heartbeat_interval_ms=500) as broker,
+    ):
+        core, server = broker._running_core(), broker._running()
+        epochs = [core.image.brokers[1].epoch]
+        changes: list[bool] = []
+        publish = core.controller.listener
+
+        def watch(change: Any) -> None:
+            registered = change.delta.brokers.get(1)
+            changes.extend([] if registered is None else [registered.fenced])
+            publish(change)
+
+        server.call(lambda: setattr(core.controller, "listener", watch))
+        server.call(lambda: time.sleep(10))  # three sessions
+        before = core.image.offset
+        eventually(lambda: core.image.offset > before + 3, "the metadata goes on")
+        assert changes == []
+        assert [core.image.brokers[1].epoch] == epochs
+        broker.crash()
+        caplog.clear()
+        broker.start()
+        assert broker._running_core().image.brokers[1].epoch > epochs[0]
+
+
+@pytest.mark.slow
+def test_the_controller_knows_which_directory_a_replica_is_in_and_which_one_fails(
+    kafka: KafkaInstallation, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    with (
+        KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
+        embedded(controllers, ",".join(map(str, paths))) as broker,
+    ):
+        core, server = broker._running_core(), broker._running()
+        client = AdminClient({"bootstrap.servers": broker.bootstrap})
+        client.create_topics([NewTopic("spread", 4)])["spread"].result(PATIENCE_S)
+
+        def places() -> dict[int, bytes]:
+            topic = core.image.topics.get("spread")
+            return {} if topic is None else {number: one.directories[0] for number, one in topic.partitions.items()}
+
+        ids = {directory.id: directory for directory in core.logs.directories}
+        eventually(lambda: len(places()) == 4 and set(places().values()) == set(ids), "all directories are known")
+        for number, place in places().items():
+            assert (Path(ids[place].path) / f"spread-{number}").is_dir()
+        second = core.logs.directories[1]
+        server.call(lambda: core.logs.on_failure(second, OSError(5, "told to fail")))
+        server.wake()
+        lost = [number for number, place in places().items() if place == second.id]
+
+        def leaders() -> list[int]:
+            return [core.image.topics["spread"].partitions[number].leader for number in lost]
+
+        eventually(lambda: leaders() == [-1] * len(lost), "what the failed directory has is without a leader")
+        assert core.image.brokers[1].directories == (core.logs.directories[0].id,)
+        kept = next(number for number, place in places().items() if place != second.id)
+        assert produce(broker.bootstrap, "spread", kept, [b"x"]) == [0]
 
 
 @pytest.mark.slow

@@ -384,6 +384,6 @@ class Broker:
 
     def abandon(self) -> None:
         """Let go of everything without writing anything, as a crash would."""
-        self.controller.log.abandon()
+        self.controller.abandon()
         for directory in self.logs.directories:
             directory.abandon()

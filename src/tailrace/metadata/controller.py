@@ -32,9 +32,6 @@ class ControllerLog(Protocol):
     def failure(self) -> OSError | None:
         """Why it can be written to no more."""
 
-    def abandon(self) -> None:
-        """Let go of it without writing anything, as a crash would."""
-
 
 class Controller(Protocol):
     node_id: int
@@ -75,3 +72,6 @@ class Controller(Protocol):
     def next_deadline_ms(self) -> int | None: ...
 
     def close(self, now_ms: int) -> None: ...
+
+    def abandon(self) -> None:
+        """Let go of everything without writing anything, as a crash would."""

@@ -197,6 +197,9 @@ class LocalController:
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
 
+    def abandon(self) -> None:
+        self.log.abandon()
+
     # Topics
 
     def create_topics(

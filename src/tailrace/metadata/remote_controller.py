@@ -142,6 +142,10 @@ class RemoteController:
         self.on_end()
         self.log.close(now_ms)
 
+    def abandon(self) -> None:
+        self.on_end()
+        self.log.abandon()
+
     def tick(self, now_ms: int) -> bool:
         self.observer.tick(now_ms)
         self.channel.tick(now_ms)
