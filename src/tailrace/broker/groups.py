@@ -9,6 +9,7 @@ from typing import TypeVar
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.group_limits import check_group_limits
 from tailrace.broker.partition_writer import PartitionWriter
 from tailrace.coordinator.groups import simple_assignor
 from tailrace.coordinator.groups.assignors import ASSIGNORS
@@ -19,7 +20,7 @@ from tailrace.coordinator.groups.share_settings import ShareSettings
 from tailrace.coordinator.groups.streams_settings import StreamsSettings
 from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
 from tailrace.coordinator.shard import StateChange
-from tailrace.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
+from tailrace.metadata.features import GROUP_VERSION, STREAMS_VERSION
 from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType, TopicImage
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import InvalidConfig
@@ -29,7 +30,15 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 
 R = TypeVar("R")
 
-_FEATURES = {"consumer": GROUP_VERSION, "share": SHARE_VERSION, "streams": STREAMS_VERSION}
+_SHARE_LIMITED = (
+    "heartbeat.interval.ms",
+    "session.timeout.ms",
+    "assignment.interval.ms",
+    "record.lock.duration.ms",
+    "delivery.count.limit",
+    "partition.max.record.locks",
+)
+_FEATURES = {"consumer": GROUP_VERSION, "streams": STREAMS_VERSION}
 
 
 class Groups:
@@ -43,6 +52,7 @@ class Groups:
         new_id: Callable[[], bytes],
     ) -> None:
         self.appended: Callable[[TopicPartition, int], None] = _nobody  # the broker's, once it is there
+        check_group_limits(config)
         self.settings = group_settings(config)
         self._consumer_settings = consumer_settings(config)
         self._streams_settings = streams_settings(config)
@@ -127,9 +137,8 @@ class Groups:
         )
 
     def is_enabled(self, kind: str) -> bool:
-        """Whether groups of a kind are served: by configuration, and by what the cluster has agreed on."""
-        feature = _FEATURES.get(kind)
-        is_agreed = feature is None or self._image().features.get(feature, 0) >= 1
+        """Whether groups of a kind (consumer, streams) are served: by configuration, and as the cluster has agreed."""
+        is_agreed = self._image().features.get(_FEATURES[kind], 0) >= 1
         return is_agreed and kind in self._config.names("group.coordinator.rebalance.protocols")
 
     def write(
@@ -193,12 +202,22 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
 def share_settings(config: BrokerConfig) -> ShareSettings:
     if config.names("group.share.assignors") != (simple_assignor.NAME,):
         raise InvalidConfig(f"group.share.assignors: there is only {simple_assignor.NAME}")
+    for name in _SHARE_LIMITED:
+        low, high = f"group.share.min.{name}", f"group.share.max.{name}"
+        if not config.integer(low) <= config.integer(f"group.share.{name}") <= config.integer(high):
+            raise InvalidConfig(f"group.share.{name} must be between {low} and {high}")
+    if config.integer("group.share.session.timeout.ms") <= config.integer("group.share.heartbeat.interval.ms"):
+        raise InvalidConfig("group.share.session.timeout.ms must exceed group.share.heartbeat.interval.ms")
+    if config.integer("group.share.max.share.sessions") < config.integer("group.share.max.size"):
+        raise InvalidConfig("group.share.max.share.sessions must not be less than group.share.max.size")
     return ShareSettings(
         session_timeout_ms=config.integer("group.share.session.timeout.ms"),
         heartbeat_interval_ms=config.integer("group.share.heartbeat.interval.ms"),
         assignment_interval_ms=config.integer("group.share.assignment.interval.ms"),
         size_max=config.integer("group.share.max.size"),
-        initialize_retry_ms=config.integer("group.share.initialize.retry.interval.ms"),
+        initialize_retry_ms=max(
+            config.integer("group.share.initialize.retry.interval.ms"), config.integer("offsets.commit.timeout.ms")
+        ),
     )
 
 

@@ -38,6 +38,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
 def _describe(
     broker: Broker, request: Request, group_id: str, answer: Callable[[_Described, int], None], now_ms: int
 ) -> None:
+    if not broker.groups.is_enabled("consumer"):
+        answer(_Described(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION), now_ms)
+        return
     if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
         answer(_Described(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
         return

@@ -23,6 +23,8 @@ _OWN_MEMBER_ID_FROM = 1
 
 def handle(broker: Broker, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse | None:
     body: ConsumerGroupHeartbeatRequest = request.body
+    if not broker.groups.is_enabled("consumer"):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     for topic in body.subscribed_topic_names or ():

@@ -36,19 +36,14 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
 def _describe(
     broker: Broker, request: Request, group_id: str, answer: Callable[[_Described, int], None], now_ms: int
 ) -> None:
-    def refuse(error: KafkaError, now_ms: int) -> None:
-        message = error.args[0] if error.args else None
-        answer(_Described(group_id=group_id, error_code=error.code, error_message=message), now_ms)
+    problem = _problem(broker, request, group_id)
+    if problem is not None:
+        answer(_Described(group_id=group_id, error_code=problem), now_ms)
+        return
 
-    if not broker.groups.is_enabled("streams"):
-        refuse(KafkaError(ErrorCode.UNSUPPORTED_VERSION), now_ms)
-        return
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
-        refuse(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
-        return
-    if not group_id:
-        refuse(KafkaError(ErrorCode.INVALID_GROUP_ID), now_ms)
-        return
+    def refuse(error: KafkaError, now_ms: int) -> None:
+        answer(_Described(group_id=group_id, error_code=error.code, error_message=error.args[0]), now_ms)
+
     operations = NOT_ASKED
     if request.body.include_authorized_operations:
         context = request.context
@@ -65,6 +60,14 @@ def _describe(
         return group
 
     broker.groups.read(group_id, describe, answer, refuse, now_ms)
+
+
+def _problem(broker: Broker, request: Request, group_id: str) -> ErrorCode | None:
+    if not broker.groups.is_enabled("streams"):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return None if group_id else ErrorCode.INVALID_GROUP_ID
 
 
 def _topics(group: _Described) -> set[str]:
