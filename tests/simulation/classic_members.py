@@ -266,7 +266,7 @@ class SimulatedMember:
         answer = self._answer(lambda found: self._begin(partitions, found))
         self.world.runtime.read(
             0,
-            lambda shard: shard.fetch_offsets(GROUP, None, -1, [("t", partitions)], require_stable=True),
+            lambda shard: shard.commits.fetch(GROUP, None, -1, [("t", partitions)], require_stable=True),
             answer,
             lambda error, now_ms: answer(_Failure(error.code), now_ms),
             self.world.now_ms,
@@ -314,7 +314,7 @@ class SimulatedMember:
         who = (self.member_id, self.generation)
 
         def commit(shard: GroupCoordinator) -> Any:
-            change = shard.commit_offsets(
+            change = shard.commits.commit(
                 GROUP,
                 who[0],
                 self.instance_id,

@@ -207,6 +207,10 @@ class Broker:
             from tailrace.broker.quick_fetch import QuickFetch
 
             self._quick[api_key] = QuickFetch(self).handle
+        elif api_key == ApiKey.OFFSET_COMMIT:
+            from tailrace.broker.quick_commit import QuickCommit
+
+            self._quick[api_key] = QuickCommit(self).handle
 
     def _refuse_version(self, header: RequestHeader, context: ConnectionContext, now_ms: int) -> None:
         """Only ApiVersions is answered in a version that we do not have, so that the client can find one we do."""

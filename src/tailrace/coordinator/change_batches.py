@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, PackedRecords, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_ID, TopicPartition
 from tailrace.protocol.coordinator_records import encode_key, encode_value
@@ -20,6 +20,13 @@ def build_batches(
 ) -> Iterator[tuple[bytes, list[CoordinatorRecord]]]:
     """Each batch, as Kafka's coordinators write it, with its records to replay; MESSAGE_TOO_LARGE where none fits."""
     builder = _builder(change, codec)
+    if isinstance(change.records, PackedRecords):
+        packed = change.records
+        builder.append_encoded(packed.payload, packed.count, now_ms, now_ms, packed.count - 1)
+        if builder.uncompressed_size > max_bytes:
+            raise _too_many(change, key)
+        yield builder.build(), []
+        return
     records: list[CoordinatorRecord] = []
     for record in change.records:
         if isinstance(record, EncodedRecord):
@@ -34,11 +41,15 @@ def build_batches(
             yield builder.build(), records
             builder, records = _builder(change, codec), []
         if builder.uncompressed_size + size > max_bytes:
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{key}: {len(change.records)} records are too many for one")
+            raise _too_many(change, key)
         builder.append(now_ms, encoded_key, encoded_value)
         if isinstance(record, CoordinatorRecord):
             records.append(record)
     yield builder.build(), records
+
+
+def _too_many(change: StateChange[Any], key: TopicPartition) -> KafkaError:
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{key}: {len(change.records)} records are too many for one")
 
 
 def _builder(change: StateChange[Any], codec: Codec) -> BatchBuilder:

@@ -26,7 +26,7 @@ from tailrace.coordinator.change_batches import build_batches
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
 from tailrace.coordinator.loading import Loading, QuickReplay
-from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, PackedRecords, StateChange
 from tailrace.coordinator.timers import Alarm, Due, Timers
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
@@ -266,7 +266,9 @@ class CoordinatorRuntime(Generic[S]):
         limit = self._log.batch_bytes_max(place.key)
         for batch, records in build_batches(change, place.key, limit, self._codec, now_ms):
             place.written = end = self._log.append(place.key, batch, now_ms)
-            if change.is_replayed:
+            if isinstance(change.records, PackedRecords):
+                change.records.replay(end - change.records.count)
+            elif change.is_replayed:
                 for offset, record in enumerate(records, end - len(records)):
                     placed = CoordinatorRecord(record.key, record.value, record.version, offset)
                     place.shard.replay(placed, change.producer_id, change.producer_epoch)

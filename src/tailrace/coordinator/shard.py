@@ -40,10 +40,22 @@ class EncodedRecord(NamedTuple):
 
 
 @dataclass(slots=True)
+class PackedRecords:
+    """Records that are encoded all at once by whoever writes many of a kind; they are replayed all at once, too."""
+
+    payload: bytes  # of a batch, in which they count from its first offset and time
+    count: int
+    replay: Callable[[Offset], None]  # (the offset of the first)
+
+    def __len__(self) -> int:
+        return self.count
+
+
+@dataclass(slots=True)
 class StateChange(Generic[R]):
     """What a request asks of the log, and what it is answered with once that is committed."""
 
-    records: Sequence[CoordinatorRecord | EncodedRecord]
+    records: Sequence[CoordinatorRecord | EncodedRecord] | PackedRecords
     response: R
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH

@@ -82,7 +82,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetCommitRespons
     version = request.version
     broker.groups.write(
         body.group_id,
-        lambda shard: shard.commit_offsets(
+        lambda shard: shard.commits.commit(
             body.group_id,
             body.member_id,
             body.group_instance_id,

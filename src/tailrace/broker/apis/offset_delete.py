@@ -52,7 +52,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetDeleteRespons
 
     broker.groups.write(
         body.group_id,
-        lambda shard: shard.delete_offsets(body.group_id, wish),
+        lambda shard: shard.commits.delete(body.group_id, wish),
         finish,
         lambda error, now_ms: answer(OffsetDeleteResponse(error_code=error.code), now_ms),
         now_ms,

@@ -99,7 +99,7 @@ def _fetch(
 
     broker.groups.read(
         group.group_id,
-        lambda shard: shard.fetch_offsets(
+        lambda shard: shard.commits.fetch(
             group.group_id, group.member_id, group.member_epoch, wish, require_stable=request.body.require_stable
         ),
         finish,

@@ -70,7 +70,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResp
             return
         broker.groups.write(
             group_id,
-            lambda shard: shard.commit_offsets_in_transaction(
+            lambda shard: shard.commits.commit_in_transaction(
                 group_id,
                 *member,
                 commits,

@@ -36,7 +36,6 @@ class CommittedOffsets:
         self._offsets: dict[str, Offsets] = {}  # by group
         self._pending: dict[int, dict[str, Offsets]] = {}  # by producer id, then by group
         self._open: dict[str, set[int]] = {}  # group → producers with a transaction in it
-        self.count = 0
 
     # Commit
 
@@ -182,12 +181,14 @@ class CommittedOffsets:
         self._open.setdefault(group_id, set()).add(producer_id)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        partitions = self._offsets.setdefault(group_id, {}).setdefault(topic, {})
-        self.count += partition not in partitions
-        partitions[partition] = committed
+        self.of_topic(group_id, topic)[partition] = committed
+
+    def of_topic(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+        """A group's offsets of a topic, for whoever is about to put one there."""
+        return self._offsets.setdefault(group_id, {}).setdefault(topic, {})
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
-        self.count -= _take(self._offsets, group_id, topic, partition)
+        _take(self._offsets, group_id, topic, partition)
         for producer_id in self._open.get(group_id, ()):
             pending = self._pending[producer_id].get(group_id)
             if pending is not None and topic in pending:
@@ -212,14 +213,13 @@ def _partitions(offsets: Offsets) -> Iterator[tuple[str, int]]:
     return ((topic, partition) for topic, partitions in offsets.items() for partition in partitions)
 
 
-def _take(groups: dict[str, Offsets], group_id: str, topic: str, partition: int) -> bool:
-    """Remove an offset, and what is empty without it; whether there was one."""
+def _take(groups: dict[str, Offsets], group_id: str, topic: str, partition: int) -> None:
+    """Remove an offset, and what is empty without it."""
     offsets = groups.get(group_id, {})
     partitions = offsets.get(topic, {})
     if partitions.pop(partition, None) is None:
-        return False
+        return
     if not partitions:
         del offsets[topic]
     if not offsets:
         del groups[group_id]
-    return True

@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from tailrace.coordinator.groups.classic_group import PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic_group import ClassicGroup
 from tailrace.coordinator.groups.classic_members import ClassicMembers
 from tailrace.coordinator.groups.classic_replay import restored_group
-from tailrace.coordinator.groups.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
+from tailrace.coordinator.groups.committed_offsets import CommittedOffsets
 from tailrace.coordinator.groups.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer_replay import ConsumerKey, replay_consumer_record
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.group import Group, TopicCommit
+from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_records import new_group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.heartbeat import Heartbeat
@@ -25,6 +25,7 @@ from tailrace.coordinator.groups.joining import Joining, JoinRequest
 from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
 from tailrace.coordinator.groups.offset_bytes import read_commit
+from tailrace.coordinator.groups.offset_commits import OffsetCommits
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.groups.share_group import ShareGroup
 from tailrace.coordinator.groups.share_groups import ShareGroups
@@ -58,7 +59,6 @@ from tailrace.protocol.messages import (
 _log = logging.getLogger(__name__)
 
 _NO_CHANGE: StateChange[None] = StateChange((), None)
-_UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
 
 
 class GroupCoordinator:
@@ -82,6 +82,7 @@ class GroupCoordinator:
         self._timers = timers
         self._settings = settings
         self._rebalances = Rebalances(self._classic, timers, settings)
+        self.commits = OffsetCommits(self.groups, self.offsets, self._ensure, self._rebalances)
         self._joining = Joining(self._rebalances, settings, new_uuid)
         self._membership = Membership(self._rebalances)
         self._consumers = ConsumerGroups(
@@ -105,8 +106,10 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def _ensure(self, group_id: str) -> Group:
+    def _ensure(self, group_id: str, now_ms: int | None = None) -> Group:
         """The group; one that only commits offsets, without members, is made by that."""
+        if now_ms is not None:
+            self._now_ms = now_ms
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self._now_ms)
@@ -222,100 +225,6 @@ class GroupCoordinator:
         return StateChange(records, errors)
 
     # Offsets
-
-    def commit_offsets(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        now_ms: int,
-        *,
-        version: int,
-        retention_ms: int = DEFAULT_RETENTION,
-    ) -> StateChange[list[list[ErrorCode]]]:
-        self._now_ms = now_ms
-        group = self.groups.get(group_id)
-        if group is None:
-            if generation >= 0:
-                known = version >= _UNKNOWN_GROUP_FROM
-                raise KafkaError(
-                    ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
-                    f"Group {group_id} not found.",
-                )
-            self._ensure(group_id)
-        else:
-            group.check_offset_commit(
-                member_id, instance_id, generation, topics, is_transactional=False, version=version
-            )
-            if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
-                self._rebalances.extend_session(group, group.members[member_id], now_ms)
-        records, errors = self.offsets.plan_commit(group_id, topics, now_ms, retention_ms)
-        return StateChange(records, errors)
-
-    def commit_offsets_in_transaction(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        now_ms: int,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        version: int,
-    ) -> StateChange[list[list[ErrorCode]]]:
-        """TxnOffsetCommit: pending until the producer's transaction ends."""
-        self._now_ms = now_ms
-        group = self.groups.get(group_id)
-        if group is None:
-            if generation >= 0:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
-            self._ensure(group_id)
-        else:
-            try:
-                group.check_offset_commit(
-                    member_id, instance_id, generation, topics, is_transactional=True, version=version
-                )
-            except KafkaError as error:
-                if error.code is ErrorCode.STALE_MEMBER_EPOCH:
-                    raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
-                raise
-        records, errors = self.offsets.plan_commit(group_id, topics, now_ms)
-        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch)
-
-    def fetch_offsets(
-        self,
-        group_id: str,
-        member_id: str | None,
-        member_epoch: int,
-        topics: Sequence[tuple[str, Sequence[int]]] | None,
-        *,
-        require_stable: bool,
-    ) -> list[tuple[str, list[FetchedOffset]]]:
-        """The committed offsets asked for, or all; -1 for what was never committed."""
-        group = self.groups.get(group_id)
-        if group is not None:
-            group.check_offset_fetch(member_id, member_epoch)
-        return self.offsets.fetch(group_id, topics, require_stable=require_stable)
-
-    def delete_offsets(
-        self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]
-    ) -> StateChange[list[list[ErrorCode]]]:
-        group = self._group(group_id)
-        group.check_offset_delete()
-        records = []
-        errors = []
-        for topic, partitions in topics:
-            if group.is_subscribed_to(topic):
-                errors.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for _ in partitions])
-                continue
-            errors.append([ErrorCode.NONE for _ in partitions])
-            found = (self.offsets.plan_delete(group_id, topic, partition) for partition in partitions)
-            records += [record for record in found if record is not None]
-        return StateChange(records, errors)
 
     def forget_topics(self, is_gone: Callable[[str], bool]) -> StateChange[None] | None:
         """Topics were deleted: what was committed for them goes as well."""

@@ -78,13 +78,17 @@ def write_commit(
     if size >= _ONE_BYTE_MAX or committed.expire_timestamp_ms != -1:
         return None
     head = _HEAD.pack(4, committed.offset, committed.leader_epoch)
-    tags = _TOPIC_ID_TAG + topic_id if topic_id != _NO_ID else b"\0"
-    value = b"%b%c%b%b%b" % (head, size + 1, metadata, _INT64.pack(committed.commit_timestamp_ms), tags)
-    return _key_start(group_id, topic) + _INT32.pack(partition), value
+    value = b"%b%c%b%b" % (head, size + 1, metadata, value_end(topic_id, committed.commit_timestamp_ms))
+    return key_start(group_id, topic) + _INT32.pack(partition), value
+
+
+def value_end(topic_id: bytes, committed_at_ms: int) -> bytes:
+    """What a value of version 4 has behind the metadata."""
+    return _INT64.pack(committed_at_ms) + (_TOPIC_ID_TAG + topic_id if topic_id != _NO_ID else b"\0")
 
 
 @lru_cache(maxsize=1024)
-def _key_start(group_id: str, topic: str) -> bytes:
+def key_start(group_id: str, topic: str) -> bytes:
     """All but the partition."""
     group, name = group_id.encode(), topic.encode()
     return b"%b%b%b%b%b" % (_KEY, _LENGTH.pack(len(group)), group, _LENGTH.pack(len(name)), name)

@@ -1,0 +1,132 @@
+"""QuickCommit: an OffsetCommit of any number of partitions, carried out without the objects of the general way.
+
+All its partitions exist, their metadata is short, and the group lets the member commit whatever it likes. Everything
+else and everything that is refused is left to `apis/offset_commit.py`: the same request leaves the same records and
+gets the same answer, byte for byte, on either way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM
+from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.coordinator.groups.group import CommittedOffset
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.groups.offset_bytes import key_start, value_end
+from tailrace.coordinator.shard import PackedRecords, StateChange
+from tailrace.metadata.image import MetadataImage
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import Offset
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.primitives import Buffer
+from tailrace.protocol.request_kernels import (
+    Committing,
+    commit_answer,
+    commits_size,
+    encode_commits,
+    read_offset_commit,
+    take_commits,
+)
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+
+
+class QuickCommit:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._codes = broker.errors_of(ApiKey.OFFSET_COMMIT)
+
+    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
+        """Whether it was taken: answered, or left to wait. If not, nothing was done."""
+        asked = read_offset_commit(frame)
+        if asked is None:
+            return False
+        # The frame's memory is used again, and an answer may have to wait.
+        commit = PlainCommit(self, bytes(frame), asked, context, now_ms)
+        try:
+            group_id = commit.text(asked[2], asked[3])
+            payload = commit.encode(group_id, self._broker.image)
+        except (UnicodeDecodeError, LookupError):
+            return False
+        broker = self._broker
+        broker.settle()
+        broker.publisher.now_ms = now_ms
+        records = PackedRecords(payload, commit.count, commit.replay)
+        broker.groups.write(group_id, lambda shard: commit.change(shard, records), commit.done, commit.refuse, now_ms)
+        return commit.shard is not None
+
+    def reply(self, context: ConnectionContext, answer: Buffer, code: ErrorCode, count: int) -> None:
+        self._codes[code] += count
+        self._broker.put(Reply(context.connection_id, [answer]))
+
+
+class PlainCommit:
+    """One request on its way: what it asks, in the bytes it came in."""
+
+    __slots__ = ("_asked", "_by_id", "_context", "_data", "_group_id", "_names", "_now_ms", "_quick", "count", "shard")
+
+    def __init__(
+        self, quick: QuickCommit, data: bytes, asked: Committing, context: ConnectionContext, now_ms: int
+    ) -> None:
+        self._quick = quick
+        self._data = data
+        self._asked = asked
+        self._by_id = asked[0] >= OFFSET_TOPIC_IDS_FROM
+        self._context = context
+        self._now_ms = now_ms
+        self._names: list[str] = []
+        self.count = sum([topic[3] for topic in asked[-1]])
+        self.shard: GroupCoordinator | None = None  # who has taken it
+
+    def text(self, start: int, stop: int) -> str:
+        return self._data[start:stop].decode()
+
+    def encode(self, group_id: str, image: MetadataImage) -> bytes:
+        """The records; LookupError if there is no such topic or partition."""
+        self._group_id = group_id
+        data, parts, delta = self._data, [], 0
+        for start, stop, position, number in self._asked[-1]:
+            topic = image.topics_by_id[data[start:stop]] if self._by_id else image.topics[self.text(start, stop)]
+            self._names.append(topic.name)
+            key, end = key_start(group_id, topic.name), value_end(topic.id, self._now_ms)
+            out = bytearray(commits_size(number, key, end) + len(data))
+            size = encode_commits(data, position, number, len(topic.partitions), delta, key, end, out)
+            if size < 0:
+                raise LookupError(topic.name)
+            parts.append(memoryview(out)[:size])
+            delta += number
+        return b"".join(parts)
+
+    def change(self, shard: GroupCoordinator, records: PackedRecords) -> StateChange[None]:
+        version, _, _, _, generation, member, member_stop, instance, instance_stop, _ = self._asked
+        change = shard.commits.commit_packed(
+            self._group_id,
+            self.text(member, member_stop),
+            None if instance < 0 else self.text(instance, instance_stop),
+            generation,
+            records,
+            self._now_ms,
+            version,
+        )
+        self.shard = shard
+        return change
+
+    def replay(self, record_offset: Offset) -> None:
+        assert self.shard is not None
+        for name, (_, _, position, number) in zip(self._names, self._asked[-1], strict=True):
+            known = self.shard.offsets.of_topic(self._group_id, name)
+            take_commits(self._data, position, number, self._now_ms, record_offset, CommittedOffset, known)
+            record_offset += number
+
+    def done(self, _: None, __: int) -> None:
+        self._answer(ErrorCode.NONE)
+
+    def refuse(self, error: KafkaError, _: int) -> None:
+        if self.shard is not None:
+            self._answer(error.code)
+
+    def _answer(self, code: ErrorCode) -> None:
+        answer = commit_answer(self._data, self._asked[1], self._asked[-1], self._by_id, code)
+        self._quick.reply(self._context, answer, code, self.count)

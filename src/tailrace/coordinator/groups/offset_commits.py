@@ -1,0 +1,147 @@
+"""OffsetCommits: who may commit, read and delete a group's offsets, and the records that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tailrace.coordinator.groups.classic_group import PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
+from tailrace.coordinator.groups.group import Group, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.rebalance import Rebalances
+from tailrace.coordinator.shard import PackedRecords, StateChange
+from tailrace.model.errors import ErrorCode, KafkaError
+
+_NOBODYS = (TopicCommit("", bytes(16), (PartitionCommit(-1, -1, -1, None),)),)  # a partition that no member has
+_UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
+
+
+class EnsureGroup(Protocol):
+    def __call__(self, group_id: str, now_ms: int) -> Group:
+        """The group; one that only commits offsets, without members, is made by that."""
+
+
+class OffsetCommits:
+    def __init__(
+        self, groups: Mapping[str, Group], offsets: CommittedOffsets, ensure: EnsureGroup, rebalances: Rebalances
+    ) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._ensure = ensure
+        self._rebalances = rebalances
+
+    def commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        version: int,
+        retention_ms: int = DEFAULT_RETENTION,
+    ) -> StateChange[list[list[ErrorCode]]]:
+        self._admit(group_id, member_id, instance_id, generation, topics, now_ms, version)
+        records, errors = self._offsets.plan_commit(group_id, topics, now_ms, retention_ms)
+        return StateChange(records, errors)
+
+    def commit_packed(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        records: PackedRecords,
+        now_ms: int,
+        version: int,
+    ) -> StateChange[None]:
+        """Commit offsets that are encoded already; a KafkaError also where it depends on their partitions."""
+        self._admit(group_id, member_id, instance_id, generation, _NOBODYS, now_ms, version)
+        return StateChange(records, None)
+
+    def _admit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        version: int,
+    ) -> None:
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                known = version >= _UNKNOWN_GROUP_FROM
+                raise KafkaError(
+                    ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
+                    f"Group {group_id} not found.",
+                )
+            self._ensure(group_id, now_ms)
+            return
+        group.check_offset_commit(member_id, instance_id, generation, topics, is_transactional=False, version=version)
+        if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
+            self._rebalances.extend_session(group, group.members[member_id], now_ms)
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        version: int,
+    ) -> StateChange[list[list[ErrorCode]]]:
+        """TxnOffsetCommit: pending until the producer's transaction ends."""
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
+            self._ensure(group_id, now_ms)
+        else:
+            try:
+                group.check_offset_commit(
+                    member_id, instance_id, generation, topics, is_transactional=True, version=version
+                )
+            except KafkaError as error:
+                if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                    raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
+                raise
+        records, errors = self._offsets.plan_commit(group_id, topics, now_ms)
+        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch)
+
+    def fetch(
+        self,
+        group_id: str,
+        member_id: str | None,
+        member_epoch: int,
+        topics: Sequence[tuple[str, Sequence[int]]] | None,
+        *,
+        require_stable: bool,
+    ) -> list[tuple[str, list[FetchedOffset]]]:
+        """The committed offsets asked for, or all; -1 for what was never committed."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.check_offset_fetch(member_id, member_epoch)
+        return self._offsets.fetch(group_id, topics, require_stable=require_stable)
+
+    def delete(self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]) -> StateChange[list[list[ErrorCode]]]:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group.check_offset_delete()
+        records = []
+        errors = []
+        for topic, partitions in topics:
+            if group.is_subscribed_to(topic):
+                errors.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for _ in partitions])
+                continue
+            errors.append([ErrorCode.NONE for _ in partitions])
+            found = (self._offsets.plan_delete(group_id, topic, partition) for partition in partitions)
+            records += [record for record in found if record is not None]
+        return StateChange(records, errors)
