@@ -48,9 +48,17 @@ def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSett
     return ServerSettings.parse(properties)
 
 
+_DASH = 62  # the digit of base64 that a URL writes so
+
+
 def random_id() -> bytes:
-    """A UUID of version 4, as Kafka's ids are; made by hand, for the module `uuid` would make a start slower."""
+    """A UUID of version 4, as Kafka's ids are; made by hand, for the module `uuid` would make a start slower.
+
+    None that would be written with a dash in front, which tools take for an option.
+    """
     found = bytearray(os.urandom(16))
+    while found[0] >> 2 == _DASH:
+        found[0] = os.urandom(1)[0]
     found[6] = found[6] & 0x0F | 0x40
     found[8] = found[8] & 0x3F | 0x80
     return bytes(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tailrace.broker.broker import Broker
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeGroupsRequest,
@@ -376,3 +378,12 @@ def test_what_a_coordinator_cannot_write_changes_nothing(broker: Broker) -> None
     assert commit(client, "g", 6) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     leader.isr.committed = isr
     assert committed(client, "g") == {0: 5}
+
+
+def test_a_member_of_a_consumer_group_without_an_id_is_given_one_of_kafkas(broker: Broker) -> None:
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="new", rebalance_timeout_ms=1_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    answer = Client(broker).ask(joining, 0)
+    assert answer.error_code == ErrorCode.NONE
+    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", answer.member_id)

@@ -73,8 +73,10 @@ class GroupCoordinator:
         consumer_settings: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
         share_settings: Callable[[str], ShareSettings] = lambda _: ShareSettings(),
         streams_settings: Callable[[str], StreamsSettings] = lambda _: StreamsSettings(),
+        new_member_id: Callable[[], str] | None = None,
     ) -> None:
-        """`new_uuid` gives what makes a member id unique; `consumer_settings(group_id)` may be the group's own."""
+        """`new_uuid` gives what makes a classic member's id unique, `new_member_id` the id of a member of a consumer
+        group that brings none, if not the same; `consumer_settings(group_id)` may be the group's own."""
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets(
             metadata_size_max=settings.offset_metadata_size_max, retention_ms=settings.offsets_retention_ms
@@ -85,10 +87,9 @@ class GroupCoordinator:
         self.commits = OffsetCommits(self.groups, self.offsets, self._ensure, self._rebalances)
         self._joining = Joining(self._rebalances, settings, new_uuid)
         self._membership = Membership(self._rebalances)
-        self._consumers = ConsumerGroups(
-            self.groups, timers, consumer_settings, image, new_uuid, self._go_on_as_classic
-        )
-        self._classic_members = ClassicMembers(self._consumers, timers, consumer_settings, image, new_uuid)
+        new_id = new_member_id or new_uuid
+        self._consumers = ConsumerGroups(self.groups, timers, consumer_settings, image, new_id, self._go_on_as_classic)
+        self._classic_members = ClassicMembers(self._consumers, timers, consumer_settings, image, new_id)
         self.shares = ShareGroups(self.groups, timers, share_settings, image)
         self.share_offsets = ShareOffsets(self.groups, self.shares, image)
         self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
