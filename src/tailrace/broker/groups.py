@@ -24,6 +24,7 @@ from tailrace.metadata.features import GROUP_VERSION, STREAMS_VERSION
 from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType, TopicImage
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import InvalidConfig
+from tailrace.protocol import json_form
 from tailrace.purgatory import Purgatory
 from tailrace.records.batch import Codec
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -72,6 +73,7 @@ class Groups:
                 self.consumer_settings,
                 self.share_settings,
                 self.streams_settings,
+                lambda: json_form.uuid_text(new_id()),
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
