@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,17 +20,31 @@ from tests.support.api_twins import ApiTwins, KafkaSide, OurSide
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.memory_files import MemoryFiles
-from tests.support.transaction_play import TransactionPlay
+from tests.support.transaction_logs import index_of
+from tests.support.transaction_play import PARTITIONS, TransactionPlay
 
 pytestmark = pytest.mark.kafka
 
 
+class Stage(NamedTuple):
+    twins: ApiTwins
+    data: Path  # the name of the log directory, on disk and in memory
+    our_files: MemoryFiles
+
+    def index_files(self, partition: str) -> tuple[bytes, bytes]:
+        """Of aborted transactions in a partition: Kafka's and ours."""
+        path = self.data / partition / "00000000000000000000.txnindex"
+        ours = self.our_files.read(str(path)) if self.our_files.exists(str(path)) else b""
+        return path.read_bytes() if path.exists() else b"", ours
+
+
 @pytest.fixture(scope="module")
-def twins(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiTwins]:
+def stage(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     ids = count(1_000_000)
+    files = MemoryFiles()
     with KafkaBroker(kafka, tmp_path_factory.mktemp("transactions")) as broker:
         ours = open_broker(
-            MemoryFiles(),
+            files,
             BrokerConfig(broker.properties),
             now_ms=int(time.time() * 1000),
             new_id=lambda: next(ids).to_bytes(16, "big"),
@@ -36,7 +52,7 @@ def twins(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) ->
         )
         made = ApiTwins(KafkaSide(broker.port), OurSide(ours))
         _until(lambda: not made.kafka.ask(InitProducerIdRequest(transactional_id=None), 4).error_code)
-        yield made
+        yield Stage(made, broker.data, files)
         made.kafka.close()
 
 
@@ -47,15 +63,20 @@ def _until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def play(twins: ApiTwins, seed: int, steps: int, *, has_new_clients: bool = True) -> TransactionPlay:
-    made = TransactionPlay(twins, seed, name=f"s{seed}", has_new_clients=has_new_clients)
+def play(stage: Stage, seed: int, steps: int, *, has_new_clients: bool = True) -> TransactionPlay:
+    made = TransactionPlay(stage.twins, seed, name=f"s{seed}", has_new_clients=has_new_clients)
     made.run(steps)
     made.compare_logs()
+    for number in range(PARTITIONS):
+        files = stage.index_files(f"{made.topic}-{number}")
+        kafka, ours = (index_of(player, data) for player, data in zip(made.players, files, strict=True))
+        assert ours == kafka, f"index of {made.topic}-{number}"
     return made
 
 
-def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
-    played = [play(twins, seed, 130) for seed in range(3)]
+def test_the_same_requests_get_the_same_answers(stage: Stage) -> None:
+    played = [play(stage, seed, 130) for seed in range(3)]
+    assert all(any(stage.index_files(f"{one.topic}-{number}")[1] for number in range(PARTITIONS)) for one in played)
     told: dict[str, set[int]] = {}
     for one in played:
         for what, codes in one.codes.items():
@@ -68,20 +89,20 @@ def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
 
 
 @pytest.mark.slow
-def test_more_plays(twins: ApiTwins) -> None:
+def test_more_plays(stage: Stage) -> None:
     for seed in range(100, 160):
-        play(twins, seed, 200)
+        play(stage, seed, 200)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 0, 2])
-def test_at_other_feature_levels(twins: ApiTwins, level: int) -> None:
+def test_at_other_feature_levels(stage: Stage, level: int) -> None:
     """transaction.version goes down and up again: what the coordinators write follows."""
     update = UpdateFeaturesRequest.FeatureUpdateKey(feature="transaction.version", max_version_level=level)
     update.upgrade_type = 2 if level < 2 else 1
-    for side in (twins.kafka, twins.ours):
+    for side in (stage.twins.kafka, stage.twins.ours):
         answer = side.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=30_000), 1)
         assert not answer.error_code, answer
     time.sleep(1)  # until Kafka's coordinator has heard of it
     for seed in range(200 + 20 * level, 208 + 20 * level):
-        play(twins, seed, 150, has_new_clients=level > 0)
+        play(stage, seed, 150, has_new_clients=level > 0)

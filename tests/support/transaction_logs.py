@@ -15,6 +15,7 @@ from tailrace.records.record import iter_records
 
 STATE = "__transaction_state"
 OFFSETS = "__consumer_offsets"
+INDEX_ENTRY_SIZE = 34
 
 
 class Player(Protocol):
@@ -62,6 +63,17 @@ def _batch(player: Player, one: Any) -> Any:
         one.is_transactional,
         marker or [record.value for record in iter_records(one)],
     )
+
+
+def index_of(player: Player, data: bytes) -> bytes:
+    """A `.txnindex` file, with its producers by their numbers."""
+    assert len(data) % INDEX_ENTRY_SIZE == 0
+    told = bytearray(data)
+    for position in range(0, len(data), INDEX_ENTRY_SIZE):
+        producer_id = slice(position + 2, position + 10)  # behind the entry's version
+        number = player.number(int.from_bytes(data[producer_id], "big"))
+        told[producer_id] = number.to_bytes(8, "big")
+    return bytes(told)
 
 
 def records_of(player: Player, topic: str, key: str) -> Any:
