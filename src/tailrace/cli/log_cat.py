@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.log_directory import live, now_ms, open_directory
+from tailrace.cli.log_directory import files_at, live, now_ms, open_directory
 from tailrace.cli.output import say, warn
 from tailrace.cli.record_filter import record_filter
 from tailrace.cli.record_text import json_record, text_record
 from tailrace.log.data_directory import PartitionFolder
-from tailrace.log.files import DiskFiles
+from tailrace.log.files import Files
 from tailrace.log.findings import Finding
 from tailrace.log.offline import Unopenable, open_bounds, open_exact
 from tailrace.log.offline_records import FoundRecord, RecordReader, Selection
@@ -19,11 +19,12 @@ from tailrace.model.topic_config import LONG_MAX
 
 
 def run(options: argparse.Namespace) -> int:
-    directory = open_directory(options)
+    files = files_at(options.directory)
+    directory = open_directory(options, files)
     folders = live(directory.folders) or directory.folders
     if not folders:
         raise CommandError(f"{directory.path} has no partitions")
-    cat = _Cat(options, with_partition=options.more or len(folders) > 1)
+    cat = _Cat(options, files, with_partition=options.more or len(folders) > 1)
     for folder in folders:
         if cat.left == 0:
             break
@@ -34,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
 class _Cat:
     """What the partitions share: the options, how many records are left to show, whether anything was wrong."""
 
-    def __init__(self, options: argparse.Namespace, *, with_partition: bool) -> None:
+    def __init__(self, options: argparse.Namespace, files: Files, *, with_partition: bool) -> None:
+        self._files = files
         self.options = options
         self.with_partition = with_partition
         self.left = LONG_MAX if options.max is None else options.max
@@ -55,7 +57,7 @@ class _Cat:
     def show(self, folder: PartitionFolder) -> None:
         open_it = open_exact if self._selection.isolation is Isolation.READ_COMMITTED else open_bounds
         try:
-            offline = open_it(DiskFiles(), folder, now_ms())
+            offline = open_it(self._files, folder, now_ms())
         except Unopenable as error:
             warn(str(error))
             self.had_problems = True

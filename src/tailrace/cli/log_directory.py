@@ -13,6 +13,7 @@ from tailrace.cli.output import warn
 from tailrace.log.data_directory import DataDirectory, PartitionFolder, look_at
 from tailrace.log.files import DiskFiles, Files
 from tailrace.log.findings import Finding
+from tailrace.object_stores.address import Place, WrongAddress, is_remote, parse_place
 
 # The log's own warnings say what a broker does about a problem; here problems are findings and nothing is done.
 logging.getLogger("tailrace").addHandler(logging.NullHandler())
@@ -24,8 +25,27 @@ def now_ms() -> int:
 
 def tidy_path(path: str) -> str:
     """The path as it was given, without what hides its last name."""
+    if is_remote(path):
+        return _place(path).path
+    path = path.removeprefix("file://")
     tidy = os.path.normpath(path)
     return os.path.abspath(tidy) if os.path.basename(tidy) in ("", ".", "..") else tidy
+
+
+def _place(path: str) -> Place:
+    try:
+        return parse_place(path)
+    except WrongAddress as error:
+        raise CommandError(f"{path} is no address of a directory: {error}") from None
+
+
+def files_at(path: str) -> Files:
+    """The files that a path, or an address in an object store, is read through."""
+    if not is_remote(path):
+        return DiskFiles()
+    from tailrace.object_stores.opening import files_of
+
+    return files_of(_place(path))
 
 
 def open_directory(options: argparse.Namespace, files: Files | None = None) -> DataDirectory:
@@ -33,7 +53,7 @@ def open_directory(options: argparse.Namespace, files: Files | None = None) -> D
     path = tidy_path(options.directory)
     if os.path.isfile(path):
         raise CommandError(f"{path} is a file: give a data directory or a partition's folder (or use `log dump`)")
-    directory = look_at(files or DiskFiles(), path)
+    directory = look_at(files or files_at(options.directory), path)
     asked = bool(options.topic or options.partition)
     directory.folders = [folder for folder in directory.folders if _is_wanted(folder, options)]
     if asked and not directory.folders:

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.log_directory import open_directory, tidy_path
+from tailrace.cli.log_directory import files_at, open_directory, tidy_path
 from tailrace.cli.output import json_line, say, warn
 from tailrace.log import file_names
 from tailrace.log.checkpoints import CorruptCheckpoint
 from tailrace.log.dump import QUORUM_SNAPSHOT, Row, dump_small_file, kind_of
 from tailrace.log.dump_decoders import compact_json, decoder_for
 from tailrace.log.dump_log import DumpOptions, dump_log_file
-from tailrace.log.files import DiskFiles, join
+from tailrace.log.files import Files, join
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.producer_snapshot import CorruptSnapshot
+from tailrace.object_stores.address import is_remote
 
 # Java's optional numbers, and names that Kafka's tool prints without a colon.
 _OPTIONAL = ("deleteHorizonMs", "currentTxnFirstOffset")
@@ -25,9 +26,9 @@ _WITHOUT_COLON = ("SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVote
 
 
 def run(options: argparse.Namespace) -> int:
-    files = DiskFiles()
+    files = files_at(options.directory)
     status = 0
-    for path in _paths(options):
+    for path in _paths(files, options):
         try:
             if options.json:
                 _dump_json(files, path, options)
@@ -51,30 +52,31 @@ def run(options: argparse.Namespace) -> int:
 # Which files
 
 
-def _paths(options: argparse.Namespace) -> Iterator[str]:
+def _paths(files: Files, options: argparse.Namespace) -> Iterator[str]:
     path = tidy_path(options.directory)
-    if not os.path.isdir(path):
-        os.stat(path)
+    is_file = kind_of(os.path.basename(path)) is not None if is_remote(path) else not os.path.isdir(path)
+    if is_file:
+        files.size(path)
         if kind_of(os.path.basename(path)) is None:
             raise CommandError(f"{path} is no file that a log has: .log, .index, .timeindex, .txnindex, .snapshot, …")
         yield path
         return
-    directory = open_directory(options)
+    directory = open_directory(options, files)
     wanted = set(options.only or ())
     if len(directory.folders) != 1 and not options.topic and not options.partition:
-        yield from _shown(path, wanted)
+        yield from _shown(files, path, wanted)
     for folder in directory.folders:
-        yield from _shown(folder.path, wanted)
+        yield from _shown(files, folder.path, wanted)
 
 
-def _shown(directory: str, wanted: set[str]) -> Iterator[str]:
-    for name in sorted(entry.name for entry in DiskFiles().entries(directory) if not entry.is_directory):
+def _shown(files: Files, directory: str, wanted: set[str]) -> Iterator[str]:
+    for name in sorted(entry.name for entry in files.entries(directory) if not entry.is_directory):
         kind = kind_of(name)
         if kind is not None and (not wanted or kind in wanted):
             yield join(directory, name)
 
 
-def _rows(files: DiskFiles, path: str, options: argparse.Namespace) -> Iterator[Row]:
+def _rows(files: Files, path: str, options: argparse.Namespace) -> Iterator[Row]:
     if kind_of(os.path.basename(path)) != "log":
         return dump_small_file(files, path)
     decode = None
@@ -90,7 +92,7 @@ def _rows(files: DiskFiles, path: str, options: argparse.Namespace) -> Iterator[
 # JSON
 
 
-def _dump_json(files: DiskFiles, path: str, options: argparse.Namespace) -> None:
+def _dump_json(files: Files, path: str, options: argparse.Namespace) -> None:
     for kind, fields in _rows(files, path, options):
         say(json_line({"file": path, "kind": kind, **fields}))
 
@@ -98,7 +100,7 @@ def _dump_json(files: DiskFiles, path: str, options: argparse.Namespace) -> None
 # Text
 
 
-def _dump_text(files: DiskFiles, path: str, options: argparse.Namespace) -> None:
+def _dump_text(files: Files, path: str, options: argparse.Namespace) -> None:
     say(f"Dumping {path}", *_title(os.path.basename(path)))
     is_empty = True
     for row in _rows(files, path, options):

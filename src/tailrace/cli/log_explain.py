@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from tailrace.cli.explain_text import read_text, timestamp_text
-from tailrace.cli.log_directory import now_ms, one_folder, open_directory, warn_of
+from tailrace.cli.log_directory import files_at, now_ms, one_folder, open_directory, warn_of
 from tailrace.cli.output import json_document, say, warn
 from tailrace.log.explain import (
     ReadExplanation,
@@ -16,7 +16,6 @@ from tailrace.log.explain import (
     explain_offset,
     explain_timestamp,
 )
-from tailrace.log.files import DiskFiles
 from tailrace.log.index_file import CorruptIndex
 from tailrace.log.offline import open_bounds, open_exact
 from tailrace.log.watermarks import Isolation
@@ -24,10 +23,11 @@ from tailrace.records.batch import CorruptBatch
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = one_folder(open_directory(options))
+    files = files_at(options.directory)
+    folder = one_folder(open_directory(options, files))
     isolation = Isolation(options.isolation)
     open_it = open_exact if isolation is Isolation.READ_COMMITTED else open_bounds
-    offline = open_it(DiskFiles(), folder, now_ms())
+    offline = open_it(files, folder, now_ms())
     warn_of(offline.findings)
     log = offline.log
     lookup: TimestampExplanation | None = None

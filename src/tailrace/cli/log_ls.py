@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.log_directory import finding_json, now_ms, open_directory
+from tailrace.cli.log_directory import files_at, finding_json, now_ms, open_directory
 from tailrace.cli.output import count_text, json_document, say, size_text, table, time_text
 from tailrace.log.data_directory import DataDirectory
-from tailrace.log.files import DiskFiles
 from tailrace.log.findings import Finding
 from tailrace.log.survey import PartitionFacts, SegmentFacts, survey
 
 
 def run(options: argparse.Namespace) -> int:
-    files = DiskFiles()
+    files = files_at(options.directory)
     directory = open_directory(options, files)
     now = now_ms()
     partitions = [survey(files, folder, now) for folder in directory.folders]

@@ -19,10 +19,13 @@ from tailrace.log.overlay_files import Change, OverlayFiles
 from tailrace.log.repair import RepairPlan, plan_repair, repair_partition
 from tailrace.log.verify import PartitionResult, verify_directory, verify_partition
 from tailrace.model.errors import KafkaError
+from tailrace.object_stores.address import is_remote
 from tailrace.records.batch import CorruptBatch
 
 
 def run(options: argparse.Namespace) -> int:
+    if is_remote(options.directory):
+        raise CommandError(f"{options.directory} is in an object store, which is only read from: repair a copy of it")
     files = DiskFiles()
     directory = open_directory(options, files)
     directory.folders = live(directory.folders)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.log_directory import finding_json, open_directory
+from tailrace.cli.log_directory import files_at, finding_json, open_directory
 from tailrace.cli.output import count_text, json_document, say, size_text, table
 from tailrace.cli.progress import Progress
 from tailrace.log.data_directory import DataDirectory
-from tailrace.log.files import DiskFiles
+from tailrace.log.files import Files
 from tailrace.log.findings import Finding
 from tailrace.log.verify import PartitionResult, log_bytes, verify_directory, verify_partition
 
 
 def run(options: argparse.Namespace) -> int:
-    files = DiskFiles()
+    files = files_at(options.directory)
     directory = open_directory(options, files)
     directory.folders = [folder for folder in directory.folders if folder.mark != "deleted"]
     results = verify_all(files, directory, deep=options.deep)
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(finding.is_problem for finding in findings) else 0
 
 
-def verify_all(files: DiskFiles, directory: DataDirectory, *, deep: bool) -> list[PartitionResult]:
+def verify_all(files: Files, directory: DataDirectory, *, deep: bool) -> list[PartitionResult]:
     """Check every partition, with a progress bar."""
     results = []
     with Progress(sum(log_bytes(files, folder) for folder in directory.folders)) as progress:

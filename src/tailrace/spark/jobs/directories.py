@@ -1,4 +1,7 @@
-"""The data directories that a job works on, narrowed to the topics and partitions that were asked for."""
+"""The data directories that a job works on, narrowed to the topics and partitions that were asked for.
+
+What only reads takes a directory in an object store as well.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,58 @@ import os
 from collections.abc import Sequence
 
 from tailrace.log.data_directory import DataDirectory, PartitionFolder, look_at
-from tailrace.log.files import DiskFiles
+from tailrace.log.files import Files
 from tailrace.log.findings import CannotLook
+from tailrace.object_stores.address import WrongAddress, is_remote, parse_place
+from tailrace.object_stores.opening import files_of
 from tailrace.spark.jobs.errors import JobError
 
 
 def open_directories(
     path: str | Sequence[str], *, topics: Sequence[str] = (), partitions: Sequence[int] = ()
 ) -> list[DataDirectory]:
+    """The directories, for one who changes them."""
+    for one in _paths(path):
+        if is_remote(one):
+            raise JobError(f"{one} is in an object store, which is only read from: this job writes into the directory")
+    return [directory for _, directory in open_readable(path, topics=topics, partitions=partitions)]
+
+
+def open_readable(
+    path: str | Sequence[str], *, topics: Sequence[str] = (), partitions: Sequence[int] = ()
+) -> list[tuple[Files, DataDirectory]]:
     """The directories, each with the folders that are wanted; JobError if one cannot be looked at, or has none."""
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    paths = _paths(path)
     if not paths:
         raise JobError("no data directory was given")
-    directories = [_open(os.fspath(one)) for one in paths]
+    opened = [_open(one) for one in paths]
+    directories = [directory for _, directory in opened]
     for directory in directories:
         directory.folders = [folder for folder in directory.folders if _is_wanted(folder, topics, partitions)]
     if (topics or partitions) and not any(directory.folders for directory in directories):
         of_topics = f" of {' or '.join(topics)}" if topics else ""
         numbers = f" {' or '.join(map(str, partitions))}" if partitions else ""
         raise JobError(f"{' and '.join(map(str, paths))} has no partition{numbers}{of_topics}")
-    return directories
+    return opened
 
 
-def _open(path: str) -> DataDirectory:
-    tidy = os.path.normpath(path)
-    if os.path.basename(tidy) in ("", ".", ".."):
-        tidy = os.path.abspath(tidy)
+def _paths(path: str | Sequence[str]) -> list[str]:
+    return [os.fspath(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
+
+
+def _open(path: str) -> tuple[Files, DataDirectory]:
     try:
-        return look_at(DiskFiles(), tidy)
+        place = parse_place(path)
+    except WrongAddress as error:
+        raise JobError(f"{path} is no directory and no address of one: {error}") from None
+    tidy = place.path
+    if place.settings is None:
+        tidy = os.path.normpath(tidy)
+        if os.path.basename(tidy) in ("", ".", ".."):
+            tidy = os.path.abspath(tidy)
+    files = files_of(place)
+    try:
+        return files, look_at(files, tidy)
     except CannotLook as error:
         raise JobError(str(error)) from None
     except OSError as error:

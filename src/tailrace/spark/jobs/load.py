@@ -23,6 +23,7 @@ from tailrace.log.data_directory import look_at
 from tailrace.log.files import DiskFiles
 from tailrace.log.findings import CannotLook
 from tailrace.model.ids import TopicPartition
+from tailrace.object_stores.address import is_remote
 from tailrace.records.batch import Codec
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
@@ -112,6 +113,8 @@ def load(
 
 def _target(text: str) -> Place:
     """A directory may be new, if it is written as one."""
+    if is_remote(text):
+        raise JobError(f"{text} is in an object store, which is only read from: records are loaded into a directory")
     is_new = not os.path.exists(text) and (os.sep in text or ":" not in text)
     if is_new and os.path.isdir(os.path.dirname(os.path.abspath(text))):
         return Place(path=text)

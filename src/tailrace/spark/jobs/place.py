@@ -1,6 +1,7 @@
 """Place: a data directory or a running cluster, whichever a word on the command line means.
 
 ./data   /var/lib/kafka   .        a directory
+s3://bucket/prefix   gs://bucket   a directory in an object store, which is only read from
 localhost:9092   kafka-1:9092,kafka-2:9092        a cluster
 """
 
@@ -17,6 +18,8 @@ from tailrace.client.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused
 from tailrace.client.producer import NotDelivered
 from tailrace.model.ids import TopicPartition
+from tailrace.object_stores.address import WrongAddress, is_remote, parse_place
+from tailrace.object_stores.settings import StoreSettings
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.source.errors import DamagedLog, SourceError
 from tailrace.spark.source.offset_ranges import AT_EARLIEST, OffsetRange
@@ -31,12 +34,19 @@ _ADDRESS = re.compile(r"[^/\s]+:[0-9]+(,[^/\s]+)*")
 class Place:
     path: str | None = None
     bootstrap: str | None = None
+    store: StoreSettings | None = None  # of the path, if that is not on this machine
 
     @classmethod
     def parse(cls, text: str) -> Place:
         """What a word means; JobError for one that is neither a directory nor an address."""
         if os.path.isdir(text):
             return cls(path=text)
+        if is_remote(text):
+            try:
+                place = parse_place(text)
+            except WrongAddress as error:
+                raise JobError(f"{text} is no address of a directory: {error}") from None
+            return cls(path=place.path, store=place.settings)
         if not _ADDRESS.fullmatch(text):
             raise JobError(f"{text} is neither a directory nor an address of a cluster (host:port)")
         try:
@@ -53,6 +63,7 @@ class Place:
             selection=Selection(topics=tuple(topics)) if topics else Selection(pattern=".*"),
             starting=AT_EARLIEST,
             path=self.path,
+            store=self.store,
             wire=None if self.bootstrap is None else WireOptions(bootstrap=self.bootstrap),
             read_committed=read_committed,
             max_bytes_per_partition=_WHOLE,

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from tailrace.log import file_names
 from tailrace.log.data_directory import DataDirectory, PartitionFolder
-from tailrace.log.files import DiskFiles, Files, join
+from tailrace.log.files import Files, join
 from tailrace.log.findings import Finding
 from tailrace.log.overlay_files import OverlayFiles
 from tailrace.log.recorded_check import RecordedCheck, RecordedChecks, record_check
 from tailrace.log.verify import PartitionResult, verify_directory, verify_partition
 from tailrace.model.ids import Offset
-from tailrace.spark.jobs.directories import open_directories
+from tailrace.spark.jobs.directories import open_readable
 from tailrace.spark.jobs.job import run_grouped
 from tailrace.spark.jobs.packing import pack
 from tailrace.spark.jobs.verify_state import VerifyState
@@ -32,6 +32,7 @@ TASK_BYTES = 128 * 1024 * 1024
 
 
 class _Segment(NamedTuple):
+    files: Files
     group: int  # the partition, by its number among all
     folder: PartitionFolder
     base_offset: Offset
@@ -79,17 +80,19 @@ def verify(
     task_bytes: int = TASK_BYTES,
 ) -> Verified:
     """Check everything in a data directory, or several; nothing is changed but in `state`."""
-    directories = open_directories(path, topics=topics, partitions=partitions)
+    opened = open_readable(path, topics=topics, partitions=partitions)
+    directories = [directory for _, directory in opened]
     for directory in directories:
         directory.folders = [folder for folder in directory.folders if folder.mark != "deleted"]
     folders = [folder for directory in directories for folder in directory.folders]
-    segments = [segment for group, folder in enumerate(folders) for segment in _segments(DiskFiles(), group, folder)]
+    files = [files for files, directory in opened for _ in directory.folders]
+    segments = [segment for group, folder in enumerate(folders) for segment in _segments(files[group], group, folder)]
     tasks = pack(segments, lambda segment: segment.size, task_bytes)
     work = partial(_check, deep=deep, state=None if state is None else VerifyState(state, deep=deep))
-    merged = run_grouped(spark, tasks, work, _Merge(folders, deep), label="verify")
+    merged = run_grouped(spark, tasks, work, _Merge(folders, files, deep), label="verify")
     # A folder without segments, or one that cannot be listed, gave no task.
     results = [
-        merged[group].result if group in merged else verify_partition(DiskFiles(), folder, deep=deep)
+        merged[group].result if group in merged else verify_partition(files[group], folder, deep=deep)
         for group, folder in enumerate(folders)
     ]
     found = []
@@ -108,7 +111,7 @@ def _segments(files: Files, group: int, folder: PartitionFolder) -> list[_Segmen
     except OSError:
         return []
     bases = sorted(base for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG and not suffix)
-    return [_Segment(group, folder, base, base == bases[-1], _size(files, folder, base)) for base in bases]
+    return [_Segment(files, group, folder, base, base == bases[-1], _size(files, folder, base)) for base in bases]
 
 
 def _size(files: Files, folder: PartitionFolder, base_offset: Offset) -> int:
@@ -130,13 +133,13 @@ def _check_one(segment: _Segment, deep: bool, state: VerifyState | None) -> tupl
     folder, base_offset, is_last = segment.folder, segment.base_offset, segment.is_last
     facts = None
     if state is not None and not is_last:
-        known = state.read(folder.path, base_offset)
+        known = state.read(segment.files, folder.path, base_offset)
         if known is not None:
             return known, True
-        facts = state.facts(folder.path, base_offset)
+        facts = state.facts(segment.files, folder.path, base_offset)
     try:
         check = record_check(
-            OverlayFiles(DiskFiles()), folder.path, base_offset, is_last=is_last, is_clean=folder.is_clean, deep=deep
+            OverlayFiles(segment.files), folder.path, base_offset, is_last=is_last, is_clean=folder.is_clean, deep=deep
         )
     except OSError:
         return None, False  # the merge tries again, and tells it where it belongs
@@ -148,6 +151,7 @@ def _check_one(segment: _Segment, deep: bool, state: VerifyState | None) -> tupl
 @dataclass(frozen=True, slots=True)
 class _Merge:
     folders: Sequence[PartitionFolder]
+    files: Sequence[Files]
     deep: bool
 
     def __call__(self, group: int, found: Iterator[tuple[Offset, RecordedCheck | None, bool]]) -> _Merged:
@@ -158,5 +162,5 @@ class _Merge:
             read += not is_remembered
             if check is not None:
                 records[base_offset] = check
-        result = verify_partition(DiskFiles(), self.folders[group], deep=self.deep, check=RecordedChecks(records))
+        result = verify_partition(self.files[group], self.folders[group], deep=self.deep, check=RecordedChecks(records))
         return _Merged(result, read, remembered)

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from tailrace.log import file_names
+from tailrace.log.files import FarFiles, Files, join
 from tailrace.log.recorded_check import RecordedCheck
 from tailrace.model.ids import Offset
 
@@ -27,27 +28,26 @@ class VerifyState:
 
     def _note_path(self, folder: str, base_offset: Offset) -> str:
         # Two directories may have partitions of the same name.
-        place = sha256(os.path.abspath(folder).encode()).hexdigest()[:12]
+        whole = folder if "://" in folder else os.path.abspath(folder)
+        place = sha256(whole.encode()).hexdigest()[:12]
         return os.path.join(self._path, f"{os.path.basename(folder)}.{place}", f"{base_offset:020d}.json")
 
-    def read(self, folder: str, base_offset: Offset) -> RecordedCheck | None:
+    def read(self, files: Files, folder: str, base_offset: Offset) -> RecordedCheck | None:
         try:
             with open(self._note_path(folder, base_offset), encoding="utf-8") as file:
                 note = json.load(file)
-            is_same = note["facts"] == self.facts(folder, base_offset)
+            is_same = note["facts"] == self.facts(files, folder, base_offset)
             return RecordedCheck.from_json(note["check"]) if is_same else None
         except (OSError, ValueError, KeyError, TypeError):
             return None  # a segment that nobody can say anything about is verified
 
-    def facts(self, folder: str, base_offset: Offset) -> dict[str, Any]:
+    def facts(self, files: Files, folder: str, base_offset: Offset) -> dict[str, Any]:
         """What has to stay the same for a note to hold; taken before the check begins."""
         names = [file_names.segment_file(base_offset, kind) for kind in _KINDS]
         return {
             "version": _VERSION,
             "deep": self._deep,
-            "files": {
-                name: _stamp(os.path.join(folder, name)) for name in [*names, file_names.LEADER_EPOCH_CHECKPOINT]
-            },
+            "files": {name: _stamp(files, join(folder, name)) for name in [*names, file_names.LEADER_EPOCH_CHECKPOINT]},
         }
 
     def write(self, folder: str, base_offset: Offset, facts: dict[str, Any], check: RecordedCheck) -> None:
@@ -60,8 +60,10 @@ class VerifyState:
         os.replace(temporary, path)
 
 
-def _stamp(path: str) -> list[int] | None:
+def _stamp(files: Files, path: str) -> list[int] | None:
     try:
+        if isinstance(files, FarFiles):
+            return [files.size(path), files.modified_ms(path)]
         found = os.stat(path)
     except FileNotFoundError:
         return None
