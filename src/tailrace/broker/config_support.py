@@ -49,8 +49,8 @@ _HONOURED: Final = (
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
     # producers, groups, transactions
-    "producer.id.expiration.", "transaction.", "transactional.id.expiration.ms", "offset.metadata.max.bytes",
-    "offsets.", "group.", "request.timeout.ms",
+    "producer.id.expiration.", "add.partitions.to.txn.", "transaction.", "transactional.id.expiration.ms",
+    "offset.metadata.max.bytes", "offsets.", "group.", "request.timeout.ms",
     "share.coordinator.",
 )  # fmt: skip
 
@@ -67,7 +67,7 @@ _NO_EFFECT: Final = (
     "controller.performance.", "controller.quorum.", "controller.socket.timeout.ms",
     "internal.metadata.", "metadata.max.idle.interval.ms",
     "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms",
-    "add.partitions.to.txn.", "transaction.state.log.load.buffer.size",
+    "transaction.state.log.load.buffer.size",
     "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
     "follower.fetch.last.tiered.offset.enable", "replica.selector.class", "follower.replication.throttled.rate",

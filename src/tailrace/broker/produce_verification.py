@@ -1,5 +1,8 @@
 """What a Produce request is about to write in a transaction, made known to the coordinator first.
 
+As long as the transaction before is still ending, the coordinator is asked again, a few times, before the producer is
+told (KIP-890): a producer that begins the next one at once mostly does not notice.
+
 How Kafka tells a producer what the coordinator said depends on the version: what is only so for the moment is
 NOT_ENOUGH_REPLICAS, which every producer tries again.
 """
@@ -16,6 +19,7 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import ProduceRequest
+from tailrace.purgatory import DelayedOperation
 from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.produce_request import check_produce_request
 
@@ -73,24 +77,53 @@ def verify_produce(
     if not batches:
         go_on({}, now_ms)
         return None
-    version = request.version
-
-    def known(errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
-        go_on({key: _told(error, version) for key, error in errors.items()}, now_ms)
-
+    version, transactional_id = request.version, request.body.transactional_id
     (producer,) = producers
     first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
-    verify_partitions(
-        broker,
-        request.body.transactional_id,
-        producer,
-        first_sequences,
-        known,
-        now_ms,
-        is_added=version >= _ADDS_FROM,
-        is_abortable=version >= _ABORTABLE_FROM,
-    )
+    began_ms = now_ms
+
+    def known(errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
+        if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < began_ms + _patience_ms(broker):
+            backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
+            broker.purgatory.watch(_AskedAgain(now_ms + backoff_ms, ask), ())
+            return
+        go_on({key: _told(error, version) for key, error in errors.items()}, now_ms)
+
+    def ask(now_ms: int) -> None:
+        verify_partitions(
+            broker,
+            transactional_id,
+            producer,
+            first_sequences,
+            known,
+            now_ms,
+            is_added=version >= _ADDS_FROM,
+            is_abortable=version >= _ABORTABLE_FROM,
+        )
+
+    ask(now_ms)
     return None
+
+
+def _patience_ms(broker: Broker) -> int:
+    config = broker.config
+    return min(config.integer("add.partitions.to.txn.retry.backoff.max.ms"), config.integer("request.timeout.ms"))
+
+
+class _AskedAgain(DelayedOperation):
+    """Waits for nothing but its time."""
+
+    __slots__ = ("_ask",)
+
+    def __init__(self, deadline_ms: int, ask: Callable[[int], None]) -> None:
+        super().__init__(deadline_ms)
+        self._ask = ask
+
+    def try_complete(self, now_ms: int) -> bool:
+        return False
+
+    def expire(self, now_ms: int) -> None:
+        self._ask(now_ms)
 
 
 def _transactional_batches(broker: Broker, request: Request) -> Iterator[tuple[TopicPartition, RecordBatch]]:

@@ -18,6 +18,7 @@ from tests.unit.broker.support import NOW_MS, Client, start
 
 ONE_LOG = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
 INVALID_TXN_STATE, CONCURRENT, ABORTABLE = 48, 51, 120
+AT_ONCE = {"add.partitions.to.txn.retry.backoff.max.ms": "0"}  # whoever has to wait is told so
 
 
 class Producer:
@@ -34,7 +35,7 @@ class Producer:
         request = m.InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms)
         return self.client.ask(request, 5)
 
-    def write(self, topic: str = "orders", partition: int = 0, version: int = 12) -> int:
+    def writing(self, topic: str = "orders", partition: int = 0) -> m.ProduceRequest:
         records = batch(
             b"v",
             timestamp=self.client.now_ms,
@@ -46,7 +47,10 @@ class Producer:
         data = m.ProduceRequest.TopicProduceData(
             name=topic, partition_data=[m.ProduceRequest.PartitionProduceData(index=partition, records=records)]
         )
-        request = m.ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=1, topic_data=[data])
+        return m.ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=1, topic_data=[data])
+
+    def write(self, topic: str = "orders", partition: int = 0, version: int = 12) -> int:
+        request = self.writing(topic, partition)
         code = int(self.client.ask(request, version).responses[0].partition_responses[0].error_code)
         self.sequences[partition] = self.sequences.get(partition, 0) + (not code)
         return code
@@ -146,7 +150,7 @@ def refuse_markers(broker: Broker) -> Callable[[], None]:
 
 
 def test_markers_are_tried_until_they_are_written() -> None:
-    broker, client = opened()
+    broker, client = opened(**AT_ONCE)
     producer = Producer(client)
     assert producer.write() == 0
     allow = refuse_markers(broker)
@@ -162,6 +166,31 @@ def test_markers_are_tried_until_they_are_written() -> None:
     broker.tick(client.now_ms)
     assert producer.state()[0] == "CompleteAbort"
     assert producer.write() == 0
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_who_begins_while_the_transaction_before_still_ends_waits_a_little(in_time: bool) -> None:
+    broker, client = opened(**{"add.partitions.to.txn.retry.backoff.max.ms": "200"})
+    producer = Producer(client)
+    assert producer.write() == 0
+    allow = refuse_markers(broker)
+    assert producer.end() == 0
+    assert client.send(producer.writing(), 12) == []
+    if in_time:
+        allow()
+    began_ms = client.now_ms
+    while not (replies := broker.take_replies()):
+        client.now_ms += 20
+        broker.tick(client.now_ms)
+        assert client.now_ms <= began_ms + 200
+    (reply,) = replies
+    answer = Client.decode(reply, 0, 12).responses[0].partition_responses[0]
+    if in_time:
+        assert answer.error_code == 0
+        assert client.now_ms < began_ms + 200
+    else:
+        assert answer.error_code == CONCURRENT
+        assert client.now_ms == began_ms + 200
 
 
 def test_a_partition_that_is_gone_needs_no_marker() -> None:
@@ -201,7 +230,7 @@ def test_verification_can_be_left_out() -> None:
 
 def test_a_batch_that_had_to_wait_is_not_overtaken_by_the_next() -> None:
     """The first is refused for the moment; the one behind it would be taken, and its place in the sequence lost."""
-    broker, client = opened()
+    broker, client = opened(**AT_ONCE)
     producer = Producer(client)
     assert producer.write() == 0
     allow = refuse_markers(broker)
