@@ -296,7 +296,7 @@ def test_epochs_of_sessions(world: World) -> None:
 
 
 def test_there_is_no_room_for_more_sessions_than_allowed() -> None:
-    world = World(group_share_max_share_sessions="1")
+    world = World(group_share_max_share_sessions="1", group_share_max_size="1")
     one, other = world.members("one", "other")
     assert one.ask().error_code == 0
     assert other.ask().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED

@@ -192,16 +192,16 @@ class ShareFetch(DelayedOperation):
 
     def _complete(self, offsets: dict[HostedShare, int], reads: _Reads, now_ms: int) -> bool:
         missing = [one for one in offsets if one not in reads]
-        reads = {**reads, **self._read(missing, offsets, len(offsets))} if missing else reads
+        # Those whose place was known have waited longer: they come first.
+        reads = {**self._read(missing, offsets, len(offsets)), **reads} if missing else reads
         answers: Answers = {}
         left = self.params.max_records
-        for hosted, offset in offsets.items():
-            read = reads[hosted]
+        for hosted, read in reads.items():
             if not isinstance(read, LogRead):
                 answers[_name(hosted)] = ShareAnswer(read)
                 continue
             try:
-                answer = self._acquire(hosted, offset, read, left, now_ms)
+                answer = self._acquire(hosted, offsets[hosted], read, left, now_ms)
             except CorruptBatch:
                 answer = ShareAnswer(ErrorCode.CORRUPT_MESSAGE)
             left -= sum(one.last_offset - one.first_offset + 1 for one in answer.acquired)

@@ -211,6 +211,8 @@ class SharePartition:
                     self.delivery_complete_count -= self.count_done(run.first_offset, run.last_offset)
                 if run.deadline_ms is not None:
                     self.lock_until(run.deadline_ms)
+            # The log may have come to begin behind what is available again: nobody could ever read it.
+            self.archive(state.first_offset, self.start_offset, [batch], RecordState.AVAILABLE)
         return is_committed and self.advance_start()
 
     def advance_start(self) -> bool:
@@ -221,7 +223,8 @@ class SharePartition:
         if last_done == NO_OFFSET:
             return False
         if last_done == self.batches[-1].last_offset:
-            self.start_offset = self.end_offset = last_done + 1
+            # The log may begin later by now; Kafka would go back, and be told so by its next read.
+            self.start_offset = self.end_offset = max(self.start_offset, last_done + 1)
             self.batches.clear()
             self.delivery_complete_count = 0
             return True

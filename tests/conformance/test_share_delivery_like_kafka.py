@@ -1,0 +1,46 @@
+"""ShareFetch and ShareAcknowledge at a real Kafka and at our broker: the same requests get the same answers (acquired
+ranges, delivery counts, batches, errors and their words) and leave the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.share_play import SETTINGS, SharePlay
+from tests.unit.broker.support import start
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def kafka(kafka_broker: Callable[..., KafkaBroker]) -> KafkaBroker:
+    broker = kafka_broker(properties=dict(SETTINGS))
+    broker.start()
+    return broker
+
+
+def play(kafka: KafkaBroker, seeds: range, steps: int, settings: dict[str, str] | None = None) -> None:
+    ours = start(static=dict(SETTINGS))
+    for seed in seeds:
+        one = SharePlay(kafka.bootstrap, ours, seed, settings)
+        try:
+            one.run(steps)
+        finally:
+            one.end()
+
+
+def test_members_of_a_share_group_are_answered_alike(kafka: KafkaBroker) -> None:
+    play(kafka, range(1), 50)
+
+
+@pytest.mark.slow
+def test_members_of_many_share_groups_are_answered_alike(kafka: KafkaBroker) -> None:
+    play(kafka, range(1, 21), 250)
+
+
+@pytest.mark.slow
+def test_limits_of_a_groups_own_are_kept_alike(kafka: KafkaBroker) -> None:
+    settings = {"share.delivery.count.limit": "3", "share.renew.acknowledge.enable": "false"}
+    play(kafka, range(25, 33), 200, settings)
