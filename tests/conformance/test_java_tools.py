@@ -307,7 +307,7 @@ def words(pair: Pair, tool: str, *arguments: str) -> list[str]:
     found = []
     for broker in (pair.ours, pair.kafka):
         text = pair.oracle.tool(tool, "--bootstrap-server", broker.bootstrap, *arguments)
-        text = re.sub(r"\b[A-Za-z0-9_-]{22}\b|127\.0\.0\.1:\d+", "ID", text)
+        text = re.sub(r"(?<![\w-])[\w-]{22}(?![\w-])|127\.0\.0\.1:\d+", "ID", text)
         found.append([re.sub(r"\d{2,}", "N", line.rstrip()) for line in text.splitlines()])
     assert found[0] == found[1]
     return found[0]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 TIMEOUT_S = 60.0
@@ -41,15 +41,26 @@ def produce(bootstrap: str, topic: str, partition: int, values: Iterable[bytes],
     return offsets
 
 
+def _end(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
+    """Where a partition ends; a broker that has just started may not lead it yet."""
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(place, TIMEOUT_S)[1])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def consume(bootstrap: str, topic: str, partition: int, start: int = 0) -> list[Got]:
     """Everything from an offset up to the end, as it was when we asked."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
     try:
         place = TopicPartition(topic, partition, start)
-        _, end = consumer.get_watermark_offsets(place, TIMEOUT_S)
+        deadline = time.monotonic() + TIMEOUT_S
+        end = _end(consumer, place, deadline)
         consumer.assign([place])
         read: list[Got] = []
-        deadline = time.monotonic() + TIMEOUT_S
         while start < end and (not read or read[-1].offset < end - 1):
             assert time.monotonic() < deadline, f"{len(read)} records of {topic}-{partition} read, {end} is the end"
             for message in consumer.consume(10_000, 0.5):
