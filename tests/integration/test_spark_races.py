@@ -170,8 +170,9 @@ def test_compaction_that_swaps_segments_under_a_reader(broker: tailrace.Broker) 
     writer = Writer(broker.bootstrap, keys=keys)
     options = {"path": broker.data, "subscribe": "t", "maxBytesPerPartition": "600k"}
     fewest = 1.0
+    deadline = time.monotonic() + 60
     with at_work(writer.run, end=writer.end):
-        while writer.written < 8_000:
+        while writer.written < 8_000 or (fewest >= 0.5 and time.monotonic() < deadline):
             try:
                 found = read_slices(plan(options))
             except SourceError as error:
