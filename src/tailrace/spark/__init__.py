@@ -1,1 +1,1 @@
-"""The log as a Spark table. May import: client, log, records, model; nothing else uses pyspark or pyarrow."""
+"""The log as a Spark table. May import: client, object_stores, log, records, model; nothing else uses pyspark."""
