@@ -60,7 +60,7 @@ _NO_EFFECT: Final = (
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",
     "share.coordinator.cached.buffer.max.bytes",
-    "group.share.", "queued.max.request.bytes", "queued.max.requests",
+    "queued.max.request.bytes", "queued.max.requests",
     "fetch.purgatory.", "producer.purgatory.",
     "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",
     "leader.imbalance.check.interval.seconds", "broker.session.timeout.ms",
@@ -77,7 +77,7 @@ _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name", "authorizer.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers", "connections.max.reauth.ms",
     "cordoned.log.dirs", "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
-    "controller.quorum.auto.join.enable", "transaction.two.phase.commit.enable",
+    "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip
 
 _TABLE: Final = {

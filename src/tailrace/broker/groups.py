@@ -31,14 +31,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 
 R = TypeVar("R")
 
-_SHARE_LIMITED = (
-    "heartbeat.interval.ms",
-    "session.timeout.ms",
-    "assignment.interval.ms",
-    "record.lock.duration.ms",
-    "delivery.count.limit",
-    "partition.max.record.locks",
-)
+_SHARE_LIMITED = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
 _FEATURES = {"consumer": GROUP_VERSION, "streams": STREAMS_VERSION}
 
 
@@ -208,8 +201,6 @@ def share_settings(config: BrokerConfig) -> ShareSettings:
         low, high = f"group.share.min.{name}", f"group.share.max.{name}"
         if not config.integer(low) <= config.integer(f"group.share.{name}") <= config.integer(high):
             raise InvalidConfig(f"group.share.{name} must be between {low} and {high}")
-    if config.integer("group.share.session.timeout.ms") <= config.integer("group.share.heartbeat.interval.ms"):
-        raise InvalidConfig("group.share.session.timeout.ms must exceed group.share.heartbeat.interval.ms")
     if config.integer("group.share.max.share.sessions") < config.integer("group.share.max.size"):
         raise InvalidConfig("group.share.max.share.sessions must not be less than group.share.max.size")
     return ShareSettings(

@@ -1,4 +1,4 @@
-"""`tailrace groups`: list, describe, lag, reset and delete the groups of a cluster."""
+"""`tailrace groups`: list, describe, lag, reset and delete the groups of a cluster, and their offsets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tailrace.client.errors import Refused, UnknownTopic
 from tailrace.client.group_description import DescribedGroup, GroupMember
 from tailrace.client.group_offsets import NotedOffset, commit_offsets, committed_offsets
 from tailrace.client.group_reset import Goal, plan_reset
-from tailrace.client.groups import delete_group, describe_group, list_groups
+from tailrace.client.groups import delete_group, delete_offsets, describe_group, list_groups
 from tailrace.client.offsets import latest_offsets
+from tailrace.client.share_groups import SHARE_PROTOCOL, alter_share_offsets, delete_share_offsets, share_offsets
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicPartition
 
@@ -28,11 +29,8 @@ class PartitionLag(NamedTuple):
     partition: TopicPartition
     committed: Offset | None
     end: Offset | None  # None for a topic that is gone
-    member: GroupMember | None
-
-    @property
-    def lag(self) -> int | None:
-        return None if self.committed is None or self.end is None else max(self.end - self.committed, 0)
+    lag: int | None
+    members: tuple[GroupMember, ...]  # several of a share group
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -109,9 +107,11 @@ def run_delete(options: argparse.Namespace) -> int:
 def run_reset(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
         coordinators = Coordinators(cluster)
-        committed = committed_offsets(coordinators, options.group)
-        known = {partition: noted.offset for partition, noted in committed.items()}
-        partitions = _chosen(cluster, options, known)
+        group = _described_or_none(coordinators, options.group)
+        is_share = options.share if group is None else group.type == SHARE_PROTOCOL
+        committed = _committed(coordinators, options.group, is_share)
+        known = {one: offset for one, offset in committed.items() if offset is not None}
+        partitions = _chosen(cluster, options, committed)
         if not partitions:
             raise CommandError(f"group {options.group} has committed nothing; say which --topic is meant")
         goal = Goal(
@@ -124,8 +124,11 @@ def run_reset(options: argparse.Namespace) -> int:
         )
         planned = plan_reset(cluster, partitions, goal, known)
         if options.execute:
-            _check_without_members(coordinators, options.group)
-            commit_offsets(coordinators, options.group, {one: NotedOffset(to, "") for one, to in planned.items()})
+            _check_without_members(group)
+            if is_share:
+                alter_share_offsets(coordinators, options.group, planned)
+            else:
+                commit_offsets(coordinators, options.group, {one: NotedOffset(to, "") for one, to in planned.items()})
     if options.json:
         offsets = [{**partition._asdict(), "from": known.get(partition), "to": to} for partition, to in planned.items()]
         say(json_document({"group": options.group, "executed": options.execute, "offsets": offsets}))
@@ -137,16 +140,44 @@ def run_reset(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_without_members(coordinators: Coordinators, group_id: str) -> None:
-    """Members would go on where they are, and commit that."""
+def run_delete_offsets(options: argparse.Namespace) -> int:
+    with connected(options) as cluster:
+        coordinators = Coordinators(cluster)
+        group = describe_group(coordinators, options.group)
+        if group.type == SHARE_PROTOCOL:
+            if any(numbers is not None for _, numbers in options.topic):
+                raise CommandError("a share group forgets whole topics, not single partitions")
+            delete_share_offsets(coordinators, options.group, dict.fromkeys(name for name, _ in options.topic))
+        else:
+            delete_offsets(coordinators, options.group, _chosen(cluster, options, {}))
+    names = list(dict.fromkeys(name for name, _ in options.topic))
+    if options.json:
+        say(json_document({"group": options.group, "topics": names}))
+    else:
+        say(f"{options.group}: offsets of {', '.join(names)} deleted")
+    return 0
+
+
+def _committed(coordinators: Coordinators, group_id: str, is_share: bool) -> dict[TopicPartition, Offset | None]:
+    """How far a group has read; None where a share group has not begun."""
+    if is_share:
+        return {one: found.start for one, found in share_offsets(coordinators, group_id).items()}
+    return {one: noted.offset for one, noted in committed_offsets(coordinators, group_id).items()}
+
+
+def _described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:
     try:
-        group = describe_group(coordinators, group_id)
+        return describe_group(coordinators, group_id)
     except Refused as error:
         if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
-            return
+            return None
         raise
-    if group.has_members:
-        raise CommandError(f"group {group_id} has members (it is {group.state}): stop them first", status=1)
+
+
+def _check_without_members(group: DescribedGroup | None) -> None:
+    """Members would go on where they are, and commit that."""
+    if group is not None and group.has_members:
+        raise CommandError(f"group {group.group_id} has members (it is {group.state}): stop them first", status=1)
 
 
 def _time_ms(options: argparse.Namespace) -> int | None:
@@ -156,7 +187,7 @@ def _time_ms(options: argparse.Namespace) -> int | None:
 
 
 def _chosen(
-    cluster: ClusterClient, options: argparse.Namespace, known: dict[TopicPartition, Offset]
+    cluster: ClusterClient, options: argparse.Namespace, known: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
     """`--topic NAME` or `--topic NAME:0,1`; without any, what the group has committed."""
     if not options.topic:
@@ -179,18 +210,24 @@ def _chosen(
 def _look(cluster: ClusterClient, group_id: str) -> tuple[DescribedGroup, list[PartitionLag]]:
     coordinators = Coordinators(cluster)
     group = describe_group(coordinators, group_id)
-    committed = committed_offsets(coordinators, group_id)
-    readers = {partition: member for member in group.members for partition in member.partitions}
+    readers: dict[TopicPartition, tuple[GroupMember, ...]] = {}
+    for member in group.members:
+        for partition in member.partitions:
+            readers[partition] = (*readers.get(partition, ()), member)
+    shared = share_offsets(coordinators, group_id) if group.type == SHARE_PROTOCOL else None
+    committed = _committed(coordinators, group_id, False) if shared is None else {}
+    committed |= {one: found.start for one, found in (shared or {}).items()}
     partitions = sorted({*committed, *readers})
     ends = latest_offsets(cluster, [one for one in partitions if _exists(cluster, one)])
+
+    def lag(partition: TopicPartition) -> int | None:
+        if shared is not None:  # of records after its start some are done with
+            return shared[partition].lag if partition in shared else None
+        offset, end = committed.get(partition), ends.get(partition)
+        return None if offset is None or end is None else max(end - offset, 0)
+
     return group, [
-        PartitionLag(
-            partition,
-            committed[partition].offset if partition in committed else None,
-            ends.get(partition),
-            readers.get(partition),
-        )
-        for partition in partitions
+        PartitionLag(one, committed.get(one), ends.get(one), lag(one), readers.get(one, ())) for one in partitions
     ]
 
 
@@ -211,7 +248,7 @@ def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
             one.committed,
             one.end,
             one.lag,
-            *_who(one.member),
+            *_who(one.members),
         )
         for one in lags
     ]
@@ -223,8 +260,11 @@ def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
         say(f"  {member.member_id} ({member.host}, {member.client_id}) has no partitions")
 
 
-def _who(member: GroupMember | None) -> Iterable[str | None]:
-    return (None, None, None) if member is None else (member.member_id, member.host, member.client_id)
+def _who(members: tuple[GroupMember, ...]) -> Iterable[str | None]:
+    if not members:
+        return (None, None, None)
+    hosts, clients = ({one.host: None for one in members}, {one.client_id: None for one in members})
+    return (", ".join(one.member_id for one in members), ", ".join(hosts), ", ".join(clients))
 
 
 def _group_json(group: DescribedGroup, lags: list[PartitionLag]) -> dict[str, Any]:
@@ -250,7 +290,8 @@ def _group_json(group: DescribedGroup, lags: list[PartitionLag]) -> dict[str, An
                 "committed": one.committed,
                 "end": one.end,
                 "lag": one.lag,
-                "memberId": None if one.member is None else one.member.member_id,
+                "memberId": one.members[0].member_id if len(one.members) == 1 else None,
+                "memberIds": [member.member_id for member in one.members],
             }
             for one in lags
         ],

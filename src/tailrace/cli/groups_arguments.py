@@ -15,7 +15,7 @@ _DURATION = re.compile(
 
 def add_groups(nouns: Parsers) -> None:
     groups = described(
-        nouns.add_parser("groups", help="list, describe, lag, reset and delete consumer groups"),
+        nouns.add_parser("groups", help="list, describe, lag, reset and delete groups"),
         "Look at the groups of a cluster, Apache Kafka's or Tailrace's: who reads what, and how far behind.",
         """
         examples:
@@ -32,6 +32,7 @@ def add_groups(nouns: Parsers) -> None:
     _add_lag(verbs)
     _add_reset(verbs)
     _add_delete(verbs)
+    _add_delete_offsets(verbs)
 
 
 def _add_list(verbs: Parsers) -> None:
@@ -95,6 +96,8 @@ def _add_reset(verbs: Parsers) -> None:
         meanwhile. Without --execute nothing is changed: the plan is shown. An offset outside a log is brought to its
         nearer end.
 
+        A share group goes on at the offset as if it had read nothing after it.
+
         TIME is milliseconds since 1970 or ISO 8601, in UTC if it names no zone; DURATION is PnDTnHnMnS.
         """,
         """
@@ -106,6 +109,7 @@ def _add_reset(verbs: Parsers) -> None:
         """,
     )
     parser.add_argument("group", metavar="GROUP", help="the name; there need not be one yet")
+    parser.add_argument("--share", action="store_true", help="if there is none yet: it is to be a share group")
     parser.add_argument(
         "--topic",
         metavar="TOPIC[:N,N]",
@@ -143,6 +147,29 @@ def _add_delete(verbs: Parsers) -> None:
     parser.add_argument("--if-exists", action="store_true", help="a group that is not there is no error")
     _add_common(parser)
     parser.set_defaults(run="tailrace.cli.groups:run_delete")
+
+
+def _add_delete_offsets(verbs: Parsers) -> None:
+    parser = described(
+        verbs.add_parser("delete-offsets", help="forget how far a group has read topics"),
+        "Forget what a group has committed for topics that none of its members reads; a share group must have none.",
+        """
+        examples:
+          tailrace groups delete-offsets billing --topic orders
+          tailrace groups delete-offsets billing --topic orders:0,3
+        """,
+    )
+    parser.add_argument("group", metavar="GROUP", help="the name")
+    parser.add_argument(
+        "--topic",
+        metavar="TOPIC[:N,N]",
+        type=topic_partitions,
+        action="append",
+        required=True,
+        help="the topic, or some partitions of it, though not of a share group (may be repeated)",
+    )
+    _add_common(parser)
+    parser.set_defaults(run="tailrace.cli.groups:run_delete_offsets")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

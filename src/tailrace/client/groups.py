@@ -1,7 +1,7 @@
 """Groups of a cluster: which there are, who is in them, how far they have read; deleting them.
 
-A group is kept by one broker, its coordinator. Groups of the classic, the consumer (KIP-848) and the streams protocol
-(KIP-1071) are told alike.
+A group is kept by one broker, its coordinator. Groups of the classic, the consumer (KIP-848), the streams (KIP-1071)
+and the share protocol (KIP-932) are told alike.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tailrace.client.cluster import ClusterClient
 from tailrace.client.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused, UnsupportedByBroker
 from tailrace.client.group_description import DescribedGroup, GroupMember
+from tailrace.client.share_groups import describe_share_group
 from tailrace.client.streams_groups import describe_streams_group
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
@@ -34,6 +35,7 @@ from tailrace.protocol.messages import (
 CONSUMER_PROTOCOL: Final = "consumer"
 _LAST_THAT_SAYS_DEAD: Final = 5  # a group that is not there; later versions of DescribeGroups refuse
 _VERSION_SIZE: Final = 2
+_NOT_OF_THAT_KIND: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 class ListedGroup(NamedTuple):
@@ -75,12 +77,13 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
     )
     (group,) = answer.groups
     if group.group_state == "Dead":
-        try:
-            return _describe_consumer_group(coordinators, group_id)
-        except Refused as refused:
-            if refused.code != ErrorCode.GROUP_ID_NOT_FOUND:
-                raise
-        return describe_streams_group(coordinators, group_id)
+        for describe in (_describe_consumer_group, describe_streams_group):
+            try:
+                return describe(coordinators, group_id)
+            except Refused as refused:
+                if refused.code not in _NOT_OF_THAT_KIND:
+                    raise
+        return describe_share_group(coordinators, group_id)
     members = [
         GroupMember(
             one.member_id,

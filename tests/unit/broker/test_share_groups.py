@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+import pytest
 
 from tailrace.broker.broker import Broker
 from tailrace.model.errors import ErrorCode
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import (
     AlterShareGroupOffsetsRequest,
     ConsumerGroupHeartbeatRequest,
@@ -181,3 +185,18 @@ def test_what_snapshots_have_made_superfluous_is_deleted() -> None:
     log = broker.partitions.find(next(p.key for p in broker.partitions if p.key.topic == "__share_group_state")).log
     assert log.log_start_offset == 2
     assert offsets(client) == {"payments": {0: 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("group.share.assignors", "uniform"),
+        ("group.share.persister.class.name", "org.example.Persister"),
+        ("group.share.min.delivery.count.limit", "5"),
+        ("group.share.max.share.sessions", "100"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(name: str, value: str) -> None:
+    other = {"group.share.delivery.count.limit": "4"} if "delivery" in name else {}
+    with pytest.raises(InvalidConfig, match=re.escape(name.replace("min.", ""))):
+        start(static={**SETTINGS, name: value, **other})

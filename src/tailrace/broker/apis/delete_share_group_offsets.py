@@ -37,8 +37,11 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteShareGroupOff
         answer(DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error)), now_ms)
 
     def delete(deletion: Deletion, now_ms: int) -> None:
-        told.extend(_refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name in deletion.unknown)
-        by_id = broker.image.topics_by_id
+        topics, by_id = broker.image.topics, broker.image.topics_by_id
+        for name in deletion.unknown:
+            told.append(_refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            if name in topics:
+                told[-1].error_message = "There is no offset information to delete."
         known = {topic: by_id[topic].name for topic in deletion.partitions}
 
         def finish(errors: Errors, now_ms: int) -> None:
