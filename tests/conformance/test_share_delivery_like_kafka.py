@@ -32,7 +32,7 @@ def play(kafka: KafkaBroker, seeds: range, steps: int, settings: dict[str, str] 
 
 
 def test_members_of_a_share_group_are_answered_alike(kafka: KafkaBroker) -> None:
-    play(kafka, range(1), 50)
+    play(kafka, range(1), 30)
 
 
 @pytest.mark.slow

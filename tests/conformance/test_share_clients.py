@@ -1,0 +1,118 @@
+"""Java's KafkaShareConsumer and the console share consumer at our broker: every record is processed, through crashes of
+consumers and of the broker; rejected ones never come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tailrace.protocol.messages import IncrementalAlterConfigsRequest
+from tests.support.kafka_install import KafkaInstallation
+from tests.support.raw_client import RawClient
+from tests.support.share_workers import ShareWorkers
+from tests.support.tailrace_process import TailraceProcess
+
+pytestmark = pytest.mark.kafka
+
+CONSOLE = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+SETTINGS = {
+    "group.share.record.lock.duration.ms": "2000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.assignment.interval.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "offsets.topic.num.partitions": "1",
+}
+_GROUP = 32
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[TailraceProcess]:
+    options = [part for name, text in SETTINGS.items() for part in ("-o", f"{name}={text}")]
+    with TailraceProcess(tmp_path / "data", *options) as started:
+        yield started
+
+
+def prepare(broker: TailraceProcess, topic: str, group: str, partitions: int) -> None:
+    """A topic, and a group that begins with its first record."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    config = IncrementalAlterConfigsRequest.AlterableConfig(
+        name="share.auto.offset.reset", config_operation=0, value="earliest"
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=_GROUP, resource_name=group, configs=[config]
+    )
+    with RawClient(broker.bootstrap) as client:
+        assert client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
+
+
+def produce(broker: TailraceProcess, topic: str, values: list[str]) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    for value in values:
+        producer.produce(topic, value.encode())
+    assert producer.flush(60) == 0
+
+
+def test_two_consumers_share_a_topic_and_every_record_meets_its_fate(broker: TailraceProcess) -> None:
+    prepare(broker, "orders", "workers", 2)
+    kinds = ["accept", "reject", "release", "renew"]
+    values = [f"{kinds[number % 4]}-{number}" for number in range(80)]
+    produce(broker, "orders", values)
+    with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
+        members = [workers.start(name, "max.poll.records=7") for name in ("one", "other")]
+        fates = {f"{'REJECT' if value.startswith('reject') else 'ACCEPT'} {value}".lower() for value in values}
+        workers.wait_for(lambda said: fates <= {line.lower() for line in said})
+        for member in members:
+            member.stop()
+        said = [line.lower() for line in workers.said()]
+    assert not [line for line in said if line.startswith("failed")]
+    for value in values:
+        assert said.count(f"got 1 {value}") == 1
+        assert said.count(f"got 2 {value}") == (1 if value.startswith("release") else 0)
+
+
+@pytest.mark.slow
+def test_crashes_of_a_consumer_and_of_the_broker_lose_nothing(broker: TailraceProcess) -> None:
+    prepare(broker, "orders", "workers", 2)
+    values = [f"{'hold' if number < 20 else 'v'}-{number}" for number in range(400)]
+    produce(broker, "orders", values[:200])
+
+    def wait_for_accepted(workers: ShareWorkers, wanted: list[str]) -> None:
+        workers.wait_for(lambda said: {f"accept {value}" for value in wanted} <= {line.lower() for line in said})
+
+    with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
+        victims = [workers.start(f"victim-{number}", "max.poll.records=10") for number in range(2)]
+        workers.wait_for(lambda said: any(line.startswith("got 1 hold") for line in said))
+        victims[0].kill()
+        survivors = [workers.start(name, "max.poll.records=50") for name in ("a", "b")]
+        broker.kill()
+        broker.start()
+        victims[1].kill()
+        wait_for_accepted(workers, values[:200])
+        produce(broker, "orders", values[200:300])
+        wait_for_accepted(workers, values[200:300])
+        assert broker.stop() == 0
+        broker.start()
+        produce(broker, "orders", values[300:])
+        wait_for_accepted(workers, values)
+        survivors[0].kill()
+        survivors[1].stop()
+
+
+@pytest.mark.slow
+def test_the_console_share_consumer(broker: TailraceProcess, kafka: KafkaInstallation) -> None:
+    prepare(broker, "orders", "workers", 1)
+    produce(broker, "orders", ["first", "second", "third"])
+    common = ("--bootstrap-server", broker.bootstrap, "--topic", "orders", "--group", "workers")
+    told = kafka.tool(CONSOLE, *common, "--max-messages", "1", "--timeout-ms", "30000", "--reject")
+    assert told.split() == ["first"]
+    told = kafka.tool(CONSOLE, *common, "--max-messages", "2", "--timeout-ms", "30000")
+    assert told.split() == ["second", "third"]
+    told = kafka.tool(CONSOLE, *common, "--timeout-ms", "3000", check=False)
+    assert told.split() == []

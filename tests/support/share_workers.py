@@ -1,0 +1,115 @@
+"""ShareWorkers: Java's KafkaShareConsumer as processes, and what they say.
+
+with ShareWorkers(broker.bootstrap, "orders", "workers") as workers:
+    one = workers.start("one")
+    workers.wait_for(lambda said: "accept v1" in said)
+    one.kill()
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.cache import Unavailable, digest_of_files, make_once
+from tests.support.foreign_clients import SOURCES
+from tests.support.kafka_install import kafka_installation
+
+PATIENCE_S = 120.0
+_SOURCE = SOURCES / "java" / "ShareWorker.java"
+
+
+def _classes() -> Path:
+    installation = kafka_installation()
+    compiler = installation.java.compiler
+    if compiler is None:
+        raise Unavailable("a JDK is needed for Java's share consumer")
+
+    def build(directory: Path) -> None:
+        path = os.pathsep.join(map(str, installation.jars))
+        command = [str(compiler), "--release", "17", "-nowarn", "-proc:none", "-cp", path, "-d", str(directory)]
+        done = subprocess.run([*command, str(_SOURCE)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    return make_once(installation.cache / f"share-worker-{digest_of_files([_SOURCE])}", build)
+
+
+class Worker:
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.errors = ""
+        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._listen, self._listen_to_errors)]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.strip())
+
+    def _listen_to_errors(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.errors += line
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._ended()
+
+    def stop(self) -> None:
+        """Let it end by itself, its session closed."""
+        assert self.process.stdin is not None
+        if self.process.poll() is None:
+            self.process.stdin.write("\n")
+            self.process.stdin.close()
+        self._ended()
+        assert self.said[-1:] == ["closed"], f"{self.said[-3:]} {self.errors[-2000:]}"
+
+    def _ended(self) -> None:
+        self.process.wait(PATIENCE_S)
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+
+
+class ShareWorkers:
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self._arguments = [topic, f"bootstrap.servers={bootstrap}", f"group.id={group}", "reconnect.backoff.max.ms=200"]
+        self.workers: list[Worker] = []
+
+    def start(self, name: str, *settings: str) -> Worker:
+        command = kafka_installation().command(
+            "ShareWorker", *self._arguments, f"client.id={name}", *settings, heap="128m", classes=_classes()
+        )
+        worker = Worker(name, command)
+        self.workers.append(worker)
+        return worker
+
+    def said(self) -> list[str]:
+        return [line for worker in self.workers for line in list(worker.said)]
+
+    def wait_for(self, is_so: Callable[[list[str]], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_so(self.said()):
+            told = {one.name: (one.process.poll(), one.said[-20:], one.errors[-1500:]) for one in self.workers}
+            assert time.monotonic() < deadline, told
+            time.sleep(0.05)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.kill()
