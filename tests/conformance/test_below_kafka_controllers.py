@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 import tailrace
+from tailrace.coordinator.key_partition import partition_of
 from tests.support.confluent import consume, produce
-from tests.support.kafka_controllers import KafkaControllers
+from tests.support.kafka_controllers import KafkaClusterBroker, KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.kraft_broker import kraft_broker
 from tests.support.log_oracle import LogOracle
@@ -196,6 +197,117 @@ def test_a_broker_that_was_away_too_long_takes_over_a_snapshot(kafka: KafkaInsta
             assert not topics.intersection(gone)
             assert "taken over from the leader" in away.errors
             assert replicas(kafka, away)[1] == (0, "Observer")
+
+
+def place(client: AdminClient, name: str, *leaders: int) -> None:
+    """A topic with one replica a partition, where it is said."""
+    topic = NewTopic(name, num_partitions=len(leaders), replica_assignment=[[leader] for leader in leaders])
+    client.create_topics([topic])[name].result(PATIENCE_S)
+
+
+@pytest.mark.slow
+def test_transactions_and_groups_reach_over_brokers_of_both_kinds(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    settings = {"auto.create.topics.enable": "false"}
+    two = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+    with (
+        KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
+        kraft_broker(controllers, tmp_path / "ours", node_id=1, settings=settings) as ours,
+        KafkaClusterBroker(controllers, tmp_path / "theirs", 2, properties=two) as theirs,
+    ):
+        client = admin(ours)
+        place(client, "__transaction_state", 1, 2)
+        place(client, "__consumer_offsets", 1, 2)
+        place(client, "input", 1, 2)
+        place(client, "output", 1, 2, 1, 2)
+        bootstrap = f"{ours.bootstrap},{theirs.bootstrap}"
+        for partition in (0, 1):
+            produce(bootstrap, "input", partition, [str(number).encode() for number in range(50)])
+        coordinators = set()
+        for transactional_id in ("a", "b", "c", "d"):  # hashed to both partitions
+            coordinators.add(partition_of(transactional_id, 2))
+            producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
+            producer.init_transactions(PATIENCE_S)
+            for is_committed in (False, True):
+                producer.begin_transaction()
+                for partition in range(4):
+                    for _ in range(10):
+                        value = f"{transactional_id}-{is_committed}".encode()
+                        producer.produce("output", value, partition=partition)
+                producer.flush(PATIENCE_S)
+                (producer.commit_transaction if is_committed else producer.abort_transaction)(PATIENCE_S)
+        assert coordinators == {0, 1}
+        for partition in range(4):
+            got = read_committed(bootstrap, "output", partition, 40)
+            assert {value.partition(b"-")[2] for value in got} == {b"True"}
+        for group in ("g1", "g2", "g3", "g4"):
+            copy_in_transactions(bootstrap, group, 100)
+
+
+def read_committed(bootstrap: str, topic: str, partition: int, count: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    got: list[bytes] = []
+    eventually(lambda: got.extend(one.value() for one in consumer.consume(500, 0.5)) or len(got) >= count, "records")
+    consumer.close()
+    return got
+
+
+def copy_in_transactions(bootstrap: str, group: str, count: int) -> None:
+    """Consume, transform, produce: offsets go with the transactions, whoever coordinates group and transaction."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["input"])
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"copy-{group}"})
+    producer.init_transactions(PATIENCE_S)
+    copied = 0
+    deadline = time.monotonic() + PATIENCE_S
+    while copied < count:
+        assert time.monotonic() < deadline
+        records = consumer.consume(20, 1.0)
+        if not records:
+            continue
+        producer.begin_transaction()
+        for one in records:
+            producer.produce("output", one.value(), partition=one.partition())
+        producer.send_offsets_to_transaction(
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), PATIENCE_S
+        )
+        producer.commit_transaction(PATIENCE_S)
+        copied += len(records)
+    committed = consumer.committed([TopicPartition("input", 0), TopicPartition("input", 1)], PATIENCE_S)
+    assert [one.offset for one in committed] == [50, 50]
+    consumer.close()
+
+
+@pytest.mark.slow
+def test_kafka_goes_on_where_we_stopped_and_we_where_kafka_did(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    """The same node of a cluster, on the same directory, in turns."""
+    with KafkaControllers(kafka, tmp_path, properties=QUICK, is_formatted_here=True) as controllers:
+        ours = kraft_broker(controllers, tmp_path / "node" / "data")
+        with ours:
+            create(ours, "turns", partitions=2)
+            produce(ours.bootstrap, "turns", 1, [b"ours"])
+            assert ours.stop() == 0
+        theirs = KafkaClusterBroker(controllers, tmp_path / "node", 1, port=ours.port)
+        with theirs:
+            eventually(lambda: _can_produce(theirs.bootstrap, "turns", b"theirs"), "Kafka leads the partition")
+            theirs.stop()
+        with ours:
+            assert [one.value for one in consume(ours.bootstrap, "turns", 1)] == [b"ours", b"theirs"]
+            assert replicas(kafka, ours)[1] == (0, "Observer")
+
+
+def _can_produce(bootstrap: str, topic: str, value: bytes) -> bool:
+    try:
+        return produce(bootstrap, topic, 1, [value]) == [1]
+    except (KafkaException, AssertionError):
+        return False
 
 
 def embedded(controllers: KafkaControllers, data: str | None = None, **settings: object) -> tailrace.Broker:

@@ -29,6 +29,7 @@ from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling
+from tailrace.broker.transaction_peers import TransactionPeers
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
 from tailrace.limited_log import LimitedLog
@@ -108,6 +109,7 @@ class Broker:
         self.node_id = controller.node_id
         self.outbox = outbox  # requests to other nodes
         self.forwarding: Forwarding | None = None  # where the controller is another node
+        self.transaction_peers: TransactionPeers | None = None  # where there may be other brokers
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []

@@ -17,6 +17,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.directory_assignments import DirectoryAssignments
 from tailrace.broker.forwarding import Forwarding
+from tailrace.broker.transaction_peers import TransactionPeers
 from tailrace.log import file_names
 from tailrace.log.checkpoints import DirectoryIdentity, read_clean_shutdown
 from tailrace.log.files import Files, join
@@ -88,6 +89,15 @@ def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int
 def join_cluster(broker: Broker, controller: RemoteController, network: Network, now_ms: int) -> None:
     """Everything is loaded: wait to be let in."""
     broker.forwarding = Forwarding(broker, controller)
+    coordinator = broker.transactions.coordinator
+    broker.transaction_peers = TransactionPeers(
+        broker.outbox,
+        lambda: controller.image,
+        coordinator.markers,
+        listener=broker.config.inter_broker_listener.name,
+        timeout_ms=broker.config.integer("request.timeout.ms"),
+    )
+    coordinator.send_markers = broker.transaction_peers.send_markers
     controller.note_time = broker.note_time
     if not broker.config.flag("controlled.shutdown.enable"):
         controller.has_farewell = False

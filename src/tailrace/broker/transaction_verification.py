@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.coordinator_topics import TRANSACTION_STATE
+from tailrace.broker.transaction_peers import TransactionPeers
 from tailrace.coordinator.transactions.transaction import BUMPS_EPOCH_FROM
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import BrokerId, TopicPartition
 
 
 def verify_partitions(
@@ -63,9 +64,29 @@ def verify_partitions(
     coordinator = broker.transactions.coordinator
     if TRANSACTION_STATE not in image.topics:
         added(ErrorCode.COORDINATOR_NOT_AVAILABLE, now_ms)
+    elif (elsewhere := _elsewhere(broker, transactional_id)) is not None:
+
+        def heard(found: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
+            missing = dict.fromkeys(unverified, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            heard_of = {**missing, **found}
+            errors.update({key: told(error) for key, error in heard_of.items() if error is not ErrorCode.NONE})
+            known(errors, now_ms)
+
+        peers, leader = elsewhere
+        peers.ask_coordinator(leader, transactional_id, producer, unverified, heard, now_ms, is_added=is_added)
     elif is_added:
         coordinator.add_partitions(transactional_id, producer, unverified, BUMPS_EPOCH_FROM, added, now_ms)
     else:
         verified = coordinator.verify_partitions(transactional_id, producer, unverified)
         errors.update({key: told(error) for key, error in verified.items() if error is not ErrorCode.NONE})
         known(errors, now_ms)
+
+
+def _elsewhere(broker: Broker, transactional_id: str) -> tuple[TransactionPeers, BrokerId] | None:
+    """The broker that coordinates a transaction, if that is another one, and how to ask it."""
+    peers = broker.transaction_peers
+    if peers is None or not transactional_id:
+        return None
+    log_partition = broker.transactions.coordinator.log_partition(transactional_id)
+    state = broker.image.partition(TopicPartition(TRANSACTION_STATE, log_partition))
+    return None if state is None or state.leader in (broker.node_id, -1) else (peers, state.leader)

@@ -70,6 +70,7 @@ class TransactionCoordinator:
         self._log_partitions = log_partitions
         self._write_marker = write_marker
         self.markers = Markers(leader_of, self._markers_written, self._marker_written)
+        self.send_markers: Callable[[int], None] = lambda now_ms: None  # those of partitions that others lead
         settings = TransactionSettings(
             server_version=server_version,
             new_producer_id=new_producer_id,
@@ -198,6 +199,8 @@ class TransactionCoordinator:
             for end, partitions in here:
                 for one in partitions:
                     self._write_marker(end, one, partial(self.markers.result, end, one), now_ms)
+        if self.markers.outgoing:
+            self.send_markers(now_ms)
 
     def _marker_written(self, end: TransactionEnd, partition: TopicPartition) -> None:
         shard = self._shard_of(end)
