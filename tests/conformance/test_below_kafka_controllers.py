@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 import tailrace
 from tailrace.coordinator.key_partition import partition_of
@@ -95,14 +107,27 @@ def test_what_only_a_controller_may_do_is_forwarded(
     eventually(
         lambda: len(client.list_topics("forwarded", timeout=10).topics["forwarded"].partitions) == 3, "three partitions"
     )
-    resource = ConfigResource(ConfigResource.Type.TOPIC, "forwarded", {"retention.ms": "12345"})
-    next(iter(client.alter_configs([resource]).values())).result(PATIENCE_S)
+    entry = ConfigEntry("retention.ms", "12345", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "forwarded", incremental_configs=[entry])
+    next(iter(client.incremental_alter_configs([resource]).values())).result(PATIENCE_S)
 
     def retention() -> bool:
         asked = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, "forwarded")])
         return bool(next(iter(asked.values())).result(PATIENCE_S)["retention.ms"].value == "12345")
 
     eventually(retention, "the topic's retention")
+    rule = AclBinding(
+        ResourceType.TOPIC,
+        "forwarded",
+        ResourcePatternType.LITERAL,
+        "User:a",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )
+    made = client.create_acls([rule])[rule]
+    with pytest.raises(KafkaException, match="SECURITY_DISABLED"):  # as a controller without an authorizer says
+        made.result(PATIENCE_S)
     client.delete_topics(["forwarded"])["forwarded"].result(PATIENCE_S)
     eventually(lambda: "forwarded" not in client.list_topics(timeout=10).topics, "the topic is gone")
     assert replicas(kafka, broker)[1] == (0, "Observer")

@@ -110,6 +110,7 @@ class Broker:
         self.outbox = outbox  # requests to other nodes
         self.forwarding: Forwarding | None = None  # where the controller is another node
         self.transaction_peers: TransactionPeers | None = None  # where there may be other brokers
+        self.rows = API_TABLE  # what is served
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
@@ -150,7 +151,7 @@ class Broker:
         self.settle()
         try:
             header, position = read_request_header(frame)
-            row = API_TABLE.get(header.api_key)
+            row = self.rows.get(header.api_key)
             if row is None or not row.min_version <= header.api_version <= row.max_version:
                 self._refuse_version(header, context, now_ms)
                 return

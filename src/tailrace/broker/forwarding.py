@@ -15,6 +15,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
+from tailrace.broker.api_table import API_TABLE, ApiRow
 from tailrace.broker.request_context import Request
 from tailrace.metadata.remote_controller import FORWARDING, RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -52,6 +53,10 @@ FORWARDED: Final = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
+# Those that are served only where there is a controller to serve them.
+FORWARDED_ROWS: Final[dict[int, ApiRow]] = {
+    key: ApiRow(key, api(key).offered.low, api(key).offered.high) for key in FORWARDED if key not in API_TABLE
+}
 _PRINCIPAL_VERSION: Final = 0
 _log = logging.getLogger(__name__)
 
@@ -65,6 +70,7 @@ class Forwarding:
         self._broker = broker
         self._controller = controller
         self._being_made: set[str] = set()  # topics that the controller was asked for
+        broker.rows = {**API_TABLE, **FORWARDED_ROWS}
 
     # Requests of clients
 

@@ -245,7 +245,7 @@ class QuorumObserver:
             return
         self.leader = address
         self._asked = 0
-        told = fields(controller=self._log.leader_id, address=address, epoch=self._log.epoch)
+        told = fields(controller=self._log.leader_id, address=str(address), epoch=self._log.epoch)
         _log.info("the metadata quorum has a leader", extra=told)
         self.on_leader(now_ms)
 

@@ -246,7 +246,7 @@ class Peers:
         line.backoff_ms = min(max(2 * line.backoff_ms, BACKOFF_MS), BACKOFF_MS_MAX)
         line.rest_until_ms = now + line.backoff_ms
         level, kind = (logging.INFO, "peer lost") if was_ready else (logging.WARNING, "peer cannot be reached")
-        self._log.write(level, kind, now, kind, peer=line.peer, error=reason)
+        self._log.write(level, kind, now, kind, peer=str(line.peer), error=reason)
         self._give_up(line, Failure.UNREACHABLE)
 
     def _disconnect(self, line: _Line, failure: Failure) -> None:

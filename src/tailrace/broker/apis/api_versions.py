@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.api_table import API_TABLE, ApiRow
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.metadata.features import KRAFT_VERSION, SUPPORTED
@@ -34,7 +34,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ApiVersionsResponse
         request.context.software_name = body.client_software_name
         request.context.software_version = body.client_software_version
     return ApiVersionsResponse(
-        api_keys=[_versions(key) for key in sorted(API_TABLE)],
+        api_keys=[_versions(broker.rows[key]) for key in sorted(broker.rows)],
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=levels.low, max_version=levels.high)
             for name, levels in SUPPORTED.items()
@@ -54,9 +54,10 @@ def _finalized(broker: Broker) -> dict[str, int]:
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_versions(ApiKey.API_VERSIONS)])
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_versions(API_TABLE[ApiKey.API_VERSIONS])]
+    )
 
 
-def _versions(key: int) -> ApiVersionsResponse.ApiVersion:
-    row = API_TABLE[key]
-    return ApiVersionsResponse.ApiVersion(api_key=key, min_version=row.min_version, max_version=row.max_version)
+def _versions(row: ApiRow) -> ApiVersionsResponse.ApiVersion:
+    return ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)
