@@ -70,7 +70,7 @@ class Groups:
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
-            quick_replay=lambda shard: shard.replay_commit,
+            quick_replay=lambda shard: shard.quick_replay,
         )
         coordinators.add(self.runtime)
         coordinators.on_topics_deleted.append(self.topics_deleted)

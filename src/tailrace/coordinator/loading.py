@@ -26,14 +26,14 @@ _log = logging.getLogger(__name__)
 
 _MAGIC_POSITION = 16
 
-QuickReplay: TypeAlias = Callable[[bytes, bytes, Offset, int], bool]
+QuickReplay: TypeAlias = Callable[[], Callable[[bytes, bytes, Offset], bool]]  # (key, value, offset)
 
 
 class Loading:
     def __init__(
         self, log: CoordinatorLog, key: TopicPartition, shard: CoordinatorShard, quick: QuickReplay | None = None
     ) -> None:
-        """`quick(key, value, offset, producer_id)` takes the records that come most, and says which it has taken."""
+        """`quick()` gives, for a batch, what takes the records that come most and says which it has taken."""
         self._quick = quick
         self._log = log
         self._key = key
@@ -75,19 +75,22 @@ class Loading:
                 self._shard.replay_end_transaction(opened.producer_id, opened.producer_epoch, marker.is_commit)
         else:
             producer_id = opened.producer_id if opened.is_transactional else NO_PRODUCER_ID
-            taken = 0 if self._quick is None else self._replay_quickly(opened, producer_id, self._quick)
+            is_quick = self._quick is not None and producer_id == NO_PRODUCER_ID
+            taken = self._replay_quickly(opened) if is_quick else 0
             if taken < opened.record_count:
                 for record in islice(iter_records(opened), taken, None):
                     self._replay_record(record, producer_id, opened.producer_epoch)
         self._next_offset = opened.last_offset + 1
 
-    def _replay_quickly(self, batch: RecordBatch, producer_id: int, quick: QuickReplay) -> int:
+    def _replay_quickly(self, batch: RecordBatch) -> int:
         """How many records, from the first on, went the quick way."""
+        assert self._quick is not None
+        take = self._quick()
         taken = 0
         base_offset = batch.base_offset
         payload = bytes(uncompressed_payload(batch))
         for delta, _, key, value, _, _ in kernels.decode_records(payload, batch.record_count):
-            if key is None or value is None or not quick(key, value, base_offset + delta, producer_id):
+            if key is None or value is None or not take(key, value, base_offset + delta):
                 break
             taken += 1
         self.records += taken

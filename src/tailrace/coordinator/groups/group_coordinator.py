@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from tailrace.coordinator.groups.classic_group import ClassicGroup
 from tailrace.coordinator.groups.classic_members import ClassicMembers
 from tailrace.coordinator.groups.classic_replay import restored_group
+from tailrace.coordinator.groups.commit_replay import CommitReplay
 from tailrace.coordinator.groups.committed_offsets import CommittedOffsets
 from tailrace.coordinator.groups.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer_groups import ConsumerGroups
@@ -24,7 +25,6 @@ from tailrace.coordinator.groups.heartbeat import Heartbeat
 from tailrace.coordinator.groups.joining import Joining, JoinRequest
 from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
 from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
-from tailrace.coordinator.groups.offset_bytes import read_commit
 from tailrace.coordinator.groups.offset_commits import OffsetCommits
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.groups.share_group import ShareGroup
@@ -274,15 +274,9 @@ class GroupCoordinator:
         else:
             _log.debug("a record of another kind of group is passed over: %s", key)
 
-    def replay_commit(self, key: bytes, value: bytes, offset: int, producer_id: int) -> bool:
-        """As `replay`, of an offset's bytes; False for what is anything else, or in a transaction."""
-        found = read_commit(key, value, offset) if producer_id < 0 else None
-        if found is None:
-            return False
-        if found.group_id not in self.groups:
-            self._ensure(found.group_id)
-        self.offsets.put(found.group_id, found.topic, found.partition, found.committed)
-        return True
+    def quick_replay(self) -> Callable[[bytes, bytes, int], bool]:
+        """As `replay`, of the bytes of a batch's offsets, from the first on; False for what is anything else."""
+        return CommitReplay(self.offsets, self._ensure).take
 
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed)
