@@ -63,7 +63,7 @@ def test_the_same_requests_get_the_same_answers_and_leave_the_same_records(twins
 
 @pytest.mark.slow
 def test_many_more_of_them(twins: ShareTwins) -> None:
-    play(twins, range(100, 115), 2 * STEPS)
+    play(twins, range(100, 125), 2 * STEPS)
 
 
 @pytest.mark.slow

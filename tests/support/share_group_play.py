@@ -233,7 +233,7 @@ class ShareGroupPlay:
         actions = [
             (self.join, 8), (self.heartbeat, 30), (self.subscribe, 4), (self.leave, 4), (self.misbehave, 4),
             (self.describe, 3), (self.offsets, 3), (self.alter, 3), (self.forget, 2), (self.admin, 2),
-            (self.other_kind, 1), (self.state, 6),
+            (self.other_kind, 1), (self.state, 8),
         ]  # fmt: skip
         for _ in range(steps):
             action = self.random.choices([one for one, _ in actions], [weight for _, weight in actions])[0]

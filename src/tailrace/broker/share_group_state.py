@@ -30,8 +30,17 @@ def check_share_groups(broker: Broker) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "share.version is 0: there are no share groups.")
 
 
-def begin_state(broker: Broker, wanted: Initialization, finish: Callable[[Errors, int], None], now_ms: int) -> None:
-    """Have the share coordinator keep the state of partitions, and note in the group whether it does."""
+def begin_state(
+    broker: Broker,
+    wanted: Initialization,
+    finish: Callable[[Errors, int], None],
+    now_ms: int,
+    *,
+    try_again_soon: bool = True,
+) -> None:
+    """Have the share coordinator keep the state of partitions, and note in the group that it does. If it does not,
+    that is noted as well, so that the next heartbeat tries again; or else one does once
+    group.share.initialize.retry.interval.ms have passed."""
 
     def done(errors: Errors, now_ms: int) -> None:
         def note(shard: GroupCoordinator) -> StateChange[None]:
@@ -39,6 +48,9 @@ def begin_state(broker: Broker, wanted: Initialization, finish: Callable[[Errors
             take = offsets.not_initialized if errors else offsets.initialized
             return take(wanted.group_id, wanted.partitions, now_ms)
 
+        if errors and not try_again_soon:
+            finish(errors, now_ms)
+            return
         broker.groups.write(
             wanted.group_id,
             note,

@@ -39,7 +39,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterShareGroupOffs
     answer = PendingAnswer(broker, request)
 
     def begin(wanted: Initialization, now_ms: int) -> None:
-        begin_state(broker, wanted, finish, now_ms)
+        begin_state(broker, wanted, finish, now_ms, try_again_soon=False)
 
     def finish(errors: Errors, now_ms: int) -> None:
         for topic in told:
