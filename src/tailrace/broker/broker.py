@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
@@ -55,10 +55,15 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 
 if TYPE_CHECKING:
     from tailrace.broker.quick_produce import QuickProduce
+    from tailrace.broker.replication import Replication
 
 _log = logging.getLogger(__name__)
 
 QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], bool]
+
+
+class _Timed(Protocol):
+    def next_deadline_ms(self) -> int | None: ...
 
 
 class Broker:
@@ -110,6 +115,7 @@ class Broker:
         self.outbox = outbox  # requests to other nodes
         self.forwarding: Forwarding | None = None  # where the controller is another node
         self.transaction_peers: TransactionPeers | None = None  # where there may be other brokers
+        self.replication: Replication | None = None  # where there may be other brokers
         self.rows = API_TABLE  # what is served
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
@@ -338,30 +344,26 @@ class Broker:
             self.cleaning.tick(now_ms)
         self.moves.tick(now_ms)
         self.controller.tick(now_ms)
+        if self.replication is not None:
+            self.replication.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When to tick next. It is asked before every wait, so it is put together without a list."""
         deadline_ms = self.housekeeping.next_deadline_ms()
-        other_ms = self.purgatory.next_deadline_ms()
-        if other_ms is not None and other_ms < deadline_ms:
-            deadline_ms = other_ms
-        other_ms = self.controller.next_deadline_ms()
-        if other_ms is not None and other_ms < deadline_ms:
-            deadline_ms = other_ms
-        other_ms = self.coordinators.next_deadline_ms()
-        if other_ms is not None and other_ms < deadline_ms:
-            deadline_ms = other_ms
-        other_ms = self.shares.next_deadline_ms()
-        if other_ms is not None and other_ms < deadline_ms:
-            deadline_ms = other_ms
-        if self.cleaning is not None:
-            other_ms = self.cleaning.next_deadline_ms()
-            if other_ms is not None and other_ms < deadline_ms:
-                deadline_ms = other_ms
-        if self.moves:
-            other_ms = self.moves.next_deadline_ms()
-            if other_ms is not None and other_ms < deadline_ms:
-                deadline_ms = other_ms
+        timed: tuple[_Timed | None, ...] = (
+            self.purgatory,
+            self.controller,
+            self.coordinators,
+            self.shares,
+            self.cleaning,
+            self.moves if self.moves else None,
+            self.replication,
+        )
+        for part in timed:
+            if part is not None:
+                other_ms = part.next_deadline_ms()
+                if other_ms is not None and other_ms < deadline_ms:
+                    deadline_ms = other_ms
         return deadline_ms
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:

@@ -17,6 +17,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.directory_assignments import DirectoryAssignments
 from tailrace.broker.forwarding import Forwarding
+from tailrace.broker.replication import Replication
 from tailrace.broker.transaction_peers import TransactionPeers
 from tailrace.log import file_names
 from tailrace.log.checkpoints import DirectoryIdentity, read_clean_shutdown
@@ -24,10 +25,13 @@ from tailrace.log.files import Files, join
 from tailrace.metadata.broker_lifecycle import BrokerLifecycle
 from tailrace.metadata.features import SUPPORTED
 from tailrace.metadata.observed_log import ObservedLog
+from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.metadata.quorum_observer import ControllerAddress, ObserverSettings
 from tailrace.metadata.registrations import BrokerRegistration, Endpoint, endpoints_by_name, fresh_id
 from tailrace.metadata.remote_controller import RemoteController
 from tailrace.outgoing import Outbox
+from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.partition import Partition
 
 
 class Network(Protocol):
@@ -86,7 +90,9 @@ def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int
     return network.run_until(lambda: controller.has_caught_up, "the controllers let this broker in")
 
 
-def join_cluster(broker: Broker, controller: RemoteController, network: Network, now_ms: int) -> None:
+def join_cluster(
+    broker: Broker, controller: RemoteController, network: Network, replicas: ReplicaSettings, now_ms: int
+) -> None:
     """Everything is loaded: wait to be let in."""
     broker.forwarding = Forwarding(broker, controller)
     coordinator = broker.transactions.coordinator
@@ -102,10 +108,17 @@ def join_cluster(broker: Broker, controller: RemoteController, network: Network,
     if not broker.config.flag("controlled.shutdown.enable"):
         controller.has_farewell = False
     assignments = DirectoryAssignments(controller, broker.logs, broker.partitions)
-    broker.publisher.on_hosted = assignments.check
+    replication = broker.replication = Replication(broker, controller, replicas, now_ms)
+
+    def hosted(partition: Partition, state: PartitionRegistration, now_ms: int) -> None:
+        assignments.check(partition, state, now_ms)
+        replication.hosted(partition)
+
+    broker.publisher.on_hosted = hosted
     assignments.check_all(now_ms)
     controller.start_broker(now_ms)
     network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
+    replication.start()
 
 
 def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:

@@ -277,7 +277,7 @@ def open_broker(
     broker.load_reports = reports
     if isinstance(controller, RemoteController):
         assert network is not None
-        join_cluster(broker, controller, network, now_ms)
+        join_cluster(broker, controller, network, replicas, now_ms)
     _log.info(
         "broker opened",
         extra=fields(

@@ -20,7 +20,7 @@ from tailrace.log.position import LogPosition
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import BrokerId, Offset
+from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.replication.isr import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrState
 from tailrace.replication.progress import FollowerProgress
 
@@ -43,6 +43,7 @@ class ReplicaSettings:
     broker_epoch: Callable[[], int] = lambda: UNKNOWN_BROKER_EPOCH
     replica_lag_time_max_ms: int = 30_000
     isr_changes: IsrChanges = field(default_factory=IsrChanges)
+    on_proposal: Callable[[TopicPartition, IsrProposal], None] = lambda key, proposal: None  # for the controller
 
     def alive_epoch(self, broker_id: BrokerId) -> int | None:
         """The epoch of a broker that is registered and not fenced."""
@@ -183,16 +184,16 @@ class LeaderRole:
 
     def _propose(self, joining: frozenset[BrokerId] = frozenset(), leaving: frozenset[BrokerId] = frozenset()) -> None:
         members = sorted((self.isr.committed | joining) - leaving)
-        self.isr.propose(
-            IsrProposal(
-                self._settings.broker_id,
-                self.leader_epoch,
-                self.partition_epoch,
-                tuple((broker_id, self._broker_epoch(broker_id)) for broker_id in members),
-                joining,
-                leaving,
-            )
+        proposal = IsrProposal(
+            self._settings.broker_id,
+            self.leader_epoch,
+            self.partition_epoch,
+            tuple((broker_id, self._broker_epoch(broker_id)) for broker_id in members),
+            joining,
+            leaving,
         )
+        self.isr.propose(proposal)
+        self._settings.on_proposal(self._log.partition, proposal)
 
     def _broker_epoch(self, broker_id: BrokerId) -> int:
         if broker_id == self._settings.broker_id:

@@ -1,0 +1,161 @@
+"""IsrProposals: what leaders here propose to the controller, sent with AlterPartition until it is decided.
+
+One request is on its way at a time; what is proposed meanwhile goes with the next. A proposal that newer metadata has
+decided is dropped. Replicas that lag are looked for every half of replica.lag.time.max.ms, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+
+from tailrace.limited_log import LimitedLog
+from tailrace.metadata.partition_registration import RECOVERED
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.outgoing import Answered, Failed, Failure
+from tailrace.protocol.messages import AlterPartitionRequest
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.isr import IsrProposal
+from tailrace.replication.leader import LeaderRole
+
+RETRY_MS: Final = 100
+
+_log = logging.getLogger(__name__)
+
+
+class AltersPartitions(Protocol):
+    """The controller, as a leader needs it."""
+
+    def alter_partition(
+        self, topics: Sequence[AlterPartitionRequest.TopicData], answered: Answered, failed: Failed, now_ms: int
+    ) -> None: ...
+
+
+class IsrProposals:
+    def __init__(
+        self,
+        controller: AltersPartitions,
+        partitions: HostedPartitions,
+        moved: Callable[[TopicPartition, int], None],
+        *,
+        lag_ms_max: int,
+        now_ms: int,
+    ) -> None:
+        """`moved` is told of a partition whose high watermark a decision has moved."""
+        self._controller = controller
+        self._partitions = partitions
+        self._moved = moved
+        self._interval_ms = max(lag_ms_max // 2, 1)
+        self._check_ms = now_ms + self._interval_ms
+        self._waiting: dict[TopicPartition, IsrProposal] = {}
+        self._is_asking = False
+        self._send_ms = 0
+        self._limited_log = LimitedLog(_log)
+
+    def propose(self, key: TopicPartition, proposal: IsrProposal) -> None:
+        """To be sent with the next tick."""
+        self._waiting[key] = proposal
+
+    # Time
+
+    def tick(self, now_ms: int) -> None:
+        if now_ms >= self._check_ms:
+            self._check_ms = now_ms + self._interval_ms
+            for partition in self._partitions.leaders():
+                assert partition.leader is not None
+                partition.leader.shrink_isr(now_ms)
+        if self._waiting and not self._is_asking and now_ms >= self._send_ms:
+            self._send(now_ms)
+
+    def next_deadline_ms(self) -> int:
+        return min(self._send_ms, self._check_ms) if self._waiting and not self._is_asking else self._check_ms
+
+    # Sending
+
+    def _send(self, now_ms: int) -> None:
+        taken, self._waiting = self._waiting, {}
+        sent: dict[TopicPartition, IsrProposal] = {}
+        topics: dict[bytes, list[AlterPartitionRequest.PartitionData]] = {}
+        names: dict[tuple[bytes, int], TopicPartition] = {}
+        for key, proposal in taken.items():
+            partition = self._partitions.get(key)
+            if partition is not None and self._leader_of(key, proposal) is not None:
+                sent[key] = proposal
+                names[partition.topic_id, key.partition] = key
+                topics.setdefault(partition.topic_id, []).append(_asked(key.partition, proposal))
+        if not sent:
+            return
+        self._is_asking = True
+        self._controller.alter_partition(
+            [AlterPartitionRequest.TopicData(topic_id=one, partitions=found) for one, found in topics.items()],
+            partial(self._answered, sent, names),
+            partial(self._failed, sent),
+            now_ms,
+        )
+
+    def _leader_of(self, key: TopicPartition, proposal: IsrProposal) -> LeaderRole | None:
+        """Who waits for the decision, if that is still so."""
+        partition = self._partitions.get(key)
+        leader = None if partition is None else partition.leader
+        return leader if leader is not None and leader.isr.pending is proposal else None
+
+    def _failed(self, sent: Mapping[TopicPartition, IsrProposal], failure: Failure, now_ms: int) -> None:
+        self._is_asking = False
+        self._limited_log.write(logging.WARNING, failure.name, now_ms, "no AlterPartition", error=failure.value)
+        self._again(sent, now_ms)
+
+    def _again(self, proposals: Mapping[TopicPartition, IsrProposal], now_ms: int) -> None:
+        for key, proposal in proposals.items():
+            self._waiting.setdefault(key, proposal)
+        self._send_ms = now_ms + RETRY_MS
+
+    # Answers
+
+    def _answered(
+        self,
+        sent: Mapping[TopicPartition, IsrProposal],
+        names: Mapping[tuple[bytes, int], TopicPartition],
+        response: Any,
+        now_ms: int,
+    ) -> None:
+        self._is_asking = False
+        if response.error_code:
+            code = ErrorCode(response.error_code)
+            self._limited_log.write(logging.WARNING, code.name, now_ms, "AlterPartition refused", error=code.name)
+            self._again(sent, now_ms)
+            return
+        undecided = dict(sent)
+        for topic in response.topics:
+            for answer in topic.partitions:
+                key = names.get((topic.topic_id, answer.partition_index))
+                if key is not None and self._is_decided(key, sent[key], answer, now_ms):
+                    del undecided[key]
+        if undecided:
+            self._again(undecided, now_ms)
+
+    def _is_decided(self, key: TopicPartition, proposal: IsrProposal, answer: Any, now_ms: int) -> bool:
+        leader = self._leader_of(key, proposal)
+        if leader is None:
+            return True
+        if answer.error_code:
+            code = ErrorCode(answer.error_code)
+            _log.info("%s: the controller answers %s to %s", key, code.name, proposal)
+            return not leader.isr_refused(proposal, code)
+        if leader.isr_accepted(proposal, answer.isr, answer.leader_epoch, answer.partition_epoch, now_ms):
+            self._moved(key, now_ms)
+        _log.info("%s: in sync are %s, partition epoch %d", key, answer.isr, answer.partition_epoch)
+        return True
+
+
+def _asked(index: int, proposal: IsrProposal) -> AlterPartitionRequest.PartitionData:
+    state = AlterPartitionRequest.BrokerState
+    return AlterPartitionRequest.PartitionData(
+        partition_index=index,
+        leader_epoch=proposal.leader_epoch,
+        new_isr_with_epochs=[state(broker_id=one, broker_epoch=epoch) for one, epoch in proposal.isr],
+        leader_recovery_state=RECOVERED,  # an unclean leader has nothing to recover but its log, which is open
+        partition_epoch=proposal.partition_epoch,
+    )

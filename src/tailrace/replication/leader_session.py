@@ -1,0 +1,85 @@
+"""LeaderSession: the fetch session of a follower with one leader (KIP-227), from the follower's side.
+
+The first request names every partition; the leader keeps them, and each request after that names only what is new or
+has changed since, and what is not wanted any more. Whenever the two may disagree, the next request begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.protocol.messages import FetchRequest
+
+PartitionId: TypeAlias = tuple[bytes, int]  # topic id, partition
+
+_FIRST: Final = 0
+_LAST_EPOCH: Final = 2**31 - 1
+
+
+class Want(NamedTuple):
+    """What is asked of one partition."""
+
+    leader_epoch: LeaderEpoch
+    fetch_offset: Offset
+    last_fetched_epoch: LeaderEpoch
+    log_start_offset: Offset
+
+
+class LeaderSession:
+    def __init__(self) -> None:
+        self._id = 0
+        self._epoch = _FIRST
+        self._told: dict[PartitionId, Want] = {}  # what the leader has of this session
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._told
+
+    def fill(self, request: FetchRequest, wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> None:
+        """Put into a request what the leader does not know of these wishes."""
+        is_first = self._epoch == _FIRST
+        news = wants if is_first else {key: want for key, want in wants.items() if self._told.get(key) != want}
+        gone = [] if is_first else [key for key in self._told if key not in wants]
+        request.session_id = self._id
+        request.session_epoch = self._epoch
+        request.topics = _topics(news, partition_bytes_max)
+        request.forgotten_topics_data = _forgotten(gone)
+        self._told = dict(wants)
+
+    def answered(self, response: Any) -> None:
+        """The leader has answered, without an error of the request as a whole."""
+        if self._epoch == _FIRST:
+            self._id = response.session_id
+        if not self._id:  # it keeps no session for us: every request names everything
+            self._epoch = _FIRST
+        else:
+            self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
+
+    def begin_anew(self) -> None:
+        """The next request opens another session; if the leader still has this one, it closes it."""
+        self._epoch = _FIRST
+
+
+def _topics(wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> list[FetchRequest.FetchTopic]:
+    topics: dict[bytes, list[FetchRequest.FetchPartition]] = {}
+    for (topic_id, index), want in wants.items():
+        topics.setdefault(topic_id, []).append(
+            FetchRequest.FetchPartition(
+                partition=index,
+                current_leader_epoch=want.leader_epoch,
+                fetch_offset=want.fetch_offset,
+                last_fetched_epoch=want.last_fetched_epoch,
+                log_start_offset=want.log_start_offset,
+                partition_max_bytes=partition_bytes_max,
+            )
+        )
+    return [FetchRequest.FetchTopic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()]
+
+
+def _forgotten(keys: list[PartitionId]) -> list[FetchRequest.ForgottenTopic]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in keys:
+        topics.setdefault(topic_id, []).append(index)
+    return [FetchRequest.ForgottenTopic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()]

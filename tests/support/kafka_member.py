@@ -1,0 +1,37 @@
+"""KafkaMember: a real Apache Kafka that is a broker only, below controllers that are other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_controllers import KafkaControllers
+from tests.support.kafka_install import KafkaInstallation
+
+
+class KafkaMember(KafkaBroker):
+    def __init__(
+        self,
+        installation: KafkaInstallation,
+        directory: Path,
+        controllers: KafkaControllers,
+        node_id: int,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._node_id = node_id
+        self._controllers = controllers
+        super().__init__(installation, directory, properties=properties)
+
+    def _default_properties(self) -> dict[str, str]:
+        return {
+            **super()._default_properties(),
+            "process.roles": "broker",
+            "node.id": str(self._node_id),
+            "controller.quorum.bootstrap.servers": self._controllers.bootstrap,
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+        }
+
+    def _format(self, settings: Path) -> None:
+        arguments = ("format", f"--cluster-id={self._controllers.cluster_id}", "-c", str(settings))
+        self.installation.tool("kafka.tools.StorageTool", *arguments, "--ignore-formatted", "--no-initial-controllers")
