@@ -13,7 +13,7 @@ import re
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
-from tailrace.object_stores.address import AMAZON
+from tailrace.object_stores.address import AMAZON, GOOGLE
 from tailrace.object_stores.settings import ATTEMPTS, RETRY_SECONDS, StoreSettings
 
 
@@ -62,15 +62,20 @@ class ArrowStore:
     def list(self, path: str) -> dict[str, Found]:
         from pyarrow import fs
 
-        key = path.partition("://")[2]
+        scheme, _, key = path.partition("://")
+        # Of Google's store pyarrow lists only folders that somebody made an object for: they are told from all names.
         try:
-            found = self._system(path).get_file_info(fs.FileSelector(key))
+            listed = self._system(path).get_file_info(fs.FileSelector(key, recursive=scheme in GOOGLE))
         except OSError as error:
             raise _told(error, path) from None
-        return {
-            info.base_name: Found(info.type == fs.FileType.Directory, info.size or 0, (info.mtime_ns or 0) // 1_000_000)
-            for info in found
-        }
+        found: dict[str, Found] = {}
+        for info in listed:
+            name, below, _ = info.path.removeprefix(f"{key}/").partition("/")
+            is_directory = bool(below) or info.type == fs.FileType.Directory
+            found[name] = Found(is_directory, info.size or 0, (info.mtime_ns or 0) // 1_000_000)
+        if not found:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+        return found
 
     def open(self, path: str) -> ArrowObject:
         try:
@@ -97,6 +102,9 @@ class ArrowObject:
 
     def read(self, position: int, size: int) -> bytes:
         try:
+            if self._file.closed:
+                # Google's file counts as closed once the small object that it was opened with has come in whole.
+                self._file = self._store.open(self._path)._file
             found: bytes = self._file.read_at(size, position)
         except OSError as error:
             told = _told(error, self._path)
@@ -166,7 +174,8 @@ def _arrow(path: str) -> Any:
 # What the libraries' prose says, and what is said of it here.
 _TOLD = (
     (r"NO_SUCH_BUCKET|bucket does not exist", errno.ENOENT, "there is no such bucket"),
-    (r"NO_SUCH_KEY|Path does not exist", errno.ENOENT, "there is no such object"),
+    (r"Status\(NOT_FOUND", errno.ENOENT, "there is no such bucket or object"),
+    (r"NO_SUCH_KEY|Path does not exist|No such file or directory", errno.ENOENT, "there is no such object"),
     (r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId", errno.EACCES, "the store does not know this access key"),
     (r"SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch", errno.EACCES, "the store says the secret key is wrong"),
     (r"EXPIRED_TOKEN|ExpiredToken", errno.EACCES, "the session token has expired"),
