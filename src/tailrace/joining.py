@@ -6,6 +6,7 @@ heartbeats' thread, which it starts, goes on.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from select import epoll
@@ -25,6 +26,7 @@ from tailrace.server.heartbeats import Heartbeats
 from tailrace.server.peers import Peers
 
 _CONTROLLERS = 2  # an endpoint type of DescribeCluster
+_log = logging.getLogger(__name__)
 
 
 class QuorumNetwork:
@@ -93,7 +95,8 @@ def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
 def find_cluster_id(config: BrokerConfig) -> str:
     """The id of the cluster that the controllers are of, for a directory that is new."""
     deadline_s = time.monotonic() + config.integer("initial.broker.registration.timeout.ms") / 1_000
-    settings = ClientSettings(connect_timeout_ms=3_000, request_timeout_ms=3_000)
+    settings = ClientSettings(connect_timeout_ms=5_000, request_timeout_ms=15_000)
+    _log.info("the controllers are asked which cluster this is")
     while True:
         for host, port in config.roles.controllers:
             try:

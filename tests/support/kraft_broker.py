@@ -31,4 +31,6 @@ def kraft_broker(
         **(settings or {}),
     }
     options = [part for key, text in chosen.items() for part in ("-o", f"{key}={text}")]
-    return TailraceProcess(data, *options, "--log-level", "info")
+    process = TailraceProcess(data, *options, "--log-level", "info")
+    process.ready_timeout_s = 120  # the controllers may have just been started
+    return process

@@ -50,6 +50,7 @@ class TailraceProcess:
         self.options = options
         self.port = free_port() if port is None else port
         self._wrapper = wrapper
+        self.ready_timeout_s = READY_TIMEOUT_S
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_line = ""
         self.ready_s = 0.0
@@ -93,12 +94,12 @@ class TailraceProcess:
         assert self.process is not None
         assert self.process.stdout is not None
         line = b""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + self.ready_timeout_s
         while not line.endswith(b"\n"):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
                 self.kill()
-                raise AssertionError(f"not ready after {READY_TIMEOUT_S:g} s:\n{self.errors}")
+                raise AssertionError(f"not ready after {self.ready_timeout_s:g} s:\n{self.errors}")
             piece = os.read(self.process.stdout.fileno(), 4096)
             if not piece:
                 status = self._forget()

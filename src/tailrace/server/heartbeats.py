@@ -18,9 +18,11 @@ from tailrace.client.errors import ClientError
 from tailrace.client.settings import ClientSettings
 from tailrace.metadata.broker_lifecycle import BrokerLifecycle
 from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import BrokerRegistrationRequest
 from tailrace.server.clock import monotonic_ms
 
-REQUEST_TIMEOUT_MS: Final = 3_000  # below half of the session that it keeps
+REQUEST_TIMEOUT_MS: Final = 4_000  # below half of the session that it keeps
+REGISTRATION_TIMEOUT_S: Final = 15.0  # there is no session yet, and a controller may have just been started
 _LOGGER: Final = logging.getLogger("tailrace.heartbeats")
 
 
@@ -70,7 +72,8 @@ class Heartbeats:
         request = self._lifecycle.next_request()
         try:
             connection = self._connected()
-            response = connection.request(request)
+            is_registration = isinstance(request, BrokerRegistrationRequest)
+            response = connection.request(request, timeout_s=REGISTRATION_TIMEOUT_S if is_registration else None)
         except ClientError as error:
             _LOGGER.info("no controller: %s", error)
             self._try_another()
