@@ -1,8 +1,8 @@
 """How long a broker takes to have a million committed offsets ready: `python -m benchmarks.offsets_load`.
 
 Each broker is given the offsets, a hundred partitions for each of many groups, killed and started again. The time is
-from the start of its process until a group of every partition of `__consumer_offsets` can be asked for its offsets; the same
-without any offsets is taken off. CPU is the broker's.
+from the start of its process until a group of every partition of `__consumer_offsets` can be asked for its offsets; the
+same without any offsets is taken off. CPU is the broker's.
 """
 
 from __future__ import annotations
