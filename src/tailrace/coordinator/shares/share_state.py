@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 UNINITIALIZED_OFFSET = -1  # nobody has read yet: the group begins where share.auto.offset.reset says
 UNKNOWN_COUNT = -1
+_FIRST = attrgetter("first_offset")
 
 
 class StateBatch(NamedTuple):
@@ -41,9 +43,13 @@ def combine(known: Iterable[StateBatch], news: Iterable[StateBatch], start_offse
     """What is known with what is new, from the start offset on, in order and without overlaps. Of two that speak of the
     same record, the one with more deliveries counts, and of those the state further on."""
     batches = [_from(batch, start_offset) for batch in (*known, *news) if batch.last_offset >= start_offset]
-    edges = sorted({edge for batch in batches for edge in (batch.first_offset, batch.last_offset + 1)})
-    batches.sort(key=lambda batch: batch.first_offset)
+    batches.sort(key=_FIRST)
     combined: list[StateBatch] = []
+    if all(before.last_offset < batch.first_offset for before, batch in pairwise(batches)):  # as they come mostly
+        for batch in batches:
+            _append(combined, batch)
+        return tuple(combined)
+    edges = sorted({edge for batch in batches for edge in (batch.first_offset, batch.last_offset + 1)})
     open_: list[tuple[int, int, StateBatch]] = []  # highest rank first
     position = 0
     for begin, end in pairwise(edges):

@@ -25,7 +25,7 @@ class AcknowledgeType(IntEnum):
     RENEW = 4
 
 
-_STATES = {
+_STATES: dict[int, RecordState] = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
     AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
@@ -156,7 +156,7 @@ class _Acknowledging:
                 raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
             run.deadline_ms = self.partition.lock_until(self.now_ms + self.settings.record_lock_duration_ms)
             return
-        _begin(self.partition, self.change, batch, run, _STATES[AcknowledgeType(kind)], self.settings)
+        _begin(self.partition, self.change, batch, run, _STATES[kind], self.settings)
 
 
 def _by_type(batch: InFlightBatch, run: Run, one: Acknowledgement) -> Iterator[tuple[Run, int]]:

@@ -16,9 +16,13 @@ may change it. A piece that is cut off goes on with the same.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 from typing import NamedTuple
+
+_FIRST = attrgetter("first_offset")
 
 NOBODY = ""  # the member of records that nobody has acquired
 
@@ -32,7 +36,7 @@ class RecordState(IntEnum):
     ARCHIVED = 4
 
 
-TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+_ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 
 
 class Rollback(NamedTuple):
@@ -59,7 +63,7 @@ class Run:
 
     @property
     def is_terminal(self) -> bool:
-        return self.state in TERMINAL
+        return self.state is _ACKNOWLEDGED or self.state is _ARCHIVED
 
     @property
     def is_acquirable(self) -> bool:
@@ -144,35 +148,28 @@ class InFlightBatch:
         return self.first_offset >= first_offset and self.last_offset <= last_offset
 
     def run_at(self, offset: int) -> Run | None:
-        for run in self.runs:
-            if run.first_offset <= offset <= run.last_offset:
-                return run
-        return None
+        run = self.runs[bisect_right(self.runs, offset, key=_FIRST) - 1]
+        return run if run.first_offset <= offset <= run.last_offset else None
 
     def between(self, first_offset: int, last_offset: int) -> list[Run]:
         """The runs from an offset to another, cut so that they have nothing else in them."""
-        found = []
-        position = 0
-        while position < len(self.runs):
-            run = self.runs[position]
-            if run.first_offset > last_offset:
-                break
-            position += 1
-            if run.last_offset < first_offset:
-                continue
-            if run.first_offset < first_offset:
-                run = run.cut(first_offset)
-                self.runs.insert(position, run)
-                position += 1
-            self.shorten(run, last_offset)
-            found.append(run)
-        return found
+        if first_offset > self.last_offset or last_offset < self.first_offset or first_offset > last_offset:
+            return []
+        runs = self.runs
+        first = max(bisect_right(runs, first_offset, key=_FIRST) - 1, 0)
+        if runs[first].first_offset < first_offset:
+            runs.insert(first + 1, runs[first].cut(first_offset))
+            first += 1
+        last = bisect_right(runs, last_offset, lo=first, key=_FIRST) - 1
+        if runs[last].last_offset > last_offset:
+            runs.insert(last + 1, runs[last].cut(last_offset + 1))
+        return runs[first : last + 1]
 
     def shorten(self, run: Run, last_offset: int) -> None:
         """Let a run end at an offset; what was behind it becomes a run of its own."""
         if run.last_offset > last_offset:
             rest = run.cut(last_offset + 1)
-            self.runs.insert(self.runs.index(run) + 1, rest)
+            self.runs.insert(bisect_right(self.runs, run.first_offset, key=_FIRST), rest)
 
     def __repr__(self) -> str:
         return f"InFlightBatch({self.first_offset}–{self.last_offset}, {self.runs})"

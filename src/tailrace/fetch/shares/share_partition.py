@@ -207,12 +207,13 @@ class SharePartition:
                 run.complete(is_committed=is_committed, now_ms=now_ms)
                 if run.state is RecordState.AVAILABLE:
                     self._looks_for_available = True
-                if not is_committed and state.delivery_state != RecordState.AVAILABLE and not run.is_terminal:
+                if not is_committed and state.delivery_state and not run.is_terminal:
                     self.delivery_complete_count -= self.count_done(run.first_offset, run.last_offset)
                 if run.deadline_ms is not None:
                     self.lock_until(run.deadline_ms)
             # The log may have come to begin behind what is available again: nobody could ever read it.
-            self.archive(state.first_offset, self.start_offset, [batch], RecordState.AVAILABLE)
+            if state.first_offset < self.start_offset:
+                self.archive(state.first_offset, self.start_offset, [batch], RecordState.AVAILABLE)
         return is_committed and self.advance_start()
 
     def advance_start(self) -> bool:
