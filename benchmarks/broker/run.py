@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.broker.comparison import Comparison, table
 from benchmarks.broker.contenders import contenders
 
-PARTS = ("requests", "throughput", "latency", "sessions", "cold", "clients", "groups", "start")
+PARTS = ("requests", "throughput", "latency", "sessions", "cold", "clients", "groups", "shares", "start")
 ROUNDS = 2
 
 
