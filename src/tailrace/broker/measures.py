@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from tailrace.broker.share_measures import share_families
 from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge, histogram_samples
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import api
@@ -49,6 +50,7 @@ def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
     yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(broker))
     yield from _quotas(broker, now_ms)
     yield from _waiting(broker)
+    yield from share_families(broker.shares)
     yield from _replicas(broker)
     yield from _isr(broker)
     yield from _controller(broker)

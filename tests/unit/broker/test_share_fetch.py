@@ -447,3 +447,22 @@ def test_a_session_tells_of_unknown_topics_and_partitions(world: World) -> None:
         bytes(15) + b"\x09": ErrorCode.UNKNOWN_TOPIC_ID,
         world.topic_id: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def test_what_is_told_of_share_groups(world: World) -> None:
+    world.produce(4)
+    (one,) = world.members("one")
+    assert one.acquire() == [(0, 3, 1)]
+    assert one.ack_code((0, 0, [ACCEPT]), (1, 2, [REJECT])) == ErrorCode.NONE
+    world.pass_time(LOCK_MS, one)
+    told = {
+        (family.name, *sample.labels.values()): sample.value
+        for family in world.broker.measures(world.admin.now_ms)
+        for sample in family.samples
+        if "share" in family.name
+    }
+    acknowledged = "kafka_server_sharegroupmetrics_recordacknowledgements"
+    assert (told[acknowledged, "accept"], told[acknowledged, "reject"]) == (1, 2)
+    assert told["kafka_server_sharesessioncache_sharesessionscount",] == 1
+    assert told["tailrace_share_records_acquired",] == 4
+    assert told["tailrace_share_lock_timeouts",] == 1
