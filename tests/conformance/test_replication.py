@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.confluent import consume, produce
@@ -18,7 +20,7 @@ from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.tailrace_process import TailraceProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = pytest.mark.kafka
 
 PATIENCE_S = 60
 CONTROLLERS = {"broker.session.timeout.ms": "3000"}
@@ -83,6 +85,23 @@ class Cluster:
         found: list[int] = eventually(leader, f"{sorted(isr)} are in sync in {topic}-{partition}")
         return found[0]
 
+    def kill(self, broker_id: int) -> None:
+        broker = self.brokers[broker_id]
+        broker.crash() if isinstance(broker, KafkaMember) else broker.kill()
+
+    def start(self, broker_id: int) -> None:
+        self.brokers[broker_id].start()
+
+    def await_leader(self, topic: str, partition: int, among: Sequence[int]) -> int:
+        """Who of some brokers leads, once one of them does."""
+
+        def leader() -> list[int] | None:
+            found, _ = self.state(topic, partition)
+            return [found] if found in among else None
+
+        found: list[int] = eventually(leader, f"one of {among} leads {topic}-{partition}")
+        return found[0]
+
     def log(self, broker_id: int, topic: str, partition: int) -> bytes:
         folder = self.brokers[broker_id].data / f"{topic}-{partition}"
         return b"".join(one.read_bytes() for one in sorted(folder.glob("*.log")))
@@ -96,13 +115,59 @@ class Cluster:
         eventually(are_same, f"the replicas of {topic}-{partition} are the same")
 
 
+class Load:
+    """A producer that sends all the time, with acks=all; what was acknowledged, by offset."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._topic = topic
+        self._producer = Producer(
+            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "message.timeout.ms": 120_000}
+        )
+        self.acknowledged: dict[int, bytes] = {}
+        self.refused: list[Any] = []
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_ending:
+            self._producer.produce(self._topic, b"%d" % number, partition=0, on_delivery=self._delivered)
+            number += 1
+            self._producer.poll(0.002)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self.refused.append(error)
+        else:
+            self.acknowledged[message.offset()] = message.value()
+
+    def await_more(self, count: int = 50) -> None:
+        wanted = len(self.acknowledged) + count
+        eventually(lambda: len(self.acknowledged) >= wanted, "more is acknowledged")
+
+    def end(self) -> None:
+        self._is_ending = True
+        self._thread.join()
+        assert self._producer.flush(PATIENCE_S) == 0
+
+
+def check_nothing_lost(cluster: Cluster, topic: str, load: Load) -> None:
+    """Every acknowledged record is at its offset, none is there twice, and none was refused."""
+    found = {one.offset: one.value for one in consume(cluster.bootstrap, topic, 0)}
+    assert load.refused == []
+    assert {offset: found.get(offset) for offset in load.acknowledged} == load.acknowledged
+    assert len(set(found.values())) == len(found)
+
+
 def values(cluster: Cluster, topic: str, partition: int = 0) -> list[bytes | None]:
     return [one.value for one in consume(cluster.bootstrap, topic, partition)]
 
 
-@pytest.fixture
-def ours(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Cluster]:
-    """Three brokers of ours."""
+@pytest.fixture(scope="module")
+def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers of ours. A test leaves them running."""
+    tmp_path = tmp_path_factory.mktemp("ours")
     with ExitStack() as stack:
         controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
         brokers: dict[int, Node] = {}
@@ -112,9 +177,10 @@ def ours(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Cluster]:
         yield Cluster(brokers)
 
 
-@pytest.fixture
-def mixed(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Cluster]:
-    """One broker of ours, 1, and one of Apache Kafka, 2."""
+@pytest.fixture(scope="module")
+def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
+    tmp_path = tmp_path_factory.mktemp("mixed")
     with ExitStack() as stack:
         controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
         settings = {**BROKERS, "offsets.topic.replication.factor": "2", "transaction.state.log.replication.factor": "2"}
@@ -124,6 +190,20 @@ def mixed(kafka: KafkaInstallation, tmp_path: Path) -> Iterator[Cluster]:
         yield Cluster({1: broker, 2: theirs})
 
 
+def test_two_brokers_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with (
+        KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
+        kraft_broker(controllers, tmp_path / "one", 1) as one,
+        kraft_broker(controllers, tmp_path / "two", 2) as two,
+    ):
+        cluster = Cluster({1: one, 2: two})
+        cluster.create("t", [[1, 2], [2, 1]], min_insync_replicas="2")
+        for partition in range(2):
+            assert produce(cluster.bootstrap, "t", partition, [b"a", b"b"], acks="all") == [0, 1]
+            cluster.await_same("t", partition, [1, 2])
+
+
+@pytest.mark.slow
 def test_three_brokers_have_the_same_bytes(ours: Cluster) -> None:
     ours.create("t", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas="2")
     for partition in range(3):
@@ -134,6 +214,7 @@ def test_three_brokers_have_the_same_bytes(ours: Cluster) -> None:
         ours.await_same("t", partition, [1, 2, 3])
 
 
+@pytest.mark.slow
 def test_we_follow_kafka_and_kafka_follows_us(mixed: Cluster) -> None:
     mixed.create("theirs", [[2, 1]], min_insync_replicas="2")
     mixed.create("ours", [[1, 2]], min_insync_replicas="2")
@@ -142,3 +223,124 @@ def test_we_follow_kafka_and_kafka_follows_us(mixed: Cluster) -> None:
         assert produce(mixed.bootstrap, topic, 0, sent, acks="all") == list(range(1_000))
         assert values(mixed, topic) == sent
         mixed.await_same(topic, 0, [1, 2])
+
+
+@pytest.mark.slow
+def test_no_acknowledged_record_is_lost_when_leaders_are_killed(ours: Cluster) -> None:
+    ours.create("killed", [[1, 2, 3]], min_insync_replicas="2")
+    load = Load(ours, "killed")
+    try:
+        for _ in range(3):
+            load.await_more()
+            leader = ours.state("killed", 0)[0]
+            ours.kill(leader)
+            ours.await_leader("killed", 0, [one for one in (1, 2, 3) if one != leader])
+            load.await_more()
+            ours.start(leader)
+            ours.await_isr("killed", 0, [1, 2, 3])
+    finally:
+        load.end()
+    check_nothing_lost(ours, "killed", load)
+    ours.await_same("killed", 0, [1, 2, 3])
+
+
+@pytest.mark.slow
+def test_leadership_goes_between_kafka_and_us(mixed: Cluster) -> None:
+    mixed.create("both", [[1, 2]])
+    load = Load(mixed, "both")
+    try:
+        for leader, other in ((1, 2), (2, 1), (1, 2)):
+            assert mixed.await_leader("both", 0, [1, 2]) == leader
+            load.await_more()
+            mixed.kill(leader)
+            mixed.await_leader("both", 0, [other])
+            load.await_more()
+            mixed.start(leader)
+            mixed.await_isr("both", 0, [1, 2])
+    finally:
+        load.end()
+    check_nothing_lost(mixed, "both", load)
+    mixed.await_same("both", 0, [1, 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leader", [1, 2])
+def test_a_follower_goes_on_where_its_leader_begins(mixed: Cluster, leader: int) -> None:
+    """What the follower missed is deleted at the leader while it is away."""
+    topic, follower = f"deleted-at-{leader}", 3 - leader
+    mixed.create(topic, [[leader, follower]])
+    produce(mixed.bootstrap, topic, 0, [b"%d" % one for one in range(10)])
+    mixed.await_same(topic, 0, [1, 2])
+    mixed.kill(follower)
+    mixed.await_isr(topic, 0, [leader])
+    alone = {"batch.num.messages": 1}  # each record a batch, so that the log can begin at any of them
+    produce(mixed[leader].bootstrap, topic, 0, [b"%d" % one for one in range(10, 30)], **alone)
+    admin = AdminClient({"bootstrap.servers": mixed[leader].bootstrap})
+    next(iter(admin.delete_records([TopicPartition(topic, 0, 20)]).values())).result(PATIENCE_S)
+    mixed.start(follower)
+    mixed.await_isr(topic, 0, [1, 2])
+    produce(mixed.bootstrap, topic, 0, [b"last"])
+    place = mixed[follower].data / f"{topic}-0"
+    eventually(lambda: (place / "00000000000000000020.log").exists(), "a log that begins at 20")
+    mixed.kill(leader)
+    mixed.await_leader(topic, 0, [follower])
+    kept = [one.value for one in consume(mixed[follower].bootstrap, topic, 0, 20)]
+    assert kept == [*(b"%d" % one for one in range(20, 30)), b"last"]
+    mixed.start(leader)
+    mixed.await_isr(topic, 0, [1, 2])
+
+
+@pytest.mark.slow
+def test_groups_and_transactions_go_on_with_another_coordinator(ours: Cluster) -> None:
+    ours.create("input", [[1, 2, 3]], min_insync_replicas="2")
+    producer = Producer({"bootstrap.servers": ours.bootstrap, "transactional.id": "t"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": ours.bootstrap,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["input"])
+    producer.init_transactions(PATIENCE_S)
+    got: list[bytes] = []
+    sent: list[bytes] = []
+
+    def consume_all() -> bool:
+        got.extend(one.value() for one in consumer.consume(100, 1.0) if one.error() is None)
+        return len(got) >= len(sent)
+
+    for turn in range(2):
+        producer.begin_transaction()
+        for number in range(20):
+            sent.append(b"%d-%d" % (turn, number))
+            producer.produce("input", sent[-1])
+        producer.commit_transaction(PATIENCE_S)
+        eventually(consume_all, "everything that is committed")
+        commit(consumer)
+        if turn == 0:
+            leader = ours.state("input", 0)[0]
+            killed = next(one for one in (1, 2, 3) if one != leader)
+            ours.kill(killed)
+            ours.await_leader("input", 0, [leader])
+            ours.start(killed)
+            ours.kill(leader)
+            ours.await_leader("input", 0, [one for one in (1, 2, 3) if one != leader])
+            ours.start(leader)
+    assert got == sent
+    consumer.close()
+    ours.await_isr("input", 0, [1, 2, 3])
+    ours.await_same("input", 0, [1, 2, 3])
+
+
+def commit(consumer: Consumer) -> None:
+    def is_committed() -> bool:
+        try:
+            consumer.commit(asynchronous=False)
+        except KafkaException:
+            return False
+        return True
+
+    eventually(is_committed, "offsets are committed")

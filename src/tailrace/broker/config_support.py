@@ -44,6 +44,7 @@ _HONOURED: Final = (
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
     # replication
+    "replica.fetch.", "replica.socket.timeout.ms",
     "replica.lag.time.max.ms", "replica.high.watermark.checkpoint.interval.ms",
     "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
     "leader.replication.throttled.rate",
@@ -68,7 +69,7 @@ _NO_EFFECT: Final = (
     "internal.metadata.", "metadata.max.idle.interval.ms",
     "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms",
     "transaction.state.log.load.buffer.size",
-    "replica.fetch.", "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
+    "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
     "follower.fetch.last.tiered.offset.enable", "replica.selector.class", "follower.replication.throttled.rate",
 )  # fmt: skip
