@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation, KafkaUnavailable, kafka_installation
 from tests.support.log_oracle import LogOracle
+
+if "CI" not in os.environ:  # there Hypothesis has a profile of its own, as patient, and the same examples every time
+    settings.register_profile("patient", deadline=None)
+    settings.load_profile("patient")
 
 _ORACLE = pytest.StashKey[LogOracle]()
 
