@@ -344,3 +344,45 @@ def commit(consumer: Consumer) -> None:
         return True
 
     eventually(is_committed, "offsets are committed")
+
+
+@pytest.mark.slow
+def test_records_that_too_few_would_have_are_refused(ours: Cluster) -> None:
+    ours.create("all-three", [[1, 2, 3]], min_insync_replicas="3")
+    produce(ours.bootstrap, "all-three", 0, [b"a"])
+    ours.kill(3)
+    ours.await_isr("all-three", 0, [1, 2])
+    refusals: list[Any] = []
+    producer = Producer({"bootstrap.servers": ours.bootstrap, "acks": "all", "retries": 0})
+    producer.produce("all-three", b"b", partition=0, on_delivery=lambda error, _: refusals.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    assert [one.name() for one in refusals] == ["NOT_ENOUGH_REPLICAS"]
+    ours.start(3)
+    ours.await_isr("all-three", 0, [1, 2, 3])
+    assert produce(ours.bootstrap, "all-three", 0, [b"c"]) == [1]
+    ours.await_same("all-three", 0, [1, 2, 3])
+
+
+@pytest.mark.slow
+def test_a_partition_moves_to_other_brokers_and_goes(ours: Cluster, kafka: KafkaInstallation, tmp_path: Path) -> None:
+    ours.create("moving", [[1, 2]])
+    sent = [b"%d" % number for number in range(2_000)]
+    produce(ours.bootstrap, "moving", 0, sent)
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version": 1, "partitions": [{"topic": "moving", "partition": 0, "replicas": [3, 2]}]}')
+    kafka.tool(
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        *("--bootstrap-server", ours.bootstrap, "--reassignment-json-file", str(plan), "--execute"),
+    )
+    ours.await_isr("moving", 0, [2, 3])
+    eventually(lambda: not (ours[1].data / "moving-0").exists(), "the replica on 1 is gone")
+    assert values(ours, "moving") == sent
+    ours.await_same("moving", 0, [2, 3])
+    admin = AdminClient({"bootstrap.servers": ours.bootstrap})
+    admin.delete_topics(["moving"])["moving"].result(PATIENCE_S)
+    for broker_id in (2, 3):
+        place = ours[broker_id].data / "moving-0"
+        eventually(lambda place=place: not place.exists(), f"the replica on {broker_id} is gone")
+    ours.create("moving", [[2, 3]])
+    assert produce(ours.bootstrap, "moving", 0, [b"new"]) == [0]
+    ours.await_same("moving", 0, [2, 3])
