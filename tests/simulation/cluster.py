@@ -1,14 +1,15 @@
 """Cluster: brokers that replicate partitions over a simulated network, under a simulated controller, by one seed.
 
 Everything that takes time is an event: a message on its way, metadata that a broker has yet to see, a deadline. The
-broker's parts are the real ones: Fetch requests and sessions, delayed fetches and produces, roles and epochs. What is
-simulated is the network (messages are late or lost), the process (killed, and started again on the same files), and
-the controller, who elects leaders from the ISR and writes one history of metadata that each broker reads in order.
+broker's parts are the real ones: fetchers, Fetch requests and sessions, delayed fetches and produces, roles and epochs,
+proposals of in-sync replicas. What is simulated is the network (messages are late or lost), the process (killed, and
+started again on the same files), and the controller, who elects leaders from the ISR and writes one history of metadata
+that each broker reads in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
@@ -19,10 +20,13 @@ from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.outgoing import Answered, Failed, Failure
+from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from tailrace.replication.isr import IsrProposal
+from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
 from tests.simulation.node import Node, broker, registration, topic_id_of
-from tests.simulation.replica_fetcher import ReplicaFetcher
+from tests.simulation.replica_fetcher import SimulatedFetchers
 from tests.support.memory_files import MemoryFiles
 
 LAG_MS = 800
@@ -51,8 +55,15 @@ class SimulatedBroker:
         self.seen = 0  # how much of the metadata
         self.registered_at = len(cluster.controller.history)
         self.is_alive = True
-        self.sent: list[IsrProposal] = []  # to the controller
-        self.fetcher = ReplicaFetcher(self)
+        self.proposals = IsrProposals(
+            self,
+            self.node.partitions,
+            lambda key, _: self.node.check(key),
+            lag_ms_max=LAG_MS,
+            now_ms=cluster.now_ms,
+        )
+        self.node.settings.on_proposal = self.proposals.propose
+        self.fetcher = SimulatedFetchers(self)
 
     @property
     def broker_id(self) -> int:
@@ -103,39 +114,21 @@ class SimulatedBroker:
 
     # ISR changes
 
-    def send_proposals(self) -> None:
+    def alter_partition(
+        self, topics: Sequence[AlterPartitionRequest.TopicData], answered: Answered, failed: Failed, now_ms: int
+    ) -> None:
         """What leaders here would like the controller to know."""
-        for partition in self.node.partitions:
-            leader = partition.leader
-            proposal = leader.isr.pending if leader is not None else None
-            if proposal is not None and all(proposal is not one for one in self.sent):
-                self.sent.append(proposal)
-                self._send(partition, proposal)
-
-    def _send(self, partition: Partition, proposal: IsrProposal) -> None:
-        cluster, key = self.cluster, partition.key
+        cluster = self.cluster
 
         def arrive() -> None:
-            decided = cluster.controller.alter_partition(key, proposal)
-            cluster.send(self, lambda: answer(decided), lost=lambda: again())
+            response = AlterPartitionResponse(topics=[cluster.controller.decide(self, one) for one in topics])
+            cluster.send(self, lambda: answered(response, self.now().now_ms), lost)
 
-        def answer(decided: PartitionRegistration | ErrorCode) -> None:
-            node, leader = self.now(), partition.leader
-            if leader is None:
-                return
-            if isinstance(decided, ErrorCode):
-                if leader.isr_refused(proposal, decided):
-                    again()
-                return
-            if leader.isr_accepted(proposal, decided.isr, decided.leader_epoch, decided.partition_epoch, node.now_ms):
-                node.check(partition)
+        def lost() -> None:
+            if self.is_alive:
+                failed(Failure.LOST, self.now().now_ms)
 
-        def again() -> None:
-            leader = partition.leader
-            if self.is_alive and leader is not None and leader.isr.pending is proposal:
-                cluster.after(20, lambda: self._send(partition, proposal))
-
-        cluster.send(self, arrive, lost=again)
+        cluster.send(self, arrive, lost)
 
 
 class Controller:
@@ -191,6 +184,33 @@ class Controller:
         ):
             return ErrorCode.INELIGIBLE_REPLICA
         return self._change(key, state, leader=state.leader, isr=tuple(one for one, _ in proposal.isr))
+
+    def decide(
+        self, leader: SimulatedBroker, topic: AlterPartitionRequest.TopicData
+    ) -> AlterPartitionResponse.TopicData:
+        """AlterPartition, for the partitions of a topic."""
+
+        def answer(asked: AlterPartitionRequest.PartitionData) -> AlterPartitionResponse.PartitionData:
+            proposal = IsrProposal(
+                leader.broker_id,
+                asked.leader_epoch,
+                asked.partition_epoch,
+                tuple((one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs),
+            )
+            decided = self.alter_partition(TopicPartition(KEYS[0].topic, asked.partition_index), proposal)
+            if isinstance(decided, ErrorCode):
+                return AlterPartitionResponse.PartitionData(partition_index=asked.partition_index, error_code=decided)
+            return AlterPartitionResponse.PartitionData(
+                partition_index=asked.partition_index,
+                leader_id=decided.leader,
+                leader_epoch=decided.leader_epoch,
+                isr=list(decided.isr),
+                partition_epoch=decided.partition_epoch,
+            )
+
+        return AlterPartitionResponse.TopicData(
+            topic_id=topic.topic_id, partitions=[answer(one) for one in topic.partitions]
+        )
 
     def _change(
         self, key: TopicPartition, state: PartitionRegistration, *, leader: int, isr: tuple[int, ...]
@@ -260,18 +280,10 @@ class Cluster:
             if self.is_calm or self.random.random() < 0.7:
                 one.read_metadata()
             one.fetcher.step()
-            one.send_proposals()
+            one.proposals.tick(self.now_ms)
             self.after(self.random.choice([2, 5, 9]), work)
 
-        def look_for_laggards() -> None:
-            if one.is_alive:
-                for partition in one.now().partitions.leaders():
-                    assert partition.leader is not None
-                    partition.leader.shrink_isr(self.now_ms)
-                self.after(LAG_MS // 2, look_for_laggards)
-
         self.after(1, work)
-        self.after(LAG_MS // 2, look_for_laggards)
 
     def kill(self, broker_id: int) -> None:
         one = self.brokers[broker_id]

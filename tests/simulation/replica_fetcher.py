@@ -1,157 +1,99 @@
-"""ReplicaFetcher: what a follower does with real Fetch requests, one leader at a time, in sessions."""
+"""SimulatedFetchers: the real fetchers of a broker, whose requests go over the simulated network."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tailrace.log.leader_epochs import EpochEnd
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.messages import FetchResponse
-from tailrace.replication.follower import FollowerRole
-from tests.simulation.node import LATEST_VERSION, Asked, Want, request_for, want
+from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
+from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from tailrace.replication.replica_fetcher import CHANNEL, FetcherSettings
+from tailrace.replication.replica_fetchers import ReplicaFetchers
+from tests.simulation.node import LATEST_VERSION, Asked, sent_and_read
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import SimulatedBroker
 
 MAX_WAIT_MS = 100
 TIMEOUT_MS = 400
+_LATEST = -1
+
+OffsetsTopic = ListOffsetsResponse.ListOffsetsTopicResponse
+OffsetsPartition = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
-class LeaderSession:
-    """The conversation with one leader's process."""
-
-    def __init__(self, leader: SimulatedBroker) -> None:
-        self.leader = leader
-        self.id = 0
-        self.epoch = 0
-        self.sent: dict[TopicPartition, Want] = {}  # what the session holds
-        self.is_busy = False
-
-
-class ReplicaFetcher:
+class SimulatedFetchers:
     def __init__(self, broker: SimulatedBroker) -> None:
         self.broker = broker
-        self.sessions: dict[int, LeaderSession] = {}
+        self.outbox = Outbox()
+        self.fetchers = ReplicaFetchers(
+            FetcherSettings(
+                broker_id=broker.broker_id,
+                broker_epoch=lambda: broker.epoch,
+                wait_ms_max=MAX_WAIT_MS,
+                bytes_min=1,
+                partition_bytes_max=700,
+                response_bytes_max=2_000,
+                backoff_ms=20,
+                timeout_ms=TIMEOUT_MS,
+            ),
+            self.outbox,
+            broker.node.partitions,
+            lambda leader_id: Peer(CHANNEL, "broker", leader_id),
+            lambda key, _: broker.node.check(key),
+        )
 
     def step(self) -> None:
-        """Ask every leader that is not being asked."""
-        for leader_id in self.broker.cluster.brokers:
-            if leader_id != self.broker.broker_id:
-                self._ask(leader_id)
-
-    def _wants(self, leader_id: int) -> dict[TopicPartition, Want]:
-        wants = {}
         for partition in self.broker.node.partitions:
-            role = partition.role
-            if isinstance(role, FollowerRole) and role.leader_id == leader_id:
-                wants[partition.key] = want(
-                    partition,
-                    role.fetch_offset,
-                    epoch=role.leader_epoch,
-                    last_epoch=role.last_fetched_epoch,
-                    log_start=partition.log.log_start_offset,
-                    max_bytes=700,
-                )
-        return wants
+            self.fetchers.follow(partition)
+        self.fetchers.tick(self.broker.node.now_ms)
+        self.send_waiting()
 
-    def _ask(self, leader_id: int) -> None:
+    def send_waiting(self) -> None:
+        self.outbox.take_unneeded()
+        for request in self.outbox.take_requests():
+            self._send(request)
+
+    def _send(self, request: OutgoingRequest) -> None:
         cluster = self.broker.cluster
-        leader = cluster.brokers[leader_id]
-        session = self.sessions.get(leader_id)
-        if session is None or session.leader is not leader:
-            session = self.sessions[leader_id] = LeaderSession(leader)
-        wants = self._wants(leader_id)
-        if session.is_busy or not leader.is_alive or (not wants and not session.sent):
-            return
-        changed = [one for key, one in wants.items() if session.sent.get(key) != one]
-        forgotten = [key for key in session.sent if key not in wants]
-        if session.epoch == 0:
-            changed, forgotten = list(wants.values()), []
-        request = request_for(
-            changed,
-            forget=forgotten,
-            session=session.id,
-            epoch=session.epoch,
-            replica=self.broker.broker_id,
-            replica_epoch=self.broker.epoch,
-            max_wait_ms=MAX_WAIT_MS,
-            max_bytes=2_000,
-        )
-        session.is_busy = True
-        session.sent = wants
-        roles = {key: self._role(key) for key in wants}
+        leader = cluster.brokers[request.peer.port]
+        is_over = False
 
         def arrive() -> None:
-            if leader.is_alive:
-                asked = Answering(lambda response: cluster.send(self.broker, lambda: take(response), lost))
-                asked.fetch = leader.now().fetches.start(request, LATEST_VERSION, leader.node.now_ms, asked.take)
-                cluster.after(MAX_WAIT_MS, lambda: leader.now() if leader.is_alive else None)
+            if not leader.is_alive:
+                return
+            node = leader.now()
+            if isinstance(request.body, ListOffsetsRequest):
+                answer(_offsets(leader, request.body))
+                return
+            assert isinstance(request.body, FetchRequest)
+            asked = Answering(answer)
+            body = sent_and_read(request.body, LATEST_VERSION)
+            asked.fetch = node.fetches.start(body, LATEST_VERSION, node.now_ms, asked.take)
+            cluster.after(MAX_WAIT_MS, lambda: leader.now() if leader.is_alive else None)
 
-        def take(response: FetchResponse) -> None:
-            if self.sessions.get(leader_id) is session and session.is_busy:
-                session.is_busy = False
-                self._take(session, response, wants, roles)
+        def answer(response: Any) -> None:
+            cluster.send(self.broker, lambda: take(response), lost)
+
+        def take(response: Any) -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                request.answered(response, self.broker.now().now_ms)
+                self.send_waiting()
 
         def lost() -> None:
             """No answer: a new connection, and a new session."""
-            if self.sessions.get(leader_id) is session and session.is_busy:
-                self.sessions[leader_id] = LeaderSession(leader)
+            nonlocal is_over
+            if not is_over and self.broker.is_alive:
+                is_over = True
+                request.failed(Failure.LOST, self.broker.now().now_ms)
+                self.send_waiting()
 
         cluster.send(self.broker, arrive, lost)
         cluster.after(TIMEOUT_MS, lost if cluster.random.random() < 0.2 else _nothing)
         cluster.after(4 * TIMEOUT_MS, lambda: lost() if not leader.is_alive else None)
-
-    def _role(self, key: TopicPartition) -> object:
-        partition = self.broker.partition(key)
-        return None if partition is None else partition.role
-
-    def _take(
-        self,
-        session: LeaderSession,
-        response: FetchResponse,
-        wants: dict[TopicPartition, Want],
-        roles: dict[TopicPartition, object],
-    ) -> None:
-        if response.error_code:
-            self.sessions[session.leader.broker_id] = LeaderSession(session.leader)
-            return
-        if session.epoch == 0:
-            session.id = response.session_id
-        session.epoch = session.epoch + 1 if session.id else 0
-        for topic in response.responses:
-            for answer in topic.partitions:
-                key = TopicPartition("topic", answer.partition_index)
-                partition = self.broker.partition(key)
-                # An answer to an earlier role, or from before a truncation, is of no use.
-                if (
-                    partition is not None
-                    and key in wants
-                    and partition.role is roles[key]
-                    and partition.log.log_end_offset == wants[key].offset
-                ):
-                    self._take_partition(session, key, answer)
-
-    def _take_partition(self, session: LeaderSession, key: TopicPartition, answer: FetchResponse.PartitionData) -> None:
-        node = self.broker.now()
-        partition = node.partitions.find(key)
-        role = partition.role
-        assert isinstance(role, FollowerRole)
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            leader = session.leader.partition(key)
-            if leader is not None and leader.fencing_error(role.leader_epoch, leader_only=True) is None:
-                role.restart_at(leader.log.log_start_offset, leader.log.log_end_offset, node.now_ms)
-        elif answer.diverging_epoch.epoch >= 0:
-            end = EpochEnd(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
-            role.truncate_at(end, node.now_ms)
-        elif not answer.error_code:
-            role.append(
-                bytes(answer.records or b""),
-                high_watermark=answer.high_watermark,
-                leader_log_start_offset=answer.log_start_offset,
-                now_ms=node.now_ms,
-            )
-        node.check(partition)
 
 
 class Answering(Asked):
@@ -164,6 +106,30 @@ class Answering(Asked):
     def take(self, fetch: Any, now_ms: int) -> None:
         response = fetch.response(now_ms)
         self._send(FetchResponse.decode(self.response_bytes(response), LATEST_VERSION))
+
+
+def _offsets(leader: SimulatedBroker, body: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Where a leader's log ends, or begins, for a follower."""
+
+    def answer(name: str, asked: ListOffsetsRequest.ListOffsetsPartition) -> OffsetsPartition:
+        partition = leader.partition(TopicPartition(name, asked.partition_index))
+        error = (
+            ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if partition is None
+            else partition.fencing_error(asked.current_leader_epoch, leader_only=True)
+        )
+        if partition is None or error is not None:
+            return OffsetsPartition(partition_index=asked.partition_index, error_code=error or ErrorCode.NONE)
+        log = partition.log
+        offset = log.log_end_offset if asked.timestamp == _LATEST else log.log_start_offset
+        return OffsetsPartition(partition_index=asked.partition_index, offset=offset)
+
+    return ListOffsetsResponse(
+        topics=[
+            OffsetsTopic(name=topic.name, partitions=[answer(topic.name, one) for one in topic.partitions])
+            for topic in body.topics
+        ]
+    )
 
 
 def _nothing() -> None:

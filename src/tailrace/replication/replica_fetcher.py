@@ -210,13 +210,17 @@ class ReplicaFetcher:
             for answer in topic.partitions:
                 one, offset = asked.get((topic.topic_id, answer.partition_index), (None, -1))
                 if one is None or self._followed.get(one.id) is not one or one.role.fetch_offset != offset:
-                    continue  # to an earlier role, or from before something else has moved its end
+                    # To an earlier role, or from before something else has moved its end. The session has told what
+                    # nobody has taken, a high watermark perhaps, and would not tell it again.
+                    self._session.begin_anew()
+                    continue
                 try:
                     self._take_partition(one, answer, now_ms)
                 except OSError as error:
                     self._partitions.failed(one.partition, error)
                 except (KafkaError, CorruptBatch) as error:
                     _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
+                    self._session.begin_anew()
                     self._rest(one, now_ms)
 
     def _take_partition(self, one: _Followed, answer: Any, now_ms: int) -> None:
@@ -229,6 +233,8 @@ class ReplicaFetcher:
             before = role.fetch_offset
             end = role.truncate_at(EpochEnd(diverging.epoch, diverging.end_offset), now_ms)
             _log.info("%s: cut from %d to %d, where it diverges from leader %d", key, before, end, self.leader_id)
+            # The high watermark that came along cannot be taken yet, and the session would not tell it again.
+            self._session.begin_anew()
             self._moved(key, now_ms)
             return
         records = answer.records or b""
@@ -308,6 +314,7 @@ class ReplicaFetcher:
     def _restart(self, one: _Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
         before = one.role.fetch_offset
         one.is_lost = False
+        self._session.begin_anew()
         try:
             end = one.role.restart_at(leader_start, leader_end, now_ms)
         except OSError as error:

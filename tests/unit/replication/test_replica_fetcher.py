@@ -217,6 +217,24 @@ def test_what_diverges_is_cut_and_fetched_again() -> None:
     assert stored(copy) == stored(pair.led[0])
 
 
+def test_the_high_watermark_that_came_with_a_divergence_is_told_again() -> None:
+    """A session tells what has changed; nothing comes after the cut, and so nothing else would tell it."""
+    pair = Pair()
+    pair.append(b"a")
+    pair.exchange()
+    copy = pair.copies[0]
+    pair.follower.apply(copy, registration(2, (1, 2), leader_epoch=2, partition_epoch=1))
+    pair.follower.append(copy, b"lost")
+    for node, one in ((pair.leader, pair.led[0]), (pair.follower, copy)):
+        node.apply(one, registration(1, (1, 2), (1,), leader_epoch=3, partition_epoch=2))
+    pair.fetchers.follow(copy)
+    pair.exchange()  # this one was on its way already
+    pair.exchange()
+    assert (copy.log.log_end_offset, copy.log.high_watermark) == (1, 0)
+    pair.exchange()
+    assert copy.log.high_watermark == pair.led[0].log.high_watermark == 1
+
+
 def test_where_the_leader_begins_later_the_follower_begins_too() -> None:
     pair = Pair()
     pair.append(b"a")
