@@ -88,6 +88,10 @@ class ImagePublisher:
             if log is None:
                 self._partitions.mark_offline(key)
                 return
+            if self._is_starting:
+                known = self._logs.directory_of(log).high_watermarks.get(key)
+                if known is not None:
+                    log.advance_high_watermark(known)  # as far as it was when that was last noted
             partition = Partition(log, self._replicas, topic_id)
             self._partitions.add(partition)
         if state.leader == self._broker_id:

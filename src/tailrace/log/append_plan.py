@@ -18,7 +18,7 @@ from tailrace.log.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, RecordBatch
+from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message
 from tailrace.records.validation import Origin
 
@@ -78,6 +78,8 @@ def plan_follower_append(
         if batch.leader_epoch > leader_epoch:
             # From a leader elected after the one we asked: its epoch has to be learned first.
             break
+        if batch.magic == 2 and batch.leader_epoch < 0:
+            raise CorruptBatch(f"batch at offset {batch.base_offset} of {partition} has no leader epoch")
         if batch.base_offset < next_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,

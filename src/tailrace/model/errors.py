@@ -141,6 +141,11 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
 
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode | None:
+        """A code that another, newer node tells and we have no name for, as Kafka takes it."""
+        return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None
+
 
 class KafkaError(Exception):
     """A refusal that a client is answered with, by its Kafka error code."""

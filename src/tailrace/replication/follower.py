@@ -64,10 +64,10 @@ class FollowerRole:
     def _make_room_for(self, records: Buffer, now_ms: int) -> None:
         """An empty log may start within the leader's first batch, after DeleteRecords: begin where that batch does."""
         log = self._log
-        if log.log_end_offset != log.log_start_offset:
+        if log.log_end_offset != log.log_start_offset or len(records) < PREFIX.size:
             return
         first, _ = PREFIX.unpack_from(records)
-        if first < log.log_end_offset and any(
+        if 0 <= first < log.log_end_offset and any(
             batch.last_offset >= log.log_end_offset
             for batch in split_any(records)
             if isinstance(batch, RecordBatch)  # of an older message only unpacking would tell where it starts

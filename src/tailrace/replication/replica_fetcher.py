@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from tailrace.limited_log import LimitedLog
 from tailrace.log.leader_epochs import EpochEnd
+from tailrace.log.segment import SegmentOverflow
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.outgoing import Failure, Outbox, Peer
@@ -218,7 +219,7 @@ class ReplicaFetcher:
                     self._take_partition(one, answer, now_ms)
                 except OSError as error:
                     self._partitions.failed(one.partition, error)
-                except (KafkaError, CorruptBatch) as error:
+                except (KafkaError, CorruptBatch, SegmentOverflow) as error:
                     _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
                     self._session.begin_anew()
                     self._rest(one, now_ms)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.leader_epochs import UNKNOWN_END, EpochEnd, EpochStart
+from tailrace.model.errors import KafkaError
+from tailrace.records.batch import CorruptBatch
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.partition import Partition
 from tests.simulation.node import NOW_MS, Node, registration
@@ -127,3 +129,21 @@ def test_a_leader_that_starts_after_us_is_begun_with_anew() -> None:
 def test_a_leader_that_has_us_covered_by_now_is_asked_again() -> None:
     _, role = with_epochs((0, 4))
     assert role.restart_at(0, 200, NOW_MS) == 4
+
+
+@pytest.mark.parametrize("damaged", ["cut short", "before all offsets", "of no epoch"])
+def test_what_a_leader_would_never_send_is_refused_without_harm(damaged: str) -> None:
+    partition, role = following()
+    sent = bytearray(records(0, b"a"))
+    if damaged == "cut short":
+        del sent[5:]
+        take(role, bytes(sent))
+    else:
+        if damaged == "of no epoch":
+            sent[12:16] = b"\xff" * 4
+        else:
+            sent[0] = 0xFF
+        with pytest.raises((CorruptBatch, KafkaError)):
+            take(role, bytes(sent))
+    assert partition.log.log_end_offset == 0
+    assert take(role, records(0, b"a")).log_end_offset == 1
