@@ -187,9 +187,9 @@ class GroupTwins:
             return "(text)" if value else None
         if name == "metadataHash":  # of topics, whose ids are different; it has a test of its own
             return "(hash)" if value else 0
-        if name in ("subscribedTopicNames", "partitions") and isinstance(value, list) and value:
-            if not isinstance(value[0], dict):
-                return sorted(value)
+        is_list = name in ("subscribedTopicNames", "partitions") and isinstance(value, list)
+        if is_list and value and not isinstance(value[0], dict):
+            return sorted(value)
         return self._plain(side, value)
 
     # Records
