@@ -74,6 +74,11 @@ def _traffic(broker: Broker) -> Iterator[Family]:
         samples += [Sample({"topic": topic}, getattr(one, attribute)) for topic, one in hosted.traffic.items()]
         yield Family(f"kafka_server_brokertopicmetrics_{name}", Kind.COUNTER, help_text, samples)
     yield counter(
+        "kafka_server_brokertopicmetrics_replicationbytesin",
+        "Bytes of records fetched from leaders.",
+        together.replication_bytes_in,
+    )
+    yield counter(
         "kafka_server_brokertopicmetrics_replicationbytesout",
         "Bytes of records sent to followers.",
         together.replication_bytes_out,
@@ -163,6 +168,12 @@ def _replicas(broker: Broker) -> Iterator[Family]:
 
 
 def _isr(broker: Broker) -> Iterator[Family]:
+    if broker.replication is not None:
+        yield gauge(
+            "kafka_server_replicafetchermanager_maxlag",
+            "How far the follower that lags most here is behind its leader's high watermark.",
+            broker.replication.fetchers.max_lag,
+        )
     changes = broker.publisher.isr_changes
     prefix = "kafka_server_replicamanager"
     yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)

@@ -56,13 +56,14 @@ class FetcherSettings:
 class _Followed:
     """A partition, in the role that it is fetched for."""
 
-    __slots__ = ("due_ms", "is_lost", "partition", "role")
+    __slots__ = ("due_ms", "is_lost", "lag", "partition", "role")
 
     def __init__(self, partition: Partition, role: FollowerRole) -> None:
         self.partition = partition
         self.role = role
         self.due_ms = 0  # it rests until then
         self.is_lost = False  # the leader has nothing at its log end
+        self.lag = 0  # behind the leader's high watermark, when it was last heard of
 
     @property
     def id(self) -> PartitionId:
@@ -112,6 +113,10 @@ class ReplicaFetcher:
             hosted = self._partitions.get(one.partition.key)
             if hosted is not one.partition or hosted.role is not one.role or one.role.leader_id != self.leader_id:
                 del self._followed[key]
+
+    @property
+    def max_lag(self) -> int:
+        return max((one.lag for one in self._followed.values()), default=0)
 
     @property
     def is_idle(self) -> bool:
@@ -245,6 +250,8 @@ class ReplicaFetcher:
             leader_log_start_offset=answer.log_start_offset,
             now_ms=now_ms,
         )
+        one.lag = max(answer.high_watermark - done.log_end_offset, 0)
+        one.partition.traffic.replication_bytes_in += len(records)
         if len(records) or done.high_watermark_moved or done.log_start_moved:
             self._moved(key, now_ms)
 

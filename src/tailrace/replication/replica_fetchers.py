@@ -40,6 +40,11 @@ class ReplicaFetchers:
             )
         fetcher.add(partition, role)
 
+    @property
+    def max_lag(self) -> int:
+        """How far the follower that lags most is behind its leader's high watermark."""
+        return max((one.max_lag for one in self._by_leader.values()), default=0)
+
     def tick(self, now_ms: int) -> None:
         for fetcher in list(self._by_leader.values()):
             fetcher.step(now_ms)

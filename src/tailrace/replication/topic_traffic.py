@@ -19,6 +19,7 @@ class TopicTraffic:
         "fetch_requests",  # reads of a partition
         "messages_in",
         "produce_requests",  # appends to a partition
+        "replication_bytes_in",  # of records fetched from leaders
         "replication_bytes_out",  # of records in answers to followers
     )
     __slots__ = (*COUNTERS, "partitions")
@@ -33,6 +34,7 @@ class TopicTraffic:
         self.fetch_requests = 0
         self.messages_in = 0
         self.produce_requests = 0
+        self.replication_bytes_in = 0
         self.replication_bytes_out = 0
 
     def add(self, other: TopicTraffic) -> None:

@@ -112,6 +112,20 @@ def test_records_and_the_high_watermark_come_from_the_leader() -> None:
     pair.exchange()  # this one tells that the follower has them
     assert (pair.led[0].log.high_watermark, pair.copies[0].log.high_watermark) == (2, 2)
     assert pair.moved == [TopicPartition("topic", 0)] * 2
+    assert pair.copies[0].traffic.replication_bytes_in == pair.led[0].log.size
+
+
+def test_the_largest_lag_is_known() -> None:
+    pair = Pair(partitions=2)
+    for _ in range(4):
+        pair.append(b"x" * 400, index=1)
+    pair.led[1].log.advance_high_watermark(4)
+    pair.exchange()
+    lag = 4 - pair.copies[1].log.log_end_offset
+    assert 0 < lag == pair.fetchers.max_lag
+    pair.exchange()
+    pair.exchange()
+    assert pair.fetchers.max_lag == 0
 
 
 def test_a_request_is_one_of_a_session_that_names_what_has_changed() -> None:
