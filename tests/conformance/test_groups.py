@@ -87,12 +87,18 @@ def test_members_of_three_clients_in_one_group(broker: TailraceProcess) -> None:
 
 
 @pytest.mark.slow
-def test_librdkafka_cooperative(broker: TailraceProcess) -> None:
-    story(broker, "cooperative", ["librdkafka"] * 3, "cooperative-sticky")
+@pytest.mark.parametrize("client", ["librdkafka", "franz-go"])
+def test_cooperative(broker: TailraceProcess, client: str) -> None:
+    story(broker, f"cooperative-{client}", [client] * 3, "cooperative-sticky")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["librdkafka", "kafka-python", "aiokafka"])
+def test_franz_go_beside_others(broker: TailraceProcess) -> None:
+    story(broker, "mixed-with-franz-go", ["franz-go", "librdkafka", "kafka-python"], "range")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["librdkafka", "kafka-python", "aiokafka", "franz-go"])
 def test_members_of_one_client(broker: TailraceProcess, client: str) -> None:
     story(broker, f"only-{client}", [client] * 3, "range")
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from tests.support.foreign_clients import go_program
+
 _PROGRAM = Path(__file__).parent / "clients" / "python" / "group_member.py"
 PATIENCE_S = 60
 
@@ -112,7 +114,10 @@ class GroupWatch:
         self.members: list[Member] = []
 
     def start(self, client: str) -> Member:
-        command = [sys.executable, str(_PROGRAM), client, *self._arguments]
+        if client == "franz-go":
+            command = [*go_program("franzgroup").command, *self._arguments]
+        else:
+            command = [sys.executable, str(_PROGRAM), client, *self._arguments]
         member = Member(f"{client}-{len(self.members)}", command)
         self.members.append(member)
         return member
