@@ -53,10 +53,14 @@ KNOWN = (
     Known("ElectLeaders", "timeout -1", _ANY, "what is done at once is not refused for its deadline"),
 )
 
-# Compared as they go on: `group_play.py` and `consumer_play.py`, for test_groups_like_kafka.py and its neighbour.
+# Compared as they go on, by the plays of groups (`group_play.py`, `consumer_play.py`, `share_group_play.py` and so on):
+# test_groups_like_kafka.py and its neighbours for the other kinds of groups, and for what share groups deliver.
 GROUPS = frozenset({
     "offsetcommit", "offsetfetch", "joingroup", "heartbeat", "leavegroup", "syncgroup", "describegroups", "listgroups",
-    "deletegroups", "offsetdelete", "consumergroupheartbeat", "consumergroupdescribe",
+    "deletegroups", "offsetdelete", "consumergroupheartbeat", "consumergroupdescribe", "streamsgroupheartbeat",
+    "streamsgroupdescribe", "sharegroupheartbeat", "sharegroupdescribe", "sharefetch", "shareacknowledge",
+    "initializesharegroupstate", "readsharegroupstate", "writesharegroupstate", "deletesharegroupstate",
+    "readsharegroupstatesummary", "describesharegroupoffsets", "altersharegroupoffsets", "deletesharegroupoffsets",
 })  # fmt: skip
 
 # Kafka never answers these, nor anything else on the connection.

@@ -44,6 +44,7 @@ def test_what_kafka_wrote(name: str, log_oracle: LogOracle, tmp_path: Path) -> N
     assert assert_same_lines(log_oracle, folder, ("--print-data-log", "--deep-iteration"), ("--print-data",))
 
 
+@pytest.mark.slow
 def test_what_we_wrote(log_oracle: LogOracle, tmp_path: Path) -> None:
     directory = write_directory(tmp_path / "data")
     for folder in sorted(path for path in directory.iterdir() if path.is_dir()):

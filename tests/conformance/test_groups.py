@@ -107,6 +107,7 @@ def test_members_of_the_consumer_protocol(broker: TailraceProcess) -> None:
     story(broker, "consumer-protocol", ["librdkafka-consumer"] * 3, "range")
 
 
+@pytest.mark.slow
 def test_a_group_is_rolled_over_to_the_consumer_protocol_and_back(broker: TailraceProcess) -> None:
     """Member by member, while records come: each is read, and each partition has one owner at a time."""
     topic = "rolled-over"

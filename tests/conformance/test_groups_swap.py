@@ -96,6 +96,7 @@ def commit_by_hand(place: Place, group: str, offset: int) -> None:
         assert client.ask(request, 9).topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
+@pytest.mark.slow
 def test_a_group_reads_on_while_the_brokers_change(place: Place) -> None:
     place.ours.start()
     create_topic(place.bootstrap, "read", PARTITIONS)

@@ -194,10 +194,8 @@ def _restored(kind: type[ClientError], arguments: tuple[Any, ...], state: dict[s
 
 def code_name(code: int) -> str:
     """The error's name; a number that is new to us stands for itself."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
+    known = ErrorCode(code)
+    return known.name if known == code else f"error {code}"
 
 
 def code_text(code: int, message: str | None = None) -> str:

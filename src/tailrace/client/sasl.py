@@ -13,9 +13,8 @@ import secrets
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from tailrace.client.errors import AuthenticationFailed
+from tailrace.client.errors import AuthenticationFailed, code_name
 from tailrace.client.security import Sasl
-from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -41,7 +40,7 @@ def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
     while True:
         answer: SaslAuthenticateResponse = ask(SaslAuthenticateRequest(auth_bytes=words))
         if answer.error_code:
-            why = answer.error_message or ErrorCode(answer.error_code).name
+            why = answer.error_message or code_name(answer.error_code)
             raise AuthenticationFailed(f"{where} does not let {sasl.username!r} in: {why}")
         try:
             words = exchange.send(bytes(answer.auth_bytes))

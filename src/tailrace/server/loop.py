@@ -396,5 +396,5 @@ class Loop:
         if not connection.output.size and not connection.pending:
             self._close(connection, reason)
 
-    def _complain(self, connection: Connection, kind: str, error: Exception) -> None:
-        self._log.write(logging.WARNING, kind, self._time_ms, f"closed: {kind}", client=connection.peer, error=error)
+    def _complain(self, of: Connection, kind: str, error: Exception) -> None:
+        self._log.write(logging.WARNING, kind, self._time_ms, f"connection closed: {kind}", client=of.peer, error=error)
