@@ -168,12 +168,11 @@ def _replicas(broker: Broker) -> Iterator[Family]:
 
 
 def _isr(broker: Broker) -> Iterator[Family]:
-    if broker.replication is not None:
-        yield gauge(
-            "kafka_server_replicafetchermanager_maxlag",
-            "How far the follower that lags most here is behind its leader's high watermark.",
-            broker.replication.fetchers.max_lag,
-        )
+    yield gauge(
+        "kafka_server_replicafetchermanager_maxlag",
+        "How far the follower that lags most here is behind its leader's high watermark.",
+        0 if broker.replication is None else broker.replication.fetchers.max_lag,
+    )
     changes = broker.publisher.isr_changes
     prefix = "kafka_server_replicamanager"
     yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)
