@@ -67,8 +67,6 @@ def test_the_commands(tmp_path: Path) -> None:
         lines.write_text('{"key": "a", "value": "b"}\n')
         ran = command("load", lines, tmp_path / "new", "--format", "json", "--topic", "x", "--partitions", "1")
         assert ran.stdout.splitlines()[-1] == "1 record loaded, 1 topic made"
-        ran = command(
-            "job", "load", lines, here.data, "--format", "json", "--topic", "t", "--bootstrap", here.bootstrap
-        )
+        ran = command("load", lines, here.data, "--format", "json", "--topic", "t", "--bootstrap", here.bootstrap)
         assert ran.returncode == 0, ran
         assert command("diff", here.data, "nowhere").returncode == 2
