@@ -25,10 +25,9 @@ from enum import Enum
 
 from tailrace.coordinator.groups.group import IdleSince, TopicCommit
 from tailrace.coordinator.groups.group_records import group_tombstone
+from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, Protocols
-from tailrace.coordinator.key_partition import java_hash
 from tailrace.coordinator.shard import CoordinatorRecord
-from tailrace.log.java_order import FIRST_CAPACITY, grown_capacity
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import (
@@ -241,8 +240,7 @@ class ClassicGroup:
         everybody = len(self.members)
         candidates = frozenset(name for name, count in self._supported.items() if count == everybody)
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        mask = grown_capacity(FIRST_CAPACITY, len(votes)) - 1
-        return min(votes, key=lambda name: (-votes[name], _spread(java_hash(name)) & mask))
+        return max(hash_map_order(votes), key=votes.__getitem__)
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
         """What the members subscribe to, where they say so in a way that is known."""
@@ -356,8 +354,3 @@ class ClassicGroup:
             protocol_name=self.protocol,
             leader=self.leader_id or "",
         )
-
-
-def _spread(code: int) -> int:
-    code &= 0xFFFFFFFF
-    return code ^ (code >> 16)

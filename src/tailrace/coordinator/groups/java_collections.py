@@ -1,4 +1,4 @@
-"""The orders of Java's collections that Kafka's task assignor goes by, so that its shares are ours to the task.
+"""The orders of Java's collections that Kafka's groups go by, so that their shares are ours to the task.
 
 A HashMap lists its buckets in turn, and the keys of one bucket as they came in. Kafka's own TimelineHashMap, in which a
 group has its members, spreads hashes by a multiplication and never shrinks. A PriorityQueue keeps a binary heap: among
@@ -7,14 +7,14 @@ equals, who comes first follows from how exactly it sifts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 from tailrace.coordinator.key_partition import java_hash
+from tailrace.log.java_order import FIRST_CAPACITY, grown_capacity
 
 T = TypeVar("T")
 
-HASH_MAP_CAPACITY = 16
 TIMELINE_CAPACITY_MIN = 2
 _FIBONACCI = -7046029254386353131
 
@@ -24,16 +24,19 @@ def hash_map_capacity(count: int) -> int:
     return 1 if count <= 1 else 1 << (count - 1).bit_length()
 
 
-def hash_map_order(keys: Iterable[str], capacity: int = HASH_MAP_CAPACITY) -> list[str]:
+def hash_map_order(keys: Iterable[str], capacity: int = FIRST_CAPACITY) -> list[str]:
     """Keys, given in the order they came in, as a HashMap made with that many buckets lists them."""
-    known = list(dict.fromkeys(keys))
-    while len(known) > capacity * 3 // 4:
-        capacity *= 2
-    mask = capacity - 1
-    return sorted(known, key=lambda key: _spread(java_hash(key)) & mask)
+    return in_hash_order(dict.fromkeys(keys), java_hash, capacity)
+
+
+def in_hash_order(keys: Collection[T], code: Callable[[T], int], capacity: int = FIRST_CAPACITY) -> list[T]:
+    """As `hash_map_order`, of different keys that have these hash codes."""
+    mask = grown_capacity(capacity, len(keys)) - 1
+    return sorted(keys, key=lambda key: _spread(code(key)) & mask)
 
 
 def _spread(code: int) -> int:
+    """The bits of a hash code by which a HashMap chooses a bucket."""
     code &= 0xFFFFFFFF
     return code ^ (code >> 16)
 

@@ -17,8 +17,8 @@ from math import ceil
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from tailrace.coordinator.groups.assignors import Assignments
+from tailrace.coordinator.groups.java_collections import in_hash_order
 from tailrace.coordinator.key_partition import java_hash
-from tailrace.log.java_order import FIRST_CAPACITY, grown_capacity
 
 K = TypeVar("K", bound=Hashable)
 _Slot: TypeAlias = tuple[bytes, int]  # a partition, by its topic's id
@@ -149,20 +149,9 @@ class _Shares:
                     position += 1
 
 
-def in_hash_order(keys: Collection[K], code: Callable[[K], int], capacity: int = FIRST_CAPACITY) -> list[K]:
-    """Keys, given in the order they came in, as a java.util.HashMap lists them whose keys have these hash codes."""
-    mask = grown_capacity(capacity, len(keys)) - 1
-    return sorted(keys, key=lambda key: _spread(code(key)) & mask)
-
-
 def _capacity_for(count: int) -> int:
     """Of a map that was made for so many keys."""
     return 1 << (int((count + 1) / 0.75 + 1) - 1).bit_length()
-
-
-def _spread(code: int) -> int:
-    code &= 0xFFFFFFFF
-    return code ^ (code >> 16)
 
 
 def _uuid_code(value: bytes) -> int:
