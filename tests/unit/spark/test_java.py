@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.spark import java
+from tailrace import java
 from tailrace.spark.java import JavaMissing, use_java
 
 
