@@ -44,7 +44,7 @@ def read_roles(
         raise InvalidConfig("controller.listener.names: there has to be one for a node that is a broker only")
     if not voters and not bootstrap:
         raise InvalidConfig("a broker needs controller.quorum.bootstrap.servers or controller.quorum.voters")
-    known = [_voter(one) for one in voters]
+    known = [parse_voter(one) for one in voters]
     if node_id in [voter_id for voter_id, _ in known]:
         raise InvalidConfig(f"controller.quorum.voters: node {node_id} is a broker only and must not be among them")
     name = controller_listeners[0]
@@ -55,7 +55,8 @@ def read_roles(
     return Roles(True, tuple(dict.fromkeys(where)), name)
 
 
-def _voter(text: str) -> tuple[int, tuple[str, int]]:
+def parse_voter(text: str) -> tuple[int, tuple[str, int]]:
+    """The id and address of `id@host:port`."""
     number, at, address = text.partition("@")
     if not at or not number.isdecimal():
         raise InvalidConfig(f"controller.quorum.voters: '{text}' is no voter; one is id@host:port")

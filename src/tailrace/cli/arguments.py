@@ -16,6 +16,7 @@ ENCODINGS = ("utf8", "base64", "hex")
 def build_parser() -> argparse.ArgumentParser:
     from tailrace.cli.cluster_arguments import add_cluster_commands
     from tailrace.cli.job import add_job
+    from tailrace.cli.migrate_arguments import add_migrate
 
     parser = described(
         argparse.ArgumentParser(prog="tailrace"),
@@ -38,6 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     nouns = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(nouns)
     add_cluster_commands(nouns)
+    add_migrate(nouns)
     _add_log(nouns)
     add_job(nouns)
     _add_tour(nouns)

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 def gather_properties(options: argparse.Namespace) -> dict[str, str]:
     """All settings in Kafka's words."""
-    properties = _read_file(options.config) if options.config else {}
+    properties = read_properties(options.config) if options.config else {}
     chosen = parse_overrides(options.override)
     if options.data:
         if "log.dirs" in chosen:
@@ -107,7 +107,8 @@ def _listener(host: str | None, port: int | None) -> str:
     return f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{DEFAULT_PORT if port is None else port}"
 
 
-def _read_file(path: str) -> dict[str, str]:
+def read_properties(path: str) -> dict[str, str]:
+    """The settings in a server.properties."""
     try:
         return parse_properties(Path(path).read_text(encoding="utf-8"))
     except MalformedProperties as error:

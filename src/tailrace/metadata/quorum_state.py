@@ -44,6 +44,6 @@ class QuorumState:
         if kraft_version >= 1:
             told |= {"votedDirectoryId": _NOBODY, "data_version": 1}
         else:
-            voters = [{"voterId": self.leader_id}]
+            voters = [{"voterId": one} for one in self.voters or (self.leader_id,)]
             told = {"clusterId": "", **told, "appliedOffset": 0, "currentVoters": voters, "data_version": 0}
         write_atomically(files, path, json.dumps(told, separators=(",", ":")).encode())
