@@ -44,7 +44,7 @@ _HONOURED: Final = (
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
     # replication
-    "replica.fetch.", "replica.socket.timeout.ms",
+    "replica.fetch.", "replica.socket.timeout.ms", "replica.selector.class",
     "replica.lag.time.max.ms", "replica.high.watermark.checkpoint.interval.ms",
     "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
     "leader.replication.throttled.rate",
@@ -71,7 +71,7 @@ _NO_EFFECT: Final = (
     "transaction.state.log.load.buffer.size",
     "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
-    "follower.fetch.last.tiered.offset.enable", "replica.selector.class", "follower.replication.throttled.rate",
+    "follower.fetch.last.tiered.offset.enable", "follower.replication.throttled.rate",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (

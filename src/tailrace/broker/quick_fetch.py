@@ -1,9 +1,9 @@
 """QuickFetch: the Fetch request that comes most, answered without the objects of the general way.
 
 A consumer's fetch of one partition, without a session, that finds something to read, or stands at the end and waits for
-whatever comes. Everything else and everything that is refused is left to `fetch/fetches.py`: the same request gets the
-same answer, byte for byte, on either way. A fetch that has waited goes the general way, too, when its time is over or
-its partition is not led here any more.
+whatever comes, and that nobody would send to a replica elsewhere. Everything else and everything that is refused is
+left to `fetch/fetches.py`: the same request gets the same answer, byte for byte, on either way. A fetch that has waited
+goes the general way, too, when its time is over or its partition is not led here any more.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_FROM = 13
 _ISOLATIONS = (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
+# From the end of the topic to the length of the client's rack, there being one partition without tags.
+_RACK = 36
+_NO_RACK = 1
 _END = bytes(3)  # tags of the partition, the topic, the response
 
 
@@ -46,6 +49,7 @@ class QuickFetch:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._codes = broker.errors_of(1)
+        self._selects = broker.fetches.reader.select_replica is not None
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""
@@ -62,6 +66,8 @@ class QuickFetch:
             partition = broker.partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
         most = min(most, partition_most, broker.fetches.max_bytes)
         if partition is None or partition.leader is None or 0 <= epoch != partition.leader_epoch or most < 1:
+            return False
+        if self._selects and frame[stop + _RACK] != _NO_RACK and partition.leader.followers:
             return False
         marks = partition.log.placed_marks()
         bound = marks.bound(_ISOLATIONS[level])

@@ -30,6 +30,7 @@ from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
+from tailrace.fetch.preferred_replica import selector_of
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.log.checkpoints import CorruptCheckpoint
@@ -98,6 +99,7 @@ def open_broker(
     `network` is needed where the controllers are other nodes: nothing is known before they are heard.
     """
     node_id = config.node_id
+    selector = selector_of(config.text("replica.selector.class"))
     paths = usable_paths(files, config)
     is_alone = not config.roles.is_broker_only
     controller_endpoints = config.controller_endpoints(bound, default_host) if is_alone else None
@@ -208,7 +210,7 @@ def open_broker(
         now_ms,
     )
     throttle = LeaderThrottle(partitions, node_id, replication_quota, lambda: publisher.now_ms)
-    reader = PartitionReader(partitions, quota=throttle)
+    reader = PartitionReader(partitions, select_replica=selector, quota=throttle)
     sessions = FetchSessions(
         purgatory,
         lambda: 1 + next_int(2**31 - 1),

@@ -10,6 +10,7 @@ It is answered, with whatever can be read by then, when for some partition
     Case F  the offset lies in an older segment than the bound, so that there is much to read; or past the bound, which
             a truncation has moved
     Case H  the last fetched epoch has come to diverge
+    Case I  consumers may read from the follower that waits, and there is a high watermark that it does not know
 
 or when all partitions together have min_bytes readable (Case G), each counted up to its partition_max_bytes and a
 throttled one not at all; or at the deadline.
@@ -42,6 +43,7 @@ class Reason(Enum):
     ERROR = "a partition has an error"
     DIVERGING = "a partition's epoch diverges"
     PREFERRED = "a partition is better read elsewhere"
+    WATERMARK = "a follower's readers wait for its high watermark"
     NOT_LEADER = "Case A: no longer the leader"
     NO_REPLICA = "Case B: no longer a replica"
     UNKNOWN = "Case C: not known any more"
@@ -50,6 +52,7 @@ class Reason(Enum):
     OTHER_SEGMENT = "Case F: the bound is in another segment, or before the offset"
     ENOUGH_NOW = "Case G: enough bytes have come"
     DIVERGING_NOW = "Case H: the epoch has come to diverge"
+    WATERMARK_NOW = "Case I: the high watermark has moved"
     DEADLINE = "the time is over"
 
 
@@ -111,7 +114,10 @@ class DelayedFetch(DelayedOperation):
         error = partition.fencing_error(read.current_leader_epoch, leader_only=params.leader_only)
         if error is not None:  # Case A or E
             return Reason.NOT_LEADER if error == ErrorCode.NOT_LEADER_OR_FOLLOWER else Reason.FENCED
-        bound = partition.log.snapshot_marks().bound(params.isolation)
+        marks = partition.log.snapshot_marks()
+        bound = marks.bound(params.isolation)
+        if params.is_follower and fetch.reader.select_replica and read.lacks_watermark(marks.high_watermark.offset):
+            return Reason.WATERMARK_NOW
         readable = 0
         # A bound at the same offset may be on the old or on the new segment after a roll, and means nothing to read.
         if position.offset > bound.offset:

@@ -5,7 +5,8 @@
                                                                   └── DelayedFetch ◄┘   (delayed_fetch.py)
 
 A request is answered at once if it does not want to wait, if nothing of it can be read, if there are `min_bytes`, an
-error, a diverging epoch or a preferred replica. Otherwise it waits, and is read again when it is woken.
+error, a diverging epoch, a preferred replica, or a high watermark that a follower's own readers wait for. Otherwise it
+waits, and is read again when it is woken.
 
 The caller gets a `Fetch` when it is ready: now, within `start`, or later. It then asks for `response()`, which updates
 the session, or, if the client is over its quota, for `throttled_response()`, which does not.
@@ -158,6 +159,8 @@ class Fetch:
             return Reason.DIVERGING
         if result.has_preferred:
             return Reason.PREFERRED
+        if result.has_watermark:
+            return Reason.WATERMARK
         return None
 
     def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:

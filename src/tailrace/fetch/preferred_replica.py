@@ -3,15 +3,19 @@
 Candidates are the replicas in sync that hold the offset asked for, and the leader. With `RackAwareReplicaSelector` the
 leader is chosen if it is in the client's rack or nobody is; otherwise the most caught up of that rack: by log end, then
 by how long ago it was caught up, then by id. Only the leader decides, and only for consumers.
+
+Whoever reads from a follower sees what is committed as soon as the follower knows of it. So where replicas are selected
+by rack, a follower is told at once of a high watermark that it can take, and not with the next records only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.ids import BrokerId, Offset
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.replication.partition import Partition
 
 
@@ -25,12 +29,23 @@ class ReplicaView(NamedTuple):
 # (client's rack, replicas including the leader, the leader) → the replica to read from
 ReplicaSelector: TypeAlias = Callable[[str, Sequence[ReplicaView], ReplicaView], ReplicaView]
 
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 
 def rack_aware(rack: str, replicas: Sequence[ReplicaView], leader: ReplicaView) -> ReplicaView:
     nearby = [replica for replica in replicas if rack and replica.rack == rack]
     if not nearby or leader in nearby:
         return leader
     return max(nearby, key=lambda one: (one.log_end_offset, -one.ms_since_caught_up, one.broker_id))
+
+
+def selector_of(name: str | None) -> ReplicaSelector | None:
+    """By replica.selector.class; None: everybody reads from the leader."""
+    if name is None:
+        return None
+    if name != RACK_AWARE:
+        raise InvalidConfig(f"replica.selector.class {name} is not supported: it can only be {RACK_AWARE}, or not set")
+    return rack_aware
 
 
 def preferred_replica(

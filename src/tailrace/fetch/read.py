@@ -52,6 +52,7 @@ class ReadResult:
     has_error: bool = False
     has_diverging: bool = False
     has_preferred: bool = False
+    has_watermark: bool = False  # one that the follower does not know and can take
     moved: list[TopicPartition] = field(default_factory=list)  # whose high or low watermark may have moved
 
 
@@ -176,6 +177,8 @@ class PartitionReader:
             if notes_progress and self._note_progress(fetch, partition, params, now_ms):
                 result.moved.append(partition.key)
                 high_watermark = log.high_watermark
+            if self.select_replica is not None and fetch.lacks_watermark(high_watermark):
+                result.has_watermark = True
             is_throttled = self.is_throttled(partition, params)
         records: object = _EMPTY
         aborted = None

@@ -116,6 +116,10 @@ class PartitionFetch:
             or answer.diverging_epoch.epoch >= 0
         )
 
+    def lacks_watermark(self, high_watermark: Offset) -> bool:
+        """Whether a follower was told less than its log allows it to take. Without a session it is not known."""
+        return 0 <= self.told_high_watermark < high_watermark and self.told_high_watermark < self.fetch_offset
+
     def told(self, answer: FetchResponse.PartitionData) -> None:
         """The client is told this."""
         self.told_log_start = answer.log_start_offset

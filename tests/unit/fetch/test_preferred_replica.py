@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tailrace.fetch.preferred_replica import ReplicaView, rack_aware
+import pytest
+
+from tailrace.fetch.preferred_replica import RACK_AWARE, ReplicaView, rack_aware, selector_of
 from tailrace.model.errors import ErrorCode
+from tailrace.model.topic_config import InvalidConfig
 from tests.simulation.node import Consumer, Node, broker, bytes_of, registration, want
 
 
@@ -141,3 +144,43 @@ def test_f12_without_a_selector_everyone_reads_from_the_leader() -> None:
     node.append(partition, b"x")
     node.fetch([want(partition, 1)], replica=2, replica_epoch=102)
     assert bytes_of(node.fetch([want(partition, 0)], rack_id="b").only)
+
+
+def follower(racks: Racks, broker_id: int, offset: int) -> Consumer:
+    """A follower's session, which is at the high watermark and knows it."""
+    wants = [want(racks.partition, offset, log_start=0)]
+    made = Consumer(racks.node, wants, replica=broker_id, replica_epoch=100 + broker_id, max_wait_ms=500)
+    assert made.poll(max_wait_ms=0).only.high_watermark == racks.partition.log.high_watermark
+    return made
+
+
+def test_a_follower_that_waits_is_told_of_the_high_watermark_at_once() -> None:
+    racks = Racks()
+    two, three = follower(racks, 2, 4), follower(racks, 3, 4)
+    racks.node.append(racks.partition, b"y")
+    for one in (two, three):
+        assert bytes_of(one.poll().only)
+    two.changed = {("topic", 0): want(racks.partition, 5, log_start=0)}
+    waiting = two.poll()
+    assert waiting.is_waiting  # the high watermark is where it was
+    three.changed = {("topic", 0): want(racks.partition, 5, log_start=0)}
+    asked = three.poll()  # with this one it moves
+    assert (asked.is_waiting, asked.only.high_watermark) == (False, 5)
+    assert (waiting.is_waiting, waiting.only.high_watermark) == (False, 5)
+    for one in (two, three):
+        assert one.poll().is_waiting  # it is told once
+
+
+def test_a_follower_that_cannot_take_the_high_watermark_yet_is_not_told_early() -> None:
+    racks = Racks()
+    two = follower(racks, 2, 4)
+    racks.node.append(racks.partition, b"y")
+    racks.partition.log.advance_high_watermark(5)
+    assert two.poll(min_bytes=1_000_000).is_waiting  # its log ends at 4
+
+
+def test_selectors_are_known_by_kafkas_name_for_them() -> None:
+    assert selector_of(None) is None
+    assert selector_of(RACK_AWARE) is rack_aware
+    with pytest.raises(InvalidConfig, match=r"replica\.selector\.class com\.example\.Mine is not supported"):
+        selector_of("com.example.Mine")

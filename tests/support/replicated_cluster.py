@@ -1,0 +1,95 @@
+"""ReplicatedCluster: brokers below the same controllers, ours or Kafka's, and what becomes of a topic's replicas."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.kafka_member import KafkaMember
+from tests.support.tailrace_process import TailraceProcess
+
+PATIENCE_S = 60
+
+Node = TailraceProcess | KafkaMember
+
+
+def eventually(check: Callable[[], Any], what: str) -> Any:
+    """What a check gives once it gives something."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = check()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {PATIENCE_S} s")
+
+
+class ReplicatedCluster:
+    """Some brokers by their ids; whoever is alive answers for all."""
+
+    def __init__(self, brokers: dict[int, Node]) -> None:
+        self.brokers = brokers
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(one.bootstrap for one in self.brokers.values())
+
+    def __getitem__(self, broker_id: int) -> Node:
+        return self.brokers[broker_id]
+
+    def create(self, topic: str, replicas: Sequence[Sequence[int]], **config: str) -> None:
+        """A topic whose partitions are where it is said."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        settings = {key.replace("_", "."): text for key, text in config.items()}
+        wanted = NewTopic(topic, len(replicas), replica_assignment=[list(one) for one in replicas], config=settings)
+        admin.create_topics([wanted])[topic].result(PATIENCE_S)
+        for index, one in enumerate(replicas):
+            self.await_isr(topic, index, one)
+
+    def state(self, topic: str, partition: int) -> tuple[int, list[int]]:
+        """(leader, ISR) of a partition, as any broker tells it."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        known = admin.list_topics(topic, timeout=30).topics[topic].partitions.get(partition)
+        return (-1, []) if known is None else (known.leader, sorted(known.isrs))
+
+    def await_isr(self, topic: str, partition: int, isr: Sequence[int]) -> int:
+        """The leader, once these are in sync."""
+
+        def leader() -> list[int] | None:
+            found, in_sync = self.state(topic, partition)
+            return [found] if found >= 0 and in_sync == sorted(isr) else None
+
+        found: list[int] = eventually(leader, f"{sorted(isr)} are in sync in {topic}-{partition}")
+        return found[0]
+
+    def kill(self, broker_id: int) -> None:
+        broker = self.brokers[broker_id]
+        broker.crash() if isinstance(broker, KafkaMember) else broker.kill()
+
+    def start(self, broker_id: int) -> None:
+        self.brokers[broker_id].start()
+
+    def await_leader(self, topic: str, partition: int, among: Sequence[int]) -> int:
+        """Who of some brokers leads, once one of them does."""
+
+        def leader() -> list[int] | None:
+            found, _ = self.state(topic, partition)
+            return [found] if found in among else None
+
+        found: list[int] = eventually(leader, f"one of {among} leads {topic}-{partition}")
+        return found[0]
+
+    def log(self, broker_id: int, topic: str, partition: int) -> bytes:
+        folder = self.brokers[broker_id].data / f"{topic}-{partition}"
+        return b"".join(one.read_bytes() for one in sorted(folder.glob("*.log")))
+
+    def await_same(self, topic: str, partition: int, broker_ids: Sequence[int]) -> None:
+        """Until the replicas have the same bytes, and know the same leader epochs."""
+
+        def are_same() -> bool:
+            return len({self.log(one, topic, partition) for one in broker_ids}) == 1
+
+        eventually(are_same, f"the replicas of {topic}-{partition} are the same")
