@@ -80,6 +80,15 @@ class KafkaBroker:
 
     def start(self, *, jvm_flags: tuple[str, ...] = ()) -> None:
         """Format the directories that are not, start, and wait until the broker answers a request."""
+        self.launch(jvm_flags=jvm_flags)
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self._kill()
+            raise
+
+    def launch(self, *, jvm_flags: tuple[str, ...] = ()) -> None:
+        """Start, and wait for nothing but the formatting."""
         assert self.process is None, "already running"
         if not jvm_flags:
             prepare_archive(self.installation)
@@ -97,11 +106,6 @@ class KafkaBroker:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         atexit.register(self._kill)
-        try:
-            self._wait_until_it_answers()
-        except BaseException:
-            self._kill()
-            raise
 
     def stop(self) -> None:
         """A clean stop: logs flushed, checkpoints and the clean-shutdown marker written."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -72,7 +72,8 @@ class KafkaController(KafkaBroker):
 
     def _format(self, settings: Path) -> None:
         if self._is_formatted_here:
-            endpoint = Endpoint("CONTROLLER", "127.0.0.1", self.port)
+            reached = int(self.properties["advertised.listeners"].rpartition(":")[2])
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", reached)
             identity = DirectoryIdentity(self._cluster_id, self.node_id, _new_id())
             path = str(self.data)
             now_ms = int(time.time() * 1000)
@@ -124,13 +125,16 @@ class KafkaControllers:
         properties: Mapping[str, str] | None = None,
         format_options: tuple[str, ...] = (),
         is_formatted_here: bool = False,
+        through: Callable[[int, int], int] | None = None,
     ) -> None:
-        """is_formatted_here: by our own code, which saves a JVM's start; for one controller."""
+        """is_formatted_here: by our own code, which saves a JVM's start; for one controller.
+        through: where others reach a controller, by its id and port; where it listens if there is none."""
         self.cluster_id = _new_id()
-        ports = [free_port() for _ in range(count)]
-        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
         ids = [3000 + number for number in range(count)]
-        voters = ",".join(f"{one}@127.0.0.1:{port}:{_new_id()}" for one, port in zip(ids, ports, strict=True))
+        ports = [free_port() for _ in ids]
+        reached = [port if through is None else through(one, port) for one, port in zip(ids, ports, strict=True)]
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in reached)
+        voters = ",".join(f"{one}@127.0.0.1:{port}:{_new_id()}" for one, port in zip(ids, reached, strict=True))
         quorum = ("--standalone",) if count == 1 else ("--initial-controllers", voters)
         self.nodes = [
             KafkaController(
@@ -141,10 +145,10 @@ class KafkaControllers:
                 self.bootstrap,
                 self.cluster_id,
                 (*quorum, *format_options),
-                properties,
+                {"advertised.listeners": f"CONTROLLER://127.0.0.1:{outside}", **(properties or {})},
                 is_formatted_here=is_formatted_here,
             )
-            for one, port in zip(ids, ports, strict=True)
+            for one, port, outside in zip(ids, ports, reached, strict=True)
         ]
 
     def node(self, node_id: int) -> KafkaController:

@@ -62,10 +62,19 @@ class TailraceProcess:
 
     def start(self) -> Self:
         """Start, and wait until it says that it is ready."""
+        began = time.perf_counter()
+        self.launch()
+        self.ready_line = self._read_line()
+        self.ready_s = time.perf_counter() - began
+        return self
+
+    def launch(self) -> None:
+        """Start, and wait for nothing."""
         assert self.process is None, "already running"
         self.data.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tailrace", "serve", "--data", str(self.data), "--port", str(self.port)]
-        began = time.perf_counter()
+        command = [sys.executable, "-m", "tailrace", "serve", "--data", str(self.data)]
+        if not any(one.startswith("listeners=") for one in self.options):
+            command += ["--port", str(self.port)]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*self._wrapper, *command, *self.options],
@@ -74,9 +83,6 @@ class TailraceProcess:
                 stderr=log,
                 env=_environment(),
             )
-        self.ready_line = self._read_line()
-        self.ready_s = time.perf_counter() - began
-        return self
 
     def stop(self) -> int:
         """A clean stop; the exit status."""

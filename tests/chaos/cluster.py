@@ -1,0 +1,251 @@
+"""ChaosCluster: controllers and brokers as processes, all of whose connections go through links that may be cut.
+
+Brokers have two listeners: PLAINTEXT for clients, INTERNAL for each other. What each advertises, and what controllers
+advertise, is a port of a proxy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tailrace.protocol.messages import DescribeQuorumRequest
+from tests.chaos.links import CLEAR, Links, Weather
+from tests.chaos.nodes import Node
+from tests.chaos.plan import CLIENTS
+from tests.support.kafka_broker import free_port
+from tests.support.kafka_controllers import KafkaControllers
+from tests.support.kafka_install import KafkaInstallation
+from tests.support.kafka_member import KafkaMember
+from tests.support.kraft_broker import kraft_broker
+from tests.support.raw_client import RawClient
+
+PATIENCE_S: Final = 180.0
+CONTROLLER_SETTINGS: Final = {"broker.session.timeout.ms": "5000", "broker.heartbeat.interval.ms": "1000"}
+BROKER_SETTINGS: Final = {
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+    "inter.broker.listener.name": "INTERNAL",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.min.isr": "2",
+    "min.insync.replicas": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    "broker.heartbeat.interval.ms": "1000",
+    "initial.broker.registration.timeout.ms": "3600000",
+    "replica.fetch.backoff.ms": "200",
+    "replica.fetch.wait.max.ms": "250",
+    "replica.lag.time.max.ms": "4000",
+    "replica.socket.timeout.ms": "5000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    controllers: int = 1
+    brokers: int = 3
+    java_brokers: int = 0  # the last of them
+
+    def __str__(self) -> str:
+        ours = self.brokers - self.java_brokers
+        return f"{self.controllers} controllers, {ours} brokers of ours, {self.java_brokers} of Kafka's"
+
+
+class ChaosCluster:
+    def __init__(self, installation: KafkaInstallation, directory: Path, shape: Shape) -> None:
+        self.directory = directory
+        self.nodes: dict[str, Node] = {}
+        self.links = Links(self._owner_of)
+        self.controllers = KafkaControllers(
+            installation,
+            directory,
+            count=shape.controllers,
+            properties=CONTROLLER_SETTINGS,
+            is_formatted_here=shape.controllers == 1,
+            through=lambda node_id, port: self.links.lead_to(str(node_id), port),
+        )
+        for one in self.controllers.nodes:
+            self.nodes[str(one.node_id)] = Node(str(one.node_id), one, is_controller=True)
+        self.bootstrap = ""
+        for number in range(1, shape.brokers + 1):
+            self._add_broker(installation, number, is_java=number > shape.brokers - shape.java_brokers)
+
+    def _add_broker(self, installation: KafkaInstallation, number: int, *, is_java: bool) -> None:
+        name, port, internal = str(number), free_port(), free_port()
+        outside = self.links.lead_to(name, port)
+        settings = {
+            **BROKER_SETTINGS,
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal}",
+            "advertised.listeners": (
+                f"PLAINTEXT://127.0.0.1:{outside},INTERNAL://127.0.0.1:{self.links.lead_to(name, internal)}"
+            ),
+        }
+        data = self.directory / f"broker-{name}"
+        if is_java:
+            member = KafkaMember(installation, data, self.controllers, number, settings)
+            member.port = port
+            self.nodes[name] = Node(name, member)
+        else:
+            self.nodes[name] = Node(name, kraft_broker(self.controllers, data, number, settings))
+        self.bootstrap += ("," if self.bootstrap else "") + f"127.0.0.1:{outside}"
+
+    @property
+    def brokers(self) -> list[Node]:
+        return [one for one in self.nodes.values() if not one.is_controller]
+
+    # Processes
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            if node.is_controller:
+                node.server.start()
+        for node in self.brokers:
+            node.launch()
+        await_so(lambda: len(self._known_brokers()) == len(self.brokers), "all brokers are there")
+
+    def _known_brokers(self) -> set[int]:
+        ended = {one.name: one.exit_status for one in self.nodes.values() if one.exit_status is not None}
+        assert not ended, f"ended by themselves: {ended}"
+        return set(self.admin().list_topics(timeout=10).brokers)
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            if node.is_running:
+                node.kill()
+        self.links.close()
+
+    def _owner_of(self, port: int) -> str:
+        """Which node has a connection that comes from a port."""
+        inode = _inode_of(port)
+        for node in list(self.nodes.values()):
+            if node.pid is not None and inode is not None and _has_socket(node.pid, inode):
+                return node.name
+        return CLIENTS
+
+    def active_controller(self) -> Node | None:
+        topic = DescribeQuorumRequest.TopicData(
+            topic_name="__cluster_metadata", partitions=[DescribeQuorumRequest.PartitionData(partition_index=0)]
+        )
+        for node in self.nodes.values():
+            if not node.is_controller or not node.is_running or node.is_paused:
+                continue
+            try:
+                with RawClient(f"127.0.0.1:{node.server.port}", timeout_s=3) as client:
+                    answer: Any = client.ask(DescribeQuorumRequest(topics=[topic]), 1)
+            except OSError:
+                continue
+            if not answer.error_code and not answer.topics[0].partitions[0].error_code:
+                return node
+        return None
+
+    def set_weather(self, source: str, target: str, weather: Weather) -> None:
+        self.links.set(source, target, weather)
+
+    def clear_weather(self) -> None:
+        for source in [*self.nodes, CLIENTS]:
+            for target in self.nodes:
+                self.links.set(source, target, CLEAR)
+
+    # Topics
+
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
+        wanted = NewTopic(topic, partitions, len(self.brokers), config=config)
+        admin = self.admin()
+        admin.create_topics([wanted])[topic].result(60)
+
+    def partitions(self) -> dict[tuple[str, int], tuple[int, list[int]]]:
+        """(leader, those in sync) of every partition."""
+        topics = self.admin().list_topics(timeout=30).topics
+        return {
+            (name, number): (one.leader, sorted(one.isrs))
+            for name, topic in topics.items()
+            for number, one in topic.partitions.items()
+        }
+
+    def await_in_sync(self) -> None:
+        everybody = sorted(int(one.name) for one in self.brokers)
+        lagging: dict[Any, Any] = {}
+
+        def are_in_sync() -> bool:
+            lagging.clear()
+            lagging.update({key: one for key, one in self.partitions().items() if one[1] != everybody})
+            return not lagging
+
+        await_so(are_in_sync, "every replica is in sync", lambda: f"{lagging}")
+
+    def await_same_bytes(self) -> int:
+        """Until the replicas of every partition have the same bytes; how many partitions there are."""
+        partitions = sorted(self.partitions())
+        different: list[str] = []
+
+        def are_same() -> bool:
+            different[:] = [f"{topic}-{one}" for topic, one in partitions if len(self._copies(topic, one)) != 1]
+            return not different
+
+        await_so(are_same, "replicas have the same bytes", lambda: f"these differ: {different}")
+        return len(partitions)
+
+    def _copies(self, topic: str, partition: int) -> set[bytes]:
+        return {_log_bytes(one.server.data / f"{topic}-{partition}") for one in self.brokers}
+
+
+def await_so(
+    is_so: Callable[[], bool],
+    what: str,
+    otherwise: Callable[[], str] = lambda: "",
+    *,
+    patience_s: float = PATIENCE_S,
+) -> None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            if is_so():
+                return
+        except KafkaException:
+            pass  # nobody answers just now
+        time.sleep(0.3)
+    raise AssertionError(f"{what}: not so after {patience_s:g} s. {otherwise()}")
+
+
+def _log_bytes(folder: Path) -> bytes:
+    return b"".join(one.read_bytes() for one in sorted(folder.glob("*.log")))
+
+
+def _inode_of(port: int) -> str | None:
+    """The socket that is bound to a local port of an IPv4 or IPv6 connection."""
+    ends = re.compile(rf"^ *\d+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]{{4}} ")
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines():
+            if ends.match(line):
+                inode = line.split()[9]
+                if inode != "0":
+                    return inode
+    return None
+
+
+def _has_socket(pid: int, inode: str) -> bool:
+    wanted = f"socket:[{inode}]"
+    try:
+        names: Sequence[str] = os.listdir(f"/proc/{pid}/fd")
+        return any(_link(f"/proc/{pid}/fd/{name}") == wanted for name in names)
+    except OSError:
+        return False  # it has just ended
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""

@@ -1,0 +1,46 @@
+"""Findings: what went wrong while a cluster was under load, told by any thread; the first ends the run."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+
+class Findings:
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self.found: list[str] = []
+
+    def add(self, text: str) -> None:
+        with self._lock:
+            self.found.append(f"{time.monotonic() - self._began:.1f} s: {text}")
+
+
+class Worker:
+    """A thread that runs until it is told to end; an exception that it does not expect is a finding."""
+
+    def __init__(self, name: str, findings: Findings, step: Callable[[], None]) -> None:
+        self.name = name
+        self._findings = findings
+        self._step = step
+        self.is_ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self, patience_s: float) -> None:
+        self.is_ending.set()
+        self._thread.join(patience_s)
+        if self._thread.is_alive():
+            self._findings.add(f"{self.name} did not end within {patience_s:g} s")
+
+    def _run(self) -> None:
+        try:
+            while not self.is_ending.is_set():
+                self._step()
+        except BaseException:
+            self._findings.add(f"{self.name} broke: {traceback.format_exc()}")

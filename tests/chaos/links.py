@@ -1,0 +1,154 @@
+"""Links: a TCP proxy in front of every listener, through which all that nodes and clients say to each other goes.
+
+    links = Links(owner_of)                        # who has opened a connection, by its port
+    port = links.lead_to("2", 29092)               # connections to `port` go on to node 2 at 29092
+    links.set("1", "2", Weather(forward=HELD))     # what 1 sends on connections that it has opened to 2 waits
+    links.set("1", "2", CLEAR)                     # and now arrives
+
+A link goes from whoever opened a connection to whoever accepted it. What is held is not lost: it comes when the link is
+clear again, as TCP would send it again after a cut, and so also after its sender has given up on it. A link that is cut
+loses its connections with all that was on the way, and lets none be made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple, TypeVar
+
+from tests.support.kafka_broker import free_port
+
+T = TypeVar("T")
+_PIECE: Final = 65_536
+HELD: Final = -1.0
+
+
+class Weather(NamedTuple):
+    """How a link is: the delay in seconds, or HELD, of what is sent along it and of what comes back."""
+
+    forward: float = 0.0
+    backward: float = 0.0
+    is_cut: bool = False
+
+
+CLEAR: Final = Weather()
+CUT: Final = Weather(is_cut=True)
+
+
+class _Link:
+    def __init__(self) -> None:
+        self.weather = CLEAR
+        self.changed = asyncio.Event()
+        self.transports: set[asyncio.StreamWriter] = set()
+
+    def set(self, weather: Weather) -> None:
+        self.weather = weather
+        self.changed.set()
+        self.changed = asyncio.Event()
+        if weather.is_cut:
+            for one in list(self.transports):
+                one.transport.abort()
+
+    async def pass_on(self, *, is_forward: bool) -> None:
+        """Wait for as long as a piece has to, by the weather of now."""
+        while True:
+            delay = self.weather.forward if is_forward else self.weather.backward
+            if delay == 0:
+                return
+            if delay == HELD:
+                await self.changed.wait()
+                continue
+            await asyncio.sleep(delay)
+            return
+
+
+class Links:
+    def __init__(self, owner_of: Callable[[int], str]) -> None:
+        """`owner_of`: who has opened the connection that comes from a port."""
+        self._owner_of = owner_of
+        self._links: dict[tuple[str, str], _Link] = defaultdict(_Link)
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="links", daemon=True)
+        self._thread.start()
+
+    def _run(self, what: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(30)
+
+    def lead_to(self, node: str, port: int) -> int:
+        """A port that leads to a node's."""
+
+        async def open_server() -> int:
+            outside = free_port()
+            self._servers.append(
+                await asyncio.start_server(lambda *ends: self._accepted(node, port, *ends), "127.0.0.1", outside)
+            )
+            return outside
+
+        return self._run(open_server())
+
+    def set(self, source: str, target: str, weather: Weather) -> None:
+        async def change() -> None:
+            self._links[source, target].set(weather)
+
+        self._run(change())
+
+    def close(self) -> None:
+        async def end() -> None:
+            for server in self._servers:
+                server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+        self._run(end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+        self._loop.close()
+
+    async def _accepted(self, node: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            link = self._links[self._owner_of(writer.get_extra_info("peername")[1]), node]
+            if link.weather.is_cut:
+                return
+            with contextlib.suppress(OSError):
+                await self._join(link, port, reader, writer)
+        except asyncio.CancelledError:
+            pass  # the end of all links
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _join(self, link: _Link, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+        link.transports |= {writer, far_writer}
+        pumps = [
+            asyncio.ensure_future(_pump(link, reader, far_writer, is_forward=True)),
+            asyncio.ensure_future(_pump(link, far_reader, writer, is_forward=False)),
+        ]
+        try:
+            await asyncio.gather(*pumps)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            link.transports -= {writer, far_writer}
+            far_writer.transport.abort()
+
+
+async def _pump(link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_forward: bool) -> None:
+    """Until the reader's side ends; what it had sent before comes to the other side, and then its end."""
+    while piece := await reader.read(_PIECE):
+        await link.pass_on(is_forward=is_forward)
+        writer.write(piece)
+        await writer.drain()
+    await link.pass_on(is_forward=is_forward)
+    with contextlib.suppress(OSError, RuntimeError):
+        writer.write_eof()

@@ -1,0 +1,130 @@
+"""TransactionalLoad: transactions over several partitions that are committed, aborted, or left by an instance that the
+next one takes the place of.
+
+What became of each is noted by its number: committed (the client was told so), aborted, or unknown, where a fatal error
+came instead of an answer; an unknown one is in all of its partitions or in none.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from confluent_kafka import KafkaException, Producer
+
+from tests.chaos.findings import Findings, Worker
+from tests.chaos.producers import PATIENT
+
+PER_PARTITION = 3
+CALL_TIMEOUT_S = 10.0
+
+
+def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": transactional_id,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 60_000,
+            "message.timeout.ms": 60_000,
+            "linger.ms": 1,
+            **PATIENT,
+        }
+    )
+
+
+class TransactionalLoad:
+    def __init__(self, bootstrap: str, name: str, topic: str, partitions: int, findings: Findings, seed: int) -> None:
+        """`first`: the number of its first transaction; those of others are far from it."""
+        self.name = name
+        self.topic = topic
+        self._bootstrap = bootstrap
+        self._partitions = partitions
+        self._findings = findings
+        self._random = Random(f"{seed} {name}")
+        self._next = 0
+        self._producer: Producer | None = None
+        self.committed: dict[int, list[int]] = {}
+        self.aborted: dict[int, list[int]] = {}
+        self.unknown: dict[int, list[int]] = {}
+        self.fenced = 0
+        self.zombies = 0
+        self.last_error = ""
+        self.worker = Worker(f"transactions of {name}", findings, self._step)
+
+    def _step(self) -> None:
+        try:
+            producer = self._ready_producer()
+            if producer is not None:
+                self._transact(producer)
+        except KafkaException as error:
+            self._leave(error)
+        self.worker.is_ending.wait(self._random.uniform(0.0, 0.1))
+
+    def _ready_producer(self) -> Producer | None:
+        if self._producer is None:
+            made = transactional_producer(self._bootstrap, self.name)
+            made.init_transactions(CALL_TIMEOUT_S)
+            self._producer = made
+        return self._producer
+
+    def _leave(self, error: KafkaException) -> None:
+        """An instance that cannot go on; the next one ends what it has open."""
+        self._producer = None
+        self.fenced += 1
+        self.last_error = str(error)
+
+    def _transact(self, producer: Producer) -> None:
+        number, self._next = self._next, self._next + 1
+        chosen = sorted(self._random.sample(range(self._partitions), self._random.randint(1, self._partitions)))
+        fate = self._random.choices(("commit", "abort", "zombie"), (7, 3, 0.3))[0]
+        self.unknown[number] = chosen
+        producer.begin_transaction()
+        try:
+            for partition in chosen:
+                for _ in range(PER_PARTITION):
+                    producer.produce(self.topic, b"%s %d" % (self.name.encode(), number), partition=partition)
+            producer.flush(CALL_TIMEOUT_S)
+            if fate == "zombie":
+                self._become_zombie(producer, number)
+                return
+            if fate == "commit":
+                end_transaction(producer, is_commit=True)
+                self.committed[number] = self.unknown.pop(number)
+                return
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+        end_transaction(producer, is_commit=False)
+        self.aborted[number] = self.unknown.pop(number)
+
+    def _become_zombie(self, producer: Producer, number: int) -> None:
+        """A new instance fences the old one, whose transaction is aborted whatever it tries."""
+        self._producer = None
+        while self._producer is None:
+            try:
+                self._ready_producer()
+            except KafkaException as error:
+                self.last_error = str(error)
+                if self.worker.is_ending.is_set():
+                    return
+        self.aborted[number] = self.unknown.pop(number)
+        self.zombies += 1
+        try:
+            producer.commit_transaction(CALL_TIMEOUT_S)
+        except KafkaException:
+            return
+        self._findings.add(f"a zombie of {self.name} was told that transaction {number} is committed")
+
+
+def end_transaction(producer: Producer, *, is_commit: bool) -> None:
+    """Until it is decided: a call that has timed out may be repeated. Raises what has to be met otherwise."""
+    while True:
+        try:
+            if is_commit:
+                producer.commit_transaction(CALL_TIMEOUT_S)
+            else:
+                producer.abort_transaction(CALL_TIMEOUT_S)
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
