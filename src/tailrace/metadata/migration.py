@@ -235,7 +235,7 @@ def prepare(files: Files, migration: Migration, now_ms: int) -> None:
             files.remove(join(controller.path, PREPARED))
             if files.exists(folder):
                 files.remove_directory(folder)
-        files.make_directory(folder)
+        _make_directory(files, folder)
         levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in _levels(migration.image)]
         bootstrap = snapshot_batches(
             levels,
@@ -249,6 +249,15 @@ def prepare(files: Files, migration: Migration, now_ms: int) -> None:
         _write_quorum_state(files, folder, migration)
         _write_snapshot(files, folder, migration, now_ms)
         identity.write(files, join(controller.path, PREPARED))
+
+
+def _make_directory(files: Files, path: str) -> None:
+    """With all above it, such that no crash takes them away again."""
+    above = path.rpartition("/")[0]
+    if above and not files.exists(above):
+        _make_directory(files, above)
+    files.make_directory(path)
+    files.sync_directory(above or "/")
 
 
 def commit(files: Files, migration: Migration, now_ms: int) -> None:
