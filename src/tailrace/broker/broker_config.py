@@ -20,6 +20,7 @@ from typing import Final
 
 from tailrace.broker.config_support import Support, support_of
 from tailrace.broker.listener_config import Listener, parse_listeners, parse_security_map
+from tailrace.broker.listener_keys import check_listener_key, check_listener_names
 from tailrace.broker.properties_file import MalformedProperties, parse_properties
 from tailrace.broker.role_config import read_roles
 from tailrace.metadata.config_definitions import ConfigKey, Value, definition
@@ -27,11 +28,11 @@ from tailrace.metadata.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.metadata_log import MetadataLogSettings
 from tailrace.metadata.registrations import Endpoint
+from tailrace.model.listener_settings import PREFIX
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 
 CONTROLLER: Final = "CONTROLLER"
 _ANYWHERE: Final = ("", "0.0.0.0", "::")
-_PREFIXES: Final = ("listener.name.", "log4j.", "rlmm.config.", "rsm.config.", "config.providers.")
 
 
 class BrokerConfig:
@@ -177,8 +178,9 @@ class BrokerConfig:
     # Reading
 
     def _unknown(self, name: str) -> None:
-        if name.startswith(_PREFIXES[0]):
-            raise InvalidConfig(f"{name} is not supported: listeners have no settings of their own yet")
+        if name.startswith(PREFIX):
+            check_listener_key(name, self.static[name])
+            return
         self.warnings.append(f"{name} is no configuration that is known")
 
     def _check_support(self, key: ConfigKey, value: Value) -> None:
@@ -212,8 +214,9 @@ class BrokerConfig:
                 raise InvalidConfig(f"advertised.listeners: nobody can connect to {one}")
             if one.name not in {other.name for other in self.listeners}:
                 raise InvalidConfig(f"advertised.listeners: {one.name} is not among the listeners")
+        check_listener_names(self.static, {one.name for one in bound} | set(names))
         for one in bound:
-            if one.security_protocol != "PLAINTEXT":
+            if one.security_protocol not in ("PLAINTEXT", "SSL"):
                 raise InvalidConfig(f"listeners: {one.security_protocol} of {one.name} is not supported")
         self.inter_broker_listener = self._inter_broker_listener()
 

@@ -40,6 +40,9 @@ _HONOURED: Final = (
     "fetch.max.bytes", "max.incremental.fetch.session.cache.slots", "max.request.partition.size.limit",
     "quota.window.", "controller.quota.window.", "telemetry.max.bytes",
     "unstable.api.versions.enable", "unstable.feature.versions.enable",
+    # TLS
+    "ssl.keystore.", "ssl.truststore.", "ssl.key.password", "ssl.client.auth", "ssl.enabled.protocols",
+    "ssl.cipher.suites", "ssl.endpoint.identification.algorithm", "ssl.principal.mapping.rules",
     # a broker below other controllers
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
@@ -56,7 +59,7 @@ _HONOURED: Final = (
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
-    "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "ssl.protocol", "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.alter.log.dirs.threads", "num.replica.fetchers", "log.cleaner.threads",
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",

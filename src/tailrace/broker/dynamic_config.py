@@ -17,6 +17,8 @@ from tailrace.model.topic_config import InvalidConfig
 _BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 # They can be changed, but only for a listener.
 _ONLY_OF_LISTENERS = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
+# Kafka reads them again when they change; ours are read when the broker starts.
+_READ_AT_START = ("ssl.", "sasl.", "connections.max.reauth.ms")
 
 
 def _refuse(reason: str) -> KafkaError:
@@ -29,7 +31,7 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
     for name, text in settings.items():
         key = keys.get(name)
         if name.startswith("listener.name."):
-            raise _refuse(f"{name} is not supported: listeners have no settings of their own yet")
+            raise _refuse(f"{name} is not supported: settings of listeners are read when a broker starts")
         if key is None:
             raise _refuse(f"{name} is no configuration that is known")
         if key.dynamic is None or name in _BOUND_AT_START:
@@ -43,6 +45,8 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
             default = key.parse(key.default) if key.default is not None else None
         except InvalidConfig as error:
             raise _refuse(str(error)) from error
+        if name.startswith(_READ_AT_START) and value != default:
+            raise _refuse(f"{name} is not supported: it is read when a broker starts")
         if support_of(name) is Support.NOT_SUPPORTED and value != default:
             raise _refuse(f"{name} is not supported: it can only have its default, {key.default}")
     _check_together(settings)

@@ -21,6 +21,7 @@ class ConnectionContext:
     principal: str = "User:ANONYMOUS"
     software_name: str = "unknown"
     software_version: str = "unknown"
+    is_authenticated: bool = True  # it has said who it is, or need not
 
 
 class Request(NamedTuple):

@@ -6,12 +6,13 @@ travels to the workers of a job, and files that it names have to be there too. I
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from tailrace.client.errors import UnsupportedSecurity
+from tailrace.model.jaas import parse_jaas
+from tailrace.model.pem import whole_pem
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -29,8 +30,6 @@ SETTINGS: Final = (
     "sasl.mechanism",
     "sasl.jaas.config",
 )
-_JAAS = re.compile(r"\s*(?P<module>[\w.$]+)\s+required\b(?P<options>.*?);?\s*", re.DOTALL)
-_JAAS_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|(\S+?))(?=\s|;|$)")
 _MODULES: Final = {"PLAIN": "PlainLoginModule", "SCRAM": "ScramLoginModule"}
 
 
@@ -73,12 +72,13 @@ def security_of(settings: Mapping[str, str]) -> Security:
             if name.startswith(start) and ending not in protocol:
                 raise UnsupportedSecurity(f"{name} has no effect while security.protocol is {protocol}")
     return Security(
-        tls=_tls(settings) if protocol.endswith("SSL") else None,
+        tls=tls_of(settings) if protocol.endswith("SSL") else None,
         sasl=_sasl(settings) if protocol.startswith("SASL") else None,
     )
 
 
-def _tls(settings: Mapping[str, str]) -> Tls:
+def tls_of(settings: Mapping[str, str]) -> Tls:
+    """What the ssl.* settings say."""
     for store in ("ssl.truststore.type", "ssl.keystore.type"):
         if settings.get(store, "PEM").strip().upper() != "PEM":
             raise UnsupportedSecurity(f"{store} is {settings[store]!r}: only PEM is read here")
@@ -90,26 +90,12 @@ def _tls(settings: Mapping[str, str]) -> Tls:
         raise UnsupportedSecurity("ssl.keystore.certificate.chain and ssl.keystore.key go together")
     return Tls(
         authorities_file=settings.get("ssl.truststore.location"),
-        authorities=_pem(settings.get("ssl.truststore.certificates")),
+        authorities=whole_pem(settings.get("ssl.truststore.certificates")),
         identity_file=settings.get("ssl.keystore.location"),
-        certificates=_pem(certificates),
-        key=_pem(key),
+        certificates=whole_pem(certificates),
+        key=whole_pem(key),
         key_password=settings.get("ssl.key.password"),
         checks_name=algorithm == "https",
-    )
-
-
-def _pem(text: str | None) -> str | None:
-    """PEM with its line breaks: in a properties file they are often written as \\n, or left out as blanks."""
-    if text is None:
-        return None
-    text = text.replace("\\n", "\n")
-    if "\n" in text.strip():
-        return text
-    return re.sub(
-        r"(-----BEGIN [^-]+-----)(.*?)(-----END [^-]+-----)",
-        lambda found: f"{found[1]}\n" + "\n".join(found[2].split()) + f"\n{found[3]}\n",
-        text,
     )
 
 
@@ -117,16 +103,13 @@ def _sasl(settings: Mapping[str, str]) -> Sasl:
     mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism not in MECHANISMS:
         raise UnsupportedSecurity(f"sasl.mechanism is {mechanism!r}: {', '.join(MECHANISMS)} are spoken here")
-    found = _JAAS.fullmatch(settings.get("sasl.jaas.config") or "")
+    found = parse_jaas(settings.get("sasl.jaas.config") or "")
     if found is None:
         raise UnsupportedSecurity('sasl.jaas.config is missing: MODULE required username="…" password="…";')
     module = _MODULES[mechanism.split("-")[0]]
-    if not found["module"].endswith(module):
-        raise UnsupportedSecurity(f"sasl.jaas.config names {found['module']}, and {mechanism} needs {module}")
-    options = {
-        name: re.sub(r"\\(.)", r"\1", double or single) or bare
-        for name, double, single, bare in _JAAS_OPTION.findall(found["options"])
-    }
+    if not found.is_a(module):
+        raise UnsupportedSecurity(f"sasl.jaas.config names {found.name}, and {mechanism} needs {module}")
+    options = found.options
     if "username" not in options or "password" not in options:
         raise UnsupportedSecurity("sasl.jaas.config has no username or no password")
     return Sasl(mechanism=mechanism, username=options["username"], password=options["password"])

@@ -19,7 +19,7 @@ class TlsSocket:
         plain = socket.create_connection(address, timeout_s)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket = _context(tls).wrap_socket(plain, server_hostname=address.host)
+            self._socket = client_context(tls).wrap_socket(plain, server_hostname=address.host)
         except BaseException:
             plain.close()
             raise
@@ -44,20 +44,26 @@ class TlsSocket:
 
 
 @lru_cache(maxsize=16)
-def _context(tls: Tls) -> ssl.SSLContext:
+def client_context(tls: Tls) -> ssl.SSLContext:
+    """UnsupportedSecurity if a certificate or key cannot be used."""
     try:
         context = ssl.create_default_context(cafile=tls.authorities_file, cadata=tls.authorities)
         context.check_hostname = tls.checks_name
-        if tls.identity_file is not None:
-            context.load_cert_chain(tls.identity_file, password=tls.key_password or "")
-        elif tls.certificates is not None and tls.key is not None:
-            _load_identity(context, f"{tls.certificates}\n{tls.key}", tls.key_password)
+        load_identity(context, tls)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise UnsupportedSecurity(f"a certificate or key cannot be read as PEM: {error}") from error
     return context
 
 
-def _load_identity(context: ssl.SSLContext, pem: str, password: str | None) -> None:
+def load_identity(context: ssl.SSLContext, tls: Tls) -> None:
+    """The key and the certificates, if there are any."""
+    if tls.identity_file is not None:
+        context.load_cert_chain(tls.identity_file, password=tls.key_password or "")
+    elif tls.certificates is not None and tls.key is not None:
+        _load_text(context, f"{tls.certificates}\n{tls.key}", tls.key_password)
+
+
+def _load_text(context: ssl.SSLContext, pem: str, password: str | None) -> None:
     """Python reads keys from files only: one that nobody else can read, for as long as it takes."""
     descriptor, name = tempfile.mkstemp(suffix=".pem")
     try:

@@ -11,12 +11,14 @@ was, at the price of that memory: an operation that is parked should let go of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.metrics.families import Family
 from tailrace.outgoing import Outbox
 from tailrace.server.endpoints import Endpoint
+
+Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 
 
 class BrokerCore(Protocol):

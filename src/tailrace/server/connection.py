@@ -19,15 +19,17 @@ beyond `OUTPUT_BYTES_MAX`.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from select import EPOLLIN
 from socket import socket
 from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.server.frame_input import FrameInput
-from tailrace.server.response_writer import ResponseWriter
+from tailrace.server.response_writer import ResponseWriter, Stream
 
 if TYPE_CHECKING:
+    from tailrace.server.broker_seam import Handle
     from tailrace.server.request_meter import ApiMeter, RequestTimes
 
 WAITING: Final = 1
@@ -44,6 +46,7 @@ class Connection:
         "context",
         "descriptor",
         "end_reason",
+        "handle",
         "hold",
         "id",
         "input",
@@ -58,14 +61,17 @@ class Connection:
         "unsent",
     )
 
-    def __init__(self, client: socket, context: ConnectionContext, frames: FrameInput, now_ms: int) -> None:
+    def __init__(
+        self, client: socket, context: ConnectionContext, frames: FrameInput, handle: Handle, now_ms: int
+    ) -> None:
         self.id = context.connection_id
-        self.socket = client
+        self.socket: Stream = client
         self.descriptor = client.fileno()
-        self.recv_into = client.recv_into
+        self.recv_into: Callable[[memoryview], int] = client.recv_into
+        self.handle = handle  # whom its requests go to
         self.context = context
         self.input = frames
-        self.output = ResponseWriter()
+        self.output: ResponseWriter = ResponseWriter()
         self.hold = 0
         self.pending = 0  # how many replies the broker owes
         self.end_reason = "asked"  # why it is closed, once its last reply is sent
@@ -76,6 +82,11 @@ class Connection:
         # The meter's: requests at the broker, and replies that are not sent, of which it has the time.
         self.metered: deque[RequestTimes] = deque()
         self.unsent: list[tuple[ApiMeter, int, int]] = []
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the client has said who it is, where it has to."""
+        return self.context.is_authenticated
 
     @property
     def peer(self) -> str:

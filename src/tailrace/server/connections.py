@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from itertools import count
 from select import EPOLLIN, epoll
@@ -12,22 +12,32 @@ from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
+from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connection import CLOSING, THROTTLED, WAITING, Connection
 from tailrace.server.frame_input import FrameInput
 from tailrace.server.listener import Accepted
 from tailrace.server.receive_buffers import FrameBuffers
+from tailrace.server.settings import ServerSettings
 from tailrace.server.slice_sender import SliceSender
+from tailrace.server.undecrypted import Undecrypted
 
 _LOGGER: Final = logging.getLogger("tailrace.connection")
 
 
+PROOF_MS_MAX: Final = 30_000  # how long a client may take for TLS and for saying who it is
+
+
 class Connections:
-    def __init__(self, poll: epoll, request_bytes_max: int, idle_ms_max: int, now_ms: int) -> None:
+    def __init__(self, poll: epoll, settings: ServerSettings, broker: BrokerCore, now_ms: int) -> None:
         self._poll = poll
-        self._request_bytes_max = request_bytes_max
+        self._request_bytes_max = settings.request_bytes_max
         self._buffers = FrameBuffers()
         self._ids = count(1)
-        self._idle_ms_max = idle_ms_max
+        self._handle = broker.handle
+        self._tls = settings.tls
+        self._unproven: deque[tuple[int, int]] = deque()  # until when a connection has to be proven, and which
+        self.undecrypted = Undecrypted()
+        self._idle_ms_max = settings.idle_ms_max
         self._sweep_ms = now_ms  # when to look for idle ones next
         self._pauses: list[tuple[int, int]] = []  # a heap: when a pause ends, whose it is
         self.by_id: dict[int, Connection] = {}
@@ -44,7 +54,7 @@ class Connections:
     def add(self, accepted: Accepted, listener: str, now_ms: int) -> Connection:
         context = ConnectionContext(next(self._ids), listener, accepted.host, accepted.port)
         frames = FrameInput(self._request_bytes_max, self._buffers)
-        connection = Connection(accepted.socket, context, frames, now_ms)
+        connection = self._make(accepted, context, frames, now_ms)
         self._poll.register(connection.descriptor, EPOLLIN)
         self.by_id[connection.id] = connection
         self.by_descriptor[connection.descriptor] = connection
@@ -52,8 +62,19 @@ class Connections:
             _LOGGER.debug("connection accepted", extra=fields(client=connection.peer, listener=listener))
         return connection
 
+    def _make(self, accepted: Accepted, context: ConnectionContext, frames: FrameInput, now_ms: int) -> Connection:
+        """A connection as its listener has them."""
+        handle, tls = self._handle, self._tls.get(context.listener)
+        if tls is None:
+            return Connection(accepted.socket, context, frames, handle, now_ms)
+        self._unproven.append((now_ms + PROOF_MS_MAX, context.connection_id))
+        from tailrace.server.tls_connection import TlsConnection
+
+        return TlsConnection(accepted, context, frames, handle, now_ms, tls=tls, undecrypted=self.undecrypted)
+
     def remove(self, connection: Connection, reason: str, slices: SliceSender) -> None:
         """Close it; nothing more is done for it."""
+        self.undecrypted.discard(connection)
         del self.by_id[connection.id]
         del self.by_descriptor[connection.descriptor]
         connection.hold = CLOSING
@@ -93,7 +114,12 @@ class Connections:
                 rested.append(connection)
         return rested
 
-    def take_idle(self, now_ms: int) -> list[Connection]:
+    def take_overdue(self, now_ms: int) -> list[tuple[Connection, str]]:
+        """Those whose time is up, and why."""
+        late = [(connection, "unproven") for connection in self._take_unproven(now_ms)]
+        return late + [(one, "idle") for one in self._take_idle(now_ms) if (one, "unproven") not in late]
+
+    def _take_idle(self, now_ms: int) -> list[Connection]:
         """Those that have been silent for too long, if it is time to look. One that waits for us is not silent."""
         if self._idle_ms_max <= 0 or now_ms < self._sweep_ms:
             return []
@@ -105,9 +131,20 @@ class Connections:
             if connection.active_ms <= since_ms and not connection.hold & (WAITING | THROTTLED)
         ]
 
+    def _take_unproven(self, now_ms: int) -> list[Connection]:
+        """Those that have taken too long to say who they are."""
+        late = []
+        while self._unproven and self._unproven[0][0] <= now_ms:
+            connection = self.by_id.get(self._unproven.popleft()[1])
+            if connection is not None and not connection.is_proven:
+                late.append(connection)
+        return late
+
     def next_deadline_ms(self) -> int | None:
-        """When one of the two above has something to do."""
+        """When one of these has something to do."""
         due_ms = [self._pauses[0][0]] if self._pauses else []
+        if self._unproven:
+            due_ms.append(self._unproven[0][0])
         if self.by_id and self._idle_ms_max > 0:
             due_ms.append(self._sweep_ms)
         return min(due_ms, default=None)

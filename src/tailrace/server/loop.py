@@ -15,7 +15,6 @@ request. An AssertionError, and anything raised by `tick`, a chore or an answer,
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
 from typing import Final
@@ -34,6 +33,7 @@ from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
 from tailrace.server.listener import Listener
 from tailrace.server.metrics_endpoint import MetricsEndpoint
+from tailrace.server.other_threads import OtherThreads
 from tailrace.server.peers import Peers
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.request_meter import make_meter
@@ -62,15 +62,16 @@ class Loop:
     ) -> None:
         self._broker = broker
         self._settings = settings
-        self._chores = chores
-        self._wakeup = wakeup
+        self._others = OtherThreads(chores, wakeup)
+        self.call_soon = self._others.call_soon  # from any thread: run a function between two rounds
         self._clock_ms = SteadyClock(clock_ms, timer_ms)  # the broker's time
         self._timer_ms = timer_ms  # the time of idle connections, pauses and drains, which no one can set back
         self._poll = epoll()
         self._poll.register(wakeup.descriptor, EPOLLIN)
         self._log = LimitedLog(_LOGGER)
         self._limits = ConnectionLimits(settings.limits)
-        self._connections = Connections(self._poll, settings.request_bytes_max, settings.idle_ms_max, timer_ms())
+        self._connections = Connections(self._poll, settings, broker, timer_ms())
+        self._undecrypted = self._connections.undecrypted
         self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._connections.add, broker)
         self._arena = ReceiveArena()
         self._slices = SliceSender(settings.slices)
@@ -78,7 +79,6 @@ class Loop:
         self._time_ms = timer_ms()
         self._read: set[Connection] = set()  # who may have bytes in the arena
         self._unsent: list[Connection] = []  # who has replies to be sent in this pass
-        self._calls: deque[Callable[[], None]] = deque()
         self._is_hurried = False  # do not wait: there may be replies that no event will announce
         self._deadline_ms: int | None = None  # the broker's, when the pass began
         self._timers_due_ms: int | None = None  # our own
@@ -88,11 +88,6 @@ class Loop:
         self._server_measures = ServerMeasures(self._meter)
         self._peers = Peers(self._poll, broker.outbox, submit=chores.submit, timer_ms=timer_ms)
         self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
-
-    def call_soon(self, function: Callable[[], None]) -> None:
-        """Run a function on the loop, between two rounds. It alone may be called from any thread."""
-        self._calls.append(function)
-        self._wakeup.set()
 
     def listen(self) -> None:
         self._acceptor.start()
@@ -115,7 +110,8 @@ class Loop:
         self._acceptor.limits_changed()
 
     def statistics(self) -> ServerStatistics:
-        return take_statistics(self._connections, self._acceptor, self._slices, self._arena, self._chores, self._meter)
+        chores = self._others.chores
+        return take_statistics(self._connections, self._acceptor, self._slices, self._arena, chores, self._meter)
 
     def _measures(self) -> Iterator[Family]:
         """What there is to tell Prometheus, of the network, the process and the broker."""
@@ -154,6 +150,8 @@ class Loop:
         self._meter.waits()
         events = self._poll.poll(self._wait_s())
         self._meter.wakes()
+        if self._undecrypted:
+            events = self._undecrypted.joined(events)
         self._now_ms = self._clock_ms()
         self._time_ms = time_ms = self._timer_ms()
         connections = self._connections.by_descriptor
@@ -173,9 +171,10 @@ class Loop:
                     ready = []
                 if self._receive(connection):
                     ready.append(connection)
-        if others and self._wakeup.descriptor in others:
-            others.remove(self._wakeup.descriptor)
-            self._answer_wakeup()
+        if others and self._others.descriptor in others:
+            others.remove(self._others.descriptor)
+            self._others.take(self._now_ms)
+            self._set_timers()
         if self._timers_due_ms is not None and time_ms >= self._timers_due_ms:
             self._run_timers(ready)
         if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
@@ -197,7 +196,7 @@ class Loop:
     def _wait_s(self) -> float:
         """How long nothing has to be done without an event."""
         self._deadline_ms = deadline_ms = self._broker.next_deadline_ms()
-        if self._is_hurried:
+        if self._is_hurried or (self._undecrypted and self._undecrypted.may_go_on()):
             self._is_hurried = False
             return 0
         wait_ms = _DAY_MS
@@ -230,8 +229,8 @@ class Loop:
             size = connection.input.receive(connection.recv_into, self._arena)
         except BlockingIOError:
             return False
-        except OSError:
-            self._close(connection, "reset")
+        except OSError as error:
+            self._lost(connection, "receive failed", error)
             return False
         if not size:
             self._close(connection, "end of stream")
@@ -240,18 +239,10 @@ class Loop:
         connection.active_ms = self._time_ms
         return True
 
-    def _answer_wakeup(self) -> None:
-        """What other threads asked for, and what the chores came to."""
-        self._wakeup.clear()
-        while self._calls:
-            self._calls.popleft()()
-        self._chores.apply_finished(self._now_ms)
-        self._set_timers()
-
     def _run_timers(self, ready: list[Connection]) -> None:
         """Idle connections, pauses that are over, listeners that may go on, a drain that took too long."""
-        for connection in self._connections.take_idle(self._time_ms):
-            self._close(connection, "idle")
+        for connection, reason in self._connections.take_overdue(self._time_ms):
+            self._close(connection, reason)
         for connection in self._connections.take_rested(self._time_ms):
             if not connection.hold:
                 self._connections.want(connection, EPOLLIN)
@@ -290,7 +281,7 @@ class Loop:
         connection.pending += 1
         self._meter.taken(connection, frame)
         try:
-            may_follow = self._broker.handle(frame, connection.context, self._now_ms)
+            may_follow = connection.handle(frame, connection.context, self._now_ms)
         except AssertionError:
             raise
         except Exception:
@@ -340,12 +331,8 @@ class Loop:
         output = connection.output
         try:
             sent = output.send(connection.socket, self._slices)
-        except ConnectionError:
-            self._close(connection, "reset")
-            return
         except OSError as error:
-            self._complain(connection, "send failed", error)
-            self._close(connection, "send failed")
+            self._lost(connection, "send failed", error)
             return
         if sent:
             self._meter.bytes_out += sent
@@ -395,6 +382,14 @@ class Loop:
         connection.end_reason = reason
         if not connection.output.size and not connection.pending:
             self._close(connection, reason)
+
+    def _lost(self, connection: Connection, kind: str, error: OSError) -> None:
+        """It cannot be used any more: the client has gone, or a file, or TLS has failed."""
+        if isinstance(error, ConnectionError):
+            kind = "reset"
+        else:
+            self._complain(connection, kind, error)
+        self._close(connection, kind)
 
     def _complain(self, of: Connection, kind: str, error: Exception) -> None:
         self._log.write(logging.WARNING, kind, self._time_ms, f"connection closed: {kind}", client=of.peer, error=error)

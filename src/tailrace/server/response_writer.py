@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from socket import MSG_MORE, socket
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tailrace.broker.request_context import Part
 from tailrace.log.position import FileSlice
@@ -26,6 +26,14 @@ GATHER_BYTES_MAX: Final = 1_048_576
 GATHER_PARTS_MAX: Final = 512  # below every system's IOV_MAX
 SEND_BYTES_MAX: Final = 2_097_152  # in one pass, so that one eager reader does not hold up the others
 _SIZE: Final = Struct(">i")
+
+
+class Stream(Protocol):
+    """What a connection sends to."""
+
+    def fileno(self) -> int: ...
+
+    def close(self) -> None: ...
 
 
 class ResponseWriter:
@@ -58,7 +66,7 @@ class ResponseWriter:
                 self._is_pinned = False
         self.size += size + _SIZE.size
 
-    def send(self, target: socket, slices: SliceSender) -> int:
+    def send(self, target: Any, slices: SliceSender) -> int:
         """Send what the socket takes; says how many bytes. OSError if the connection or a file has gone."""
         queue = self._queue
         if self._slices or self.size > JOIN_BYTES_MAX:
@@ -66,7 +74,7 @@ class ResponseWriter:
         data = queue[0] if len(queue) == 1 else b"".join(queue)
         queue.clear()
         try:
-            sent = target.send(data)
+            sent: int = target.send(data)
         except BlockingIOError:
             sent = 0
         self.size -= sent

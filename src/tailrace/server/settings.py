@@ -13,17 +13,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
 from tailrace.server.endpoints import (
     PORT_MAX,
     Endpoint,
     check_ports,
-    check_protocols,
     parse_endpoints,
     parse_protocol_map,
+    protocols_of,
 )
+
+if TYPE_CHECKING:
+    from tailrace.server.listener_tls import ListenerTls
 
 SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
 SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by an answer of 1 MB
@@ -65,6 +68,7 @@ class ServerSettings:
     drain_ms: int = 2_000
     chore_threads: int = 2
     metrics: Endpoint | None = None
+    tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners that have it
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:
@@ -72,8 +76,8 @@ class ServerSettings:
         if not listeners:
             raise InvalidConfig("listeners: there has to be one")
         check_ports("listeners", listeners)
-        protocols = parse_protocol_map(properties.get("listener.security.protocol.map", ""))
-        check_protocols(listeners, protocols)
+        protocol_map = parse_protocol_map(properties.get("listener.security.protocol.map", ""))
+        protocols = protocols_of(listeners, protocol_map)
         slices = properties.get("tailrace.slices", SliceStrategy.SENDFILE.value)
         if slices not in (strategy.value for strategy in SliceStrategy):
             raise InvalidConfig(f"tailrace.slices: {slices!r} is neither sendfile nor pread")
@@ -96,6 +100,7 @@ class ServerSettings:
             drain_ms=_integer(properties, "tailrace.drain.ms", 2_000, 0, INT_MAX),
             chore_threads=_integer(properties, "tailrace.chore.threads", 2, 1, 64),
             metrics=_parse_metrics(properties),
+            tls=_parse_tls(properties, protocols),
         )
 
 
@@ -115,6 +120,15 @@ def _parse_limits(properties: Mapping[str, str]) -> LimitSettings:
         listener_connections_max=by_listener[_MAX_CONNECTIONS],
         listener_creation_rate_max=by_listener[_CREATION_RATE],
     )
+
+
+def _parse_tls(properties: Mapping[str, str], protocols: Mapping[str, str]) -> dict[str, ListenerTls]:
+    secured = {name: protocol for name, protocol in protocols.items() if protocol.endswith("SSL")}
+    if not secured:
+        return {}  # and OpenSSL is not loaded
+    from tailrace.server.listener_tls import tls_of_listener
+
+    return {name: tls_of_listener(properties, name, protocol) for name, protocol in secured.items()}
 
 
 def _parse_metrics(properties: Mapping[str, str]) -> Endpoint | None:

@@ -58,6 +58,19 @@ class PendingSlice:
             raise SliceGone(self.slice.file.path, self.position, self.remaining - len(data))
         return data
 
+    def take(self, limit: int) -> bytes:
+        """The next bytes of it, no more than the limit; they count as sent."""
+        size = min(self.remaining, limit)
+        if self.descriptor >= 0:
+            data = os.pread(self.descriptor, size, self.position)
+        else:
+            data = self.slice.file.read(self.position, size)
+        if len(data) < size:
+            raise SliceGone(self.slice.file.path, self.position, size - len(data))
+        self.position += size
+        self.remaining -= size
+        return data
+
 
 class SliceSender:
     """Sends ranges for all connections of a loop."""

@@ -111,11 +111,13 @@ def test_a_broker_below_other_controllers() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"ssl.keystore.location": "/x"}, "not supported"),
+        ({"ssl.engine.factory.class": "a.B"}, "not supported"),
+        ({"listener.name.plaintext.ssl.provider": "x"}, "not supported"),
+        ({"listener.name.plaintext.num.partitions": "2"}, "not supported"),
+        ({"listener.name.nowhere.max.connections": "5"}, "no listener NOWHERE"),
         ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "not supported"),
         ({"remote.log.storage.system.enable": "true"}, "not supported"),
-        ({"listener.name.plaintext.max.connections": "5"}, "not supported"),
-        ({"listeners": "SSL://:9092"}, "not supported"),
+        ({"listeners": "SASL_SSL://:9092"}, "not supported"),
         ({"num.partitions": "0"}, "at least 1"),
         ({"num.partitions": "many"}, "no number"),
         ({"process.roles": "controller"}, "no controller alone"),

@@ -9,9 +9,9 @@ from tailrace.server.endpoints import (
     Endpoint,
     advertise,
     check_ports,
-    check_protocols,
     parse_endpoints,
     parse_protocol_map,
+    protocols_of,
 )
 
 
@@ -52,14 +52,12 @@ def test_ports_may_not_be_shared_otherwise(text: str) -> None:
         check_ports("listeners", parse_endpoints("listeners", text))
 
 
-def test_only_plaintext_is_served() -> None:
-    check_protocols([Endpoint("PLAINTEXT", "", 1), Endpoint("INSIDE", "", 2)], {"INSIDE": "PLAINTEXT"})
-    with pytest.raises(InvalidConfig, match="SSL is not supported"):
-        check_protocols([Endpoint("SSL", "", 1)], {})
-    with pytest.raises(InvalidConfig, match="SASL_SSL is not supported"):
-        check_protocols([Endpoint("PLAINTEXT", "", 1)], {"PLAINTEXT": "SASL_SSL"})
+def test_a_listener_has_the_protocol_of_the_map_or_of_its_name() -> None:
+    listeners = [Endpoint("PLAINTEXT", "", 1), Endpoint("INSIDE", "", 2), Endpoint("SSL", "", 3)]
+    found = protocols_of(listeners, {"INSIDE": "SASL_SSL"})
+    assert found == {"PLAINTEXT": "PLAINTEXT", "INSIDE": "SASL_SSL", "SSL": "SSL"}
     with pytest.raises(InvalidConfig, match="no security protocol for listener OUTSIDE"):
-        check_protocols([Endpoint("OUTSIDE", "", 1)], {})
+        protocols_of([Endpoint("OUTSIDE", "", 1)], {})
 
 
 def test_the_protocol_map() -> None:

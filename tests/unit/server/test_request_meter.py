@@ -33,7 +33,7 @@ class Clock:
 def connection() -> Iterator[Connection]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Connection(ours, ConnectionContext(1), FrameInput(1_000, FrameBuffers()), 0)
+        yield Connection(ours, ConnectionContext(1), FrameInput(1_000, FrameBuffers()), lambda *_: False, 0)
 
 
 def frame(key: int = 1, version: int = 12) -> memoryview:

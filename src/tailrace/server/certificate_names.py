@@ -1,0 +1,149 @@
+"""Who a certificate says a client is: its subject as Java writes it, and `ssl.principal.mapping.rules`.
+
+    RULE:^CN=(.*?),OU=.*$/$1/L,DEFAULT
+
+The first rule whose pattern matches the whole name counts; what `$1` stands for goes into its replacement, and L or U
+makes that lower or upper case. DEFAULT is the name as it is. A name that no rule matches is nobody's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from tailrace.model.topic_config import InvalidConfig
+
+# The types that RFC 2253 has names for, by their object identifiers. Others are written as numbers.
+_NAMES: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "2.5.4.6": "C",
+    "2.5.4.9": "STREET",
+    "0.9.2342.19200300.100.1.25": "DC",
+    "0.9.2342.19200300.100.1.1": "UID",
+}
+_ENCODINGS: Final = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be", 0x1C: "utf-32-be"}
+_RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
+_REFERENCE: Final = re.compile(r"\$(\d)")
+
+
+class NoSuchName(OSError):
+    """A certificate that cannot be read, or whose subject no rule matches."""
+
+
+class _Rule(NamedTuple):
+    pattern: re.Pattern[str]
+    replacement: str
+    case: str
+
+
+class PrincipalRules:
+    def __init__(self, text: str = "DEFAULT") -> None:
+        self._rules: list[_Rule | None] = []  # None: the name as it is
+        position = 0
+        while position < len(text):
+            found = _RULE.match(text, position)
+            if found is None:
+                raise InvalidConfig(f"ssl.principal.mapping.rules: {text[position:]!r} is no rule")
+            position = found.end()
+            if found[1] is not None:
+                self._rules.append(None)
+                continue
+            try:
+                pattern = re.compile(found[2])
+            except re.error as error:
+                raise InvalidConfig(f"ssl.principal.mapping.rules: {found[2]!r} is no pattern: {error}") from error
+            self._rules.append(_Rule(pattern, found[3], found[4]))
+
+    def name_of(self, certificate: bytes) -> str:
+        """The name of a certificate's owner; NoSuchName."""
+        return self.apply(subject_of(certificate))
+
+    def apply(self, subject: str) -> str:
+        for rule in self._rules:
+            if rule is None:
+                return subject
+            found = rule.pattern.fullmatch(subject)
+            if found is None:
+                continue
+            return _replaced(rule, (found[0], *found.groups()))
+        raise NoSuchName(f"no rule of ssl.principal.mapping.rules matches {subject}")
+
+
+def _replaced(rule: _Rule, groups: tuple[str | None, ...]) -> str:
+    name = _REFERENCE.sub(lambda asked: groups[int(asked[1])] or "", rule.replacement)
+    return {"L": name.lower(), "U": name.upper(), "": name}[rule.case]
+
+
+def subject_of(certificate: bytes) -> str:
+    """The subject of a certificate (DER), the last part first, as RFC 2253 has it."""
+    try:
+        signed = next(_elements(next(_elements(certificate))[1]))[1]
+        fields = [element for element in _elements(signed) if element[0] != 0xA0]  # the version, which may be left out
+        subject = fields[4][1]  # behind serial number, algorithm, issuer, validity
+        parts = [_relative_name(value) for _, value in _elements(subject)]
+    except (ValueError, IndexError, StopIteration) as error:
+        raise NoSuchName(f"a certificate that cannot be read: {error}") from error
+    return ",".join(reversed(parts))
+
+
+def _relative_name(values: bytes) -> str:
+    pairs = []
+    for _, pair in _elements(values):
+        (_, kind), (tag, value) = _elements(pair)
+        number = _object_identifier(kind)
+        name = _NAMES.get(number)
+        if name is None or tag not in _ENCODINGS:
+            pairs.append(f"{name or number}=#{bytes([tag, *_length(len(value)), *value]).hex()}")
+        else:
+            pairs.append(f"{name}={_escaped(value.decode(_ENCODINGS[tag]))}")
+    return "+".join(pairs)
+
+
+def _escaped(text: str) -> str:
+    """As Java does it, which is a little more than RFC 2253 asks for."""
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" ")) if inner else len(text)
+    behind = len(text) - before - len(inner)
+    return "\\ " * before + re.sub(r'([,=+<>#;"\\])', r"\\\1", inner) + "\\ " * behind
+
+
+def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The tag and the content of each element that is encoded here, one behind the other."""
+    position = 0
+    while position < len(data):
+        tag, size = data[position], data[position + 1]
+        position += 2
+        if size & 0x80:
+            count = size & 0x7F
+            if not 0 < count <= 4:
+                raise ValueError("an element of unknown length")
+            size = int.from_bytes(data[position : position + count], "big")
+            position += count
+        if position + size > len(data):
+            raise ValueError("an element that is cut off")
+        yield tag, data[position : position + size]
+        position += size
+
+
+def _length(size: int) -> Sequence[int]:
+    if size < 0x80:
+        return (size,)
+    raw = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return (0x80 | len(raw), *raw)
+
+
+def _object_identifier(data: bytes) -> str:
+    numbers = [min(data[0] // 40, 2)]
+    numbers.append(data[0] - 40 * numbers[0])
+    value = 0
+    for byte in data[1:]:
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = 0
+    return ".".join(map(str, numbers))

@@ -1,0 +1,192 @@
+"""TlsStream: TLS over a non-blocking socket, on either side of it, for whoever has a poll.
+
+Bytes go through memory: what the socket has is fed to OpenSSL and decrypted into the caller's buffer; what is to be
+sent is encrypted a piece at a time, and the next piece only when the socket has taken the last. So a peer that does not
+read costs one piece, and no call waits.
+
+    recv_into(view)    as a socket's; goes through the handshake first. BlockingIOError until there is something
+    has_more           decrypted bytes wait here, of which no poll will tell
+    write(data), flush(), unsent
+
+A handshake has a limit in bytes here, and one in time from whoever has the clock. What OpenSSL says to a peer that it
+refuses, an alert, is sent before the error is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from socket import socket
+from typing import Any, Final
+
+READ_BYTES: Final = 65_536  # of ciphertext, at once
+HANDSHAKE_BYTES_MAX: Final = 131_072  # a long chain of certificates has 10 KB
+UNASKED_BYTES_MAX: Final = 16_384  # what a peer may make us answer, unread, without a request: changes of keys
+_NOTHING: Final = memoryview(b"")
+
+
+class TlsFailed(OSError):
+    """The peer does not keep to a limit."""
+
+
+class TlsStream:
+    __slots__ = (
+        "_handshake_bytes",
+        "_incoming",
+        "_is_ended",
+        "_outgoing",
+        "_raw",
+        "_tls",
+        "_waiting",
+        "has_more",
+        "is_open",
+    )
+
+    def __init__(self, raw: socket, context: ssl.SSLContext, *, is_server: bool, host: str | None = None) -> None:
+        self._raw = raw
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server, server_hostname=host)
+        self._waiting = _NOTHING  # encrypted, and not taken by the socket
+        self._handshake_bytes = 0
+        self._is_ended = False  # the peer will send nothing more
+        self.is_open = False  # the handshake is done
+        self.has_more = False
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """As DER; None if the peer has shown none."""
+        return self._tls.getpeercert(binary_form=True)
+
+    @property
+    def version(self) -> str | None:
+        return self._tls.version()
+
+    @property
+    def cipher(self) -> str:
+        found = self._tls.cipher()
+        return found[0] if found else ""
+
+    # Reading
+
+    def shake_hands(self) -> None:
+        """Go on with the handshake; BlockingIOError until it is done, an OSError if it failed."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self.flush()
+                data = self._raw.recv(READ_BYTES)
+                if not data:
+                    raise ConnectionResetError("the peer left during the handshake") from None
+                self._handshake_bytes += len(data)
+                if self._handshake_bytes > HANDSHAKE_BYTES_MAX:
+                    raise TlsFailed(f"a handshake of more than {HANDSHAKE_BYTES_MAX} bytes") from None
+                self._incoming.write(data)
+            except ssl.SSLError:
+                self._send_alert()
+                raise
+            else:
+                self.is_open = True
+                self.flush()
+                return
+
+    def recv_into(self, view: memoryview) -> int:
+        """Decrypt into the buffer; 0 at the end of the stream."""
+        if not self.is_open:
+            self.shake_hands()
+        try:
+            filled = self._fill(view)
+        except ssl.SSLError:
+            self._send_alert()
+            raise
+        if self._outgoing.pending and self.flush() == 0 and self._outgoing.pending > UNASKED_BYTES_MAX:
+            raise TlsFailed("the peer makes us answer and does not read")
+        if not filled and not self._is_ended:
+            raise BlockingIOError
+        return filled
+
+    def _fill(self, view: memoryview) -> int:
+        filled = self._decrypt(view, 0)
+        while filled < len(view) and not self._is_ended:
+            try:
+                data = self._raw.recv(READ_BYTES)
+            except BlockingIOError:
+                break
+            if not data:
+                # Without a farewell: whether something was cut off, the length of the last frame says.
+                self._is_ended = True
+                break
+            self._incoming.write(data)
+            filled = self._decrypt(view, filled)
+            if len(data) < READ_BYTES:
+                break
+        if filled == len(view):
+            self.has_more = self._tls.pending() > 0 or self._incoming.pending > 0
+        else:
+            self.has_more = self._is_ended and filled > 0
+        return filled
+
+    def _decrypt(self, view: memoryview, filled: int) -> int:
+        """Decrypt what there is behind the first `filled` bytes; how many there are then."""
+        size = len(view)
+        try:
+            while filled < size:
+                count: Any = self._tls.read(size - filled, view[filled:])
+                if not count:
+                    self._is_ended = True
+                    break
+                filled += count
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self._is_ended = True
+        return filled
+
+    # Writing
+
+    @property
+    def unsent(self) -> int:
+        """Encrypted bytes that the socket has not taken."""
+        return len(self._waiting) + self._outgoing.pending
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt; `flush` sends it. For when nothing is unsent, and not for more than a caller wants to hold."""
+        count = self._tls.write(data)
+        if count < len(data):  # one record at a time
+            view = memoryview(data)
+            while count < len(view):
+                count += self._tls.write(view[count:])
+
+    def flush(self) -> int:
+        """Send what the socket takes; how many bytes."""
+        total = 0
+        while True:
+            if not self._waiting:
+                if not self._outgoing.pending:
+                    return total
+                self._waiting = memoryview(self._outgoing.read())
+            try:
+                sent = self._raw.send(self._waiting)
+            except BlockingIOError:
+                return total
+            total += sent
+            self._waiting = self._waiting[sent:]
+            if self._waiting:
+                return total
+
+    def _send_alert(self) -> None:
+        with contextlib.suppress(OSError):
+            self.flush()
+
+    def close(self) -> None:
+        """Say farewell, if there is room for it, and close."""
+        if self.is_open and not self.unsent:
+            # It goes on with an error until the other side has said farewell too, which nobody waits for.
+            with contextlib.suppress(OSError):
+                self._tls.unwrap()
+            self._send_alert()
+        self._raw.close()

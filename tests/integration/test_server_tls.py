@@ -1,0 +1,241 @@
+"""TLS on the server's loop: the same requests and replies, limits in bytes and time, and clients without manners."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from tailrace.client.security import tls_of
+from tailrace.client.tls_socket import client_context
+from tailrace.log.files import DiskFiles
+from tailrace.server.connections import PROOF_MS_MAX
+from tailrace.server.server import Server
+from tailrace.server.settings import ServerSettings
+from tailrace.server.tls_stream import HANDSHAKE_BYTES_MAX
+from tests.unit.server.fake_broker import FakeBroker
+from tests.unit.server.harness import Client, Harness
+
+TLS = Path(__file__).parents[1] / "support" / "tls"
+STORES = {
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": str(TLS / "broker.pem"),
+    "ssl.truststore.type": "PEM",
+    "ssl.truststore.location": str(TLS / "authority.pem"),
+}
+TRUST = {"ssl.truststore.location": str(TLS / "authority.pem")}
+IDENTITY = {"ssl.keystore.location": str(TLS / "client.pem")}
+FILE_BYTES = 3_000_000
+
+
+def settings(**more: str) -> ServerSettings:
+    chosen = {key.replace("_", "."): text for key, text in more.items()}
+    return ServerSettings.parse({"listeners": "SSL://127.0.0.1:0", **STORES, **chosen})
+
+
+class TlsClient(Client):
+    def __init__(self, port: int, *, receive_buffer_bytes: int | None = None, **tls: str) -> None:
+        super().__init__(port, receive_buffer_bytes=receive_buffer_bytes)
+        context = client_context(tls_of({**TRUST, **{key.replace("_", "."): text for key, text in tls.items()}}))
+        self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> bytes:
+    made = (bytes(range(251)) * (FILE_BYTES // 251 + 1))[:FILE_BYTES]
+    (tmp_path / "slices").write_bytes(made)
+    return made
+
+
+@pytest.fixture
+def broker(tmp_path: Path, content: bytes) -> FakeBroker:
+    return FakeBroker(DiskFiles().open(str(tmp_path / "slices")))
+
+
+@pytest.fixture
+def server(broker: FakeBroker) -> Iterator[Server]:
+    with Server(lambda surroundings: broker, settings()) as running:
+        yield running
+
+
+def test_requests_of_every_size_are_answered(server: Server, content: bytes) -> None:
+    client = TlsClient(server.port())
+    assert client.ask(b"Ehello") == b"hello"
+    large = bytes(range(256)) * 8_000
+    assert client.ask(b"E" + large) == large
+    assert client.ask(b"S" + pack(">qi", 17, 2_500_000) + b"head") == b"head" + content[17:2_500_017]
+    client.close()
+
+
+def test_requests_that_come_together_are_all_answered(server: Server) -> None:
+    """More than one read decrypts: what is left over is told of by no poll."""
+    client = TlsClient(server.port())
+    requests = [b"E%d" % number + b"x" * (number % 900) for number in range(2_000)]
+    sender = threading.Thread(target=lambda: client.send(*requests))
+    sender.start()
+    for request in requests:
+        assert client.receive() == request[1:]
+    sender.join()
+
+
+def test_a_client_that_reads_slowly_gets_everything(server: Server, content: bytes) -> None:
+    client = TlsClient(server.port(), receive_buffer_bytes=8_192)
+    client.send(*[b"S" + pack(">qi", number, 1_000_000) for number in range(8)])
+    for number in range(8):
+        assert client.receive() == content[number : number + 1_000_000]
+    assert server.statistics().pinned_files == 0
+
+
+def test_what_is_encrypted_ahead_is_bounded(broker: FakeBroker) -> None:
+    with Harness(broker, settings(socket_send_buffer_bytes="65536")) as harness:
+        client = handshaken(harness)
+        client.send(b"S" + pack(">qi", 0, FILE_BYTES))
+        harness.until(lambda: harness.loop.statistics().writing == 1)
+        harness.turn(50)
+        assert harness.loop.statistics().pending_bytes > FILE_BYTES / 4
+        (connection,) = harness.loop._connections
+        assert 0 < connection.socket.unsent < 140_000  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_both_versions_are_spoken_unless_one_is_not_enabled(server: Server, version: ssl.TLSVersion) -> None:
+    context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
+    context.minimum_version = context.maximum_version = version
+    with (
+        socket.create_connection(("127.0.0.1", server.port())) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as wrapped,
+    ):
+        wrapped.sendall(pack(">i", 3) + b"Ehi")
+        assert wrapped.recv(100) == pack(">i", 2) + b"hi"
+    only = "TLSv1.3" if version == ssl.TLSVersion.TLSv1_2 else "TLSv1.2"
+    with Server(lambda surroundings: FakeBroker(), settings(ssl_enabled_protocols=only)) as strict:
+        plain = socket.create_connection(("127.0.0.1", strict.port()))
+        with pytest.raises(ssl.SSLError):
+            context.wrap_socket(plain, server_hostname="localhost")
+        plain.close()
+
+
+def test_cipher_suites_are_those_that_were_chosen() -> None:
+    chosen = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
+    with Server(lambda surroundings: FakeBroker(), settings(ssl_cipher_suites=chosen)) as server:
+        client = TlsClient(server.port())
+        assert client.socket.cipher()[0] in (  # type: ignore[attr-defined]
+            "ECDHE-ECDSA-AES256-GCM-SHA384",
+            "ECDHE-ECDSA-CHACHA20-POLY1305",
+        )
+        assert client.ask(b"Ex") == b"x"
+
+
+def test_a_certificate_says_who_the_client_is(broker: FakeBroker) -> None:
+    rules = "RULE:^CN=(.*)$/$1/U"
+    both = settings(ssl_client_auth="requested", ssl_principal_mapping_rules=rules)
+    with Server(lambda surroundings: broker, both) as server:
+        known, unknown = TlsClient(server.port(), **IDENTITY), TlsClient(server.port())
+        assert [known.ask(b"Ex"), unknown.ask(b"Ey")] == [b"x", b"y"]
+        assert sorted(one.principal for one in broker.contexts.values()) == ["User:ANONYMOUS", "User:CLIENT"]
+
+
+def test_where_a_certificate_is_required_nobody_comes_in_without_one_that_is_believed() -> None:
+    with Server(lambda surroundings: FakeBroker(), settings(ssl_client_auth="required")) as server:
+        for identity in ({}, {"ssl.keystore.location": str(TLS / "odd-subject.pem")}):
+            with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
+                TlsClient(server.port(), **identity).ask(b"Ex")
+        assert TlsClient(server.port(), **IDENTITY).ask(b"Ex") == b"x"
+        assert server.statistics().closed["receive failed"] == 2
+
+
+def handshaken(harness: Harness) -> TlsClient:
+    """A client whose handshake went on while the loop ran here."""
+    made: list[TlsClient] = []
+    thread = threading.Thread(target=lambda: made.append(TlsClient(harness.port)))
+    thread.start()
+    harness.until(lambda: bool(made))
+    thread.join()
+    harness.clients.append(made[0])
+    return made[0]
+
+
+HOSTILE: dict[str, bytes] = {
+    "plain text": pack(">i", 30) + b"\x00\x12\x00\x03" + bytes(26),
+    "HTTP": b"GET / HTTP/1.1\r\n\r\n",
+    "an alert": b"\x15\x03\x03\x00\x02\x02\x28",
+    "a record that is too long": b"\x16\x03\x01\xff\xff" + bytes(70_000),
+    "application data first": b"\x17\x03\x03\x00\x10" + bytes(16),
+    "a greeting of zeros": b"\x16\x03\x01\x00\x20\x01\x00\x00\x1c" + bytes(28),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_no_tls_costs_the_client_its_connection_only(server: Server, what: str) -> None:
+    friend = TlsClient(server.port())
+    stranger = Client(server.port())
+    stranger.socket.sendall(HOSTILE[what])
+    received = b""
+    try:
+        while data := stranger.socket.recv(4_096):
+            received += data
+    except ConnectionError:
+        pass
+    assert len(received) < 100  # an alert at most
+    assert friend.ask(b"Ex") == b"x"
+
+
+def test_a_handshake_without_an_end_is_cut_off(server: Server) -> None:
+    stranger = Client(server.port())
+    # A greeting that says it has 16 MB, in records that are well formed.
+    record = b"\x16\x03\x01\x40\x00" + b"\x01\xff\xff\xff" + bytes(16_380)
+    with pytest.raises((BrokenPipeError, ConnectionResetError)):  # noqa: PT012
+        for _ in range(100 * HANDSHAKE_BYTES_MAX // len(record)):
+            stranger.socket.sendall(record)
+
+
+@pytest.mark.parametrize("sends", [b"", b"\x16\x03\x01\x02\x00\x01\x00"])
+def test_a_handshake_that_stalls_is_given_up(sends: bytes) -> None:
+    with Harness(settings=settings()) as harness:
+        stalled = harness.client()
+        stalled.socket.sendall(sends)
+        patient = handshaken(harness)
+        harness.timer_ms += PROOF_MS_MAX - 1
+        harness.turn(5)
+        assert harness.loop.statistics().connections == 2
+        harness.timer_ms += 1
+        harness.until(stalled.is_closed)
+        assert harness.loop.statistics().closed == {"unproven": 1}
+        patient.send(b"Ex")
+        harness.until(lambda: harness.broker.handled == 1)
+        harness.turn()
+        assert patient.receive() == b"x"
+
+
+def test_a_client_that_goes_in_the_middle_is_forgotten(broker: FakeBroker) -> None:
+    with Harness(broker, settings()) as harness:
+        for leave in (Client.close, Client.reset):
+            client = handshaken(harness)
+            client.send(b"S" + pack(">qi", 0, FILE_BYTES))
+            harness.until(lambda: harness.loop.statistics().writing == 1)
+            leave(client)
+            harness.until(lambda: harness.loop.statistics().connections == 0)
+        assert harness.loop.statistics().pinned_files == 0
+        assert harness.loop.statistics().pending_bytes == 0
+
+
+def test_plain_listeners_beside_it_stay_as_they_are() -> None:
+    both = ServerSettings.parse({"listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", **STORES})
+    with Server(lambda surroundings: FakeBroker(), both) as server:
+        assert Client(server.port("PLAINTEXT")).ask(b"Ex") == b"x"
+        assert TlsClient(server.port("SSL")).ask(b"Ex") == b"x"
+
+
+def test_a_farewell_is_said_and_understood(server: Server) -> None:
+    client = TlsClient(server.port())
+    assert client.ask(b"Ex") == b"x"
+    assert client.ask(b"Cbye") == b"bye"
+    with pytest.raises(EOFError):  # and not an error of TLS, as where the stream is cut off
+        client.receive()
+    leaving: Callable[[], ssl.SSLSocket | socket.socket] = TlsClient(server.port()).socket.unwrap  # type: ignore[attr-defined]
+    leaving()
