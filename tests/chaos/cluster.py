@@ -6,10 +6,8 @@ advertise, is a port of a proxy.
 
 from __future__ import annotations
 
-import os
-import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tailrace.protocol.messages import DescribeQuorumRequest
 from tests.chaos.links import CLEAR, Links, Weather
 from tests.chaos.nodes import Node
+from tests.chaos.owners import owner_of
 from tests.chaos.plan import CLIENTS
 from tests.support.kafka_broker import free_port
 from tests.support.kafka_controllers import KafkaControllers
@@ -64,7 +63,7 @@ class ChaosCluster:
     def __init__(self, installation: KafkaInstallation, directory: Path, shape: Shape) -> None:
         self.directory = directory
         self.nodes: dict[str, Node] = {}
-        self.links = Links(self._owner_of)
+        self.links = Links(self._opened_by)
         self.controllers = KafkaControllers(
             installation,
             directory,
@@ -123,13 +122,10 @@ class ChaosCluster:
                 node.kill()
         self.links.close()
 
-    def _owner_of(self, port: int) -> str:
-        """Which node has a connection that comes from a port."""
-        inode = _inode_of(port)
-        for node in list(self.nodes.values()):
-            if node.pid is not None and inode is not None and _has_socket(node.pid, inode):
-                return node.name
-        return CLIENTS
+    def _opened_by(self, port: int, far_port: int) -> str:
+        names = {node.pid: node.name for node in self.nodes.values() if node.pid is not None}
+        pid = owner_of(port, far_port, names)
+        return CLIENTS if pid is None else names[pid]
 
     def active_controller(self) -> Node | None:
         topic = DescribeQuorumRequest.TopicData(
@@ -221,31 +217,3 @@ def await_so(
 
 def _log_bytes(folder: Path) -> bytes:
     return b"".join(one.read_bytes() for one in sorted(folder.glob("*.log")))
-
-
-def _inode_of(port: int) -> str | None:
-    """The socket that is bound to a local port of an IPv4 or IPv6 connection."""
-    ends = re.compile(rf"^ *\d+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]{{4}} ")
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines():
-            if ends.match(line):
-                inode = line.split()[9]
-                if inode != "0":
-                    return inode
-    return None
-
-
-def _has_socket(pid: int, inode: str) -> bool:
-    wanted = f"socket:[{inode}]"
-    try:
-        names: Sequence[str] = os.listdir(f"/proc/{pid}/fd")
-        return any(_link(f"/proc/{pid}/fd/{name}") == wanted for name in names)
-    except OSError:
-        return False  # it has just ended
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""

@@ -113,8 +113,9 @@ class Faults:
 
     def _deposed(self, node: Node, fault: Fault) -> None:
         others = [one for one in self._cluster.nodes.values() if one is not node]
-        if node.is_controller:
-            others = [one for one in others if one.is_controller]
+        controllers = [one for one in others if one.is_controller]
+        if node.is_controller and controllers:
+            others = controllers
         self._for_a_while(
             node, fault, [pair for one in others for pair in ((node.name, one.name), (one.name, node.name))]
         )

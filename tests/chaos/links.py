@@ -1,6 +1,6 @@
 """Links: a TCP proxy in front of every listener, through which all that nodes and clients say to each other goes.
 
-    links = Links(owner_of)                        # who has opened a connection, by its port
+    links = Links(opened_by)                       # who has opened a connection, by its two ports
     port = links.lead_to("2", 29092)               # connections to `port` go on to node 2 at 29092
     links.set("1", "2", Weather(forward=HELD))     # what 1 sends on connections that it has opened to 2 waits
     links.set("1", "2", CLEAR)                     # and now arrives
@@ -66,9 +66,9 @@ class _Link:
 
 
 class Links:
-    def __init__(self, owner_of: Callable[[int], str]) -> None:
-        """`owner_of`: who has opened the connection that comes from a port."""
-        self._owner_of = owner_of
+    def __init__(self, opened_by: Callable[[int, int], str]) -> None:
+        """`opened_by`: who has opened the connection from a port to a port."""
+        self._opened_by = opened_by
         self._links: dict[tuple[str, str], _Link] = defaultdict(_Link)
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,7 +115,7 @@ class Links:
         assert task is not None
         self._tasks.add(task)
         try:
-            link = self._links[self._owner_of(writer.get_extra_info("peername")[1]), node]
+            link = self._links[self._opened_by(_port(writer, "peername"), _port(writer, "sockname")), node]
             if link.weather.is_cut:
                 return
             with contextlib.suppress(OSError):
@@ -152,3 +152,7 @@ async def _pump(link: _Link, reader: asyncio.StreamReader, writer: asyncio.Strea
     await link.pass_on(is_forward=is_forward)
     with contextlib.suppress(OSError, RuntimeError):
         writer.write_eof()
+
+
+def _port(writer: asyncio.StreamWriter, which: str) -> int:
+    return int(writer.get_extra_info(which)[1])

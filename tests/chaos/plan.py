@@ -28,7 +28,7 @@ BROKER_KINDS: Final = {
 CONTROLLER_KINDS: Final = {
     "kill": (2, 0.5, 5.0),
     "pause": (2, 1.0, 8.0),
-    "deposed": (2, 1.0, 8.0),  # from the other controllers
+    "deposed": (2, 1.0, 8.0),  # from the other controllers, or from the brokers if there is none
 }
 WAYS: Final = ("held", "cut", "held forward", "held backward")
 REST_S: Final = (8.0, 14.0)

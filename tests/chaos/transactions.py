@@ -63,7 +63,7 @@ class TransactionalLoad:
     def _ready_producer(self) -> Producer | None:
         if self._producer is None:
             made = transactional_producer(self._bootstrap, self.name)
-            made.init_transactions(CALL_TIMEOUT_S)
+            begin(made, self.worker)
             self._producer = made
         return self._producer
 
@@ -114,6 +114,17 @@ class TransactionalLoad:
         except KafkaException:
             return
         self._findings.add(f"a zombie of {self.name} was told that transaction {number} is committed")
+
+
+def begin(producer: Producer, worker: Worker) -> None:
+    """Until the coordinator has answered. A second instance meanwhile could be fenced by what the first has sent."""
+    while True:
+        try:
+            producer.init_transactions(CALL_TIMEOUT_S)
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable() or worker.is_ending.is_set():
+                raise
 
 
 def end_transaction(producer: Producer, *, is_commit: bool) -> None:

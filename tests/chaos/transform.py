@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.chaos.findings import Findings, Worker
 from tests.chaos.producers import PATIENT
-from tests.chaos.transactions import CALL_TIMEOUT_S, end_transaction, transactional_producer
+from tests.chaos.transactions import CALL_TIMEOUT_S, begin, end_transaction, transactional_producer
 
 GROUP = "transform"
 
@@ -47,7 +47,7 @@ class Transformer:
     def _ready_consumer(self) -> Consumer:
         if self._producer is None:
             made = transactional_producer(self._bootstrap, self._name)
-            made.init_transactions(CALL_TIMEOUT_S)
+            begin(made, self.worker)
             self._producer = made
         if self._consumer is None:
             self._consumer = Consumer(

@@ -155,7 +155,9 @@ class Watermarks:
             return
         asked = [ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=some) for name, some in topics.items()]
         began = time.monotonic()
-        answer = self._client(self._nodes[node]).ask(ListOffsetsRequest(isolation_level=level, topics=asked), 6)
+        answer = self._client(self._nodes[node]).ask(
+            ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=asked), 6
+        )
         for topic in answer.topics:
             for one in topic.partitions:
                 if not one.error_code:
