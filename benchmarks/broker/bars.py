@@ -33,7 +33,8 @@ def bars(title: str, rows: Sequence[Comparison]) -> str:
             y += _BAR
         y += _GAP
     legend, x = [], _LEFT
-    for name, colour in _COLOURS.items():
+    drawn = {name for row in shown for name in row.costs}
+    for name, colour in ((name, colour) for name, colour in _COLOURS.items() if name in drawn):
         legend.append(f'<rect x="{x}" y="32" width="10" height="10" fill="{colour}"/>')
         legend.append(f'<text x="{x + 14}" y="41" class="small">{name}</text>')
         x += 110

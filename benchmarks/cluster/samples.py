@@ -1,0 +1,53 @@
+"""Samples of both kinds, and the rows they come to."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.broker.comparison import KAFKA, OURS, Comparison
+
+
+@dataclass
+class Samples:
+    """What was measured of each work, by the kind of cluster."""
+
+    found: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, work: str, kind: str, figure: float) -> None:
+        self.found.setdefault(work, {}).setdefault(kind, []).append(figure)
+
+    def median(self, work: str, kind: str) -> float | None:
+        figures = self.found.get(work, {}).get(kind)
+        return statistics.median(figures) if figures else None
+
+    def row(
+        self,
+        work: str,
+        tell: Callable[[float], str],
+        *,
+        at_most: float | None = None,
+        title: str = "",
+        more_is_better: bool = False,
+    ) -> Comparison:
+        """The medians beside each other; a cost is what is compared, so what should be large counts inversely."""
+        medians = {kind: found for kind in (OURS, KAFKA) if (found := self.median(work, kind)) is not None}
+        told = {kind: tell(found) for kind, found in medians.items()}
+        costs = {kind: 1 / found if more_is_better and found else found for kind, found in medians.items()}
+        made = Comparison(title or work, told, costs)
+        if at_most is None:
+            return made
+        return Comparison(
+            made.work, told, costs, f"≤ {at_most:g}×", None if made.ratio is None else made.ratio <= at_most
+        )
+
+
+def table(rows: Sequence[Comparison]) -> str:
+    lines = [f"| work | {OURS} | {KAFKA} | cost by Kafka's | goal | met |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}×"
+        met = "" if row.is_met is None else ("yes" if row.is_met else "**no**")
+        cells = [row.work, row.told.get(OURS, ""), row.told.get(KAFKA, ""), ratio, row.goal, met]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
