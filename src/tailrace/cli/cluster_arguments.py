@@ -14,10 +14,12 @@ DEFAULT_METRICS = "127.0.0.1:9404"
 
 def add_cluster_commands(nouns: Parsers) -> None:
     """Everything that talks to a cluster."""
+    from tailrace.cli.cluster_noun_arguments import add_cluster_noun
     from tailrace.cli.groups_arguments import add_groups
     from tailrace.cli.records_arguments import add_consume, add_produce
     from tailrace.cli.transactions_arguments import add_transactions
 
+    add_cluster_noun(nouns)
     add_topics(nouns)
     add_configs(nouns)
     add_produce(nouns)

@@ -133,6 +133,29 @@ def describe_configs(
     return sorted(_entry(config) for result in answer.results for config in result.configs)
 
 
+def topics_setting(cluster: ClusterClient, topics: Iterable[str], key: str) -> dict[str, str]:
+    """What one key is for each of several topics; a topic that is gone meanwhile is left out."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=[key]
+            )
+            for name in topics
+        ]
+    )
+    if not request.resources:
+        return {}
+
+    def check(answer: DescribeConfigsResponse) -> None:
+        for result in answer.results:
+            if result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                _raise(Resource.topic(result.resource_name), result.error_code, result.error_message)
+
+    answer: DescribeConfigsResponse = cluster.ask_any(request, at_least=FIRST_WITH_SOURCES, check=check)
+    found = {result.resource_name: config.value for result in answer.results for config in result.configs}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _entry(config: DescribeConfigsResponse.DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         config.name,

@@ -1,0 +1,86 @@
+"""NodeProcess: a node of the cluster as a child process, its words in a log file.
+
+It has a session of its own: a Ctrl-C at the terminal reaches only whoever started the cluster, who stops the nodes in
+their order.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from tailrace.local_cluster.plan import HOST, Node
+
+_LAST_WORDS: Final = 8
+_CONNECT_TIMEOUT_S: Final = 0.5
+
+
+class NodeProcess:
+    def __init__(self, node: Node, command: Sequence[str], kept_open: Sequence[int] = ()) -> None:
+        """kept_open: descriptors that stay open as long as the node lives, whatever becomes of its parent."""
+        self.node = node
+        self.started = time.monotonic()
+        self._log_start = node.log.stat().st_size if node.log.exists() else 0
+        with node.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=kept_open,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def is_running(self) -> bool:
+        return self.status is None
+
+    @property
+    def is_listening(self) -> bool:
+        try:
+            socket.create_connection((HOST, self.node.port), timeout=_CONNECT_TIMEOUT_S).close()
+        except OSError:
+            return False
+        return True
+
+    @property
+    def ending(self) -> str:
+        """How it ended, for people."""
+        status = self.status
+        if status is None:
+            return "runs"
+        if status < 0:
+            return f"was killed by {signal.Signals(-status).name}"
+        return f"ended with status {status}"
+
+    def last_words(self) -> list[str]:
+        """The last lines that it wrote since it was started."""
+        if not self.node.log.exists():
+            return []
+        with self.node.log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace").splitlines()[-_LAST_WORDS:]
+
+    def ask_to_stop(self) -> None:
+        if self.is_running:
+            self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        if self.is_running:
+            self._process.kill()
+
+    def wait(self) -> None:
+        self._process.wait()

@@ -1,0 +1,42 @@
+"""`tailrace cluster status` at a broker that is alone, Apache Kafka's and ours. Clusters: test_cluster_status.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.command import tailrace
+
+
+def test_a_broker_that_is_alone_is_well(bootstrap: str, topic: str) -> None:
+    assert tailrace("topics", "create", topic, "--partitions", 3, "--bootstrap", bootstrap).status == 0
+    said = tailrace("cluster", "status", "--all", "--json", "--bootstrap", bootstrap)
+    assert (said.status, said.json["healthy"], said.json["problems"]) == (0, True, [])
+    (broker,) = said.json["brokers"]
+    assert (broker["address"], broker["fenced"], broker["outOfSync"]) == (bootstrap, False, 0)
+    assert all(one["error"] is None and Path(one["path"]).is_absolute() for one in broker["logDirs"])
+    assert broker["leaders"] == broker["replicas"] == said.json["counts"]["partitions"]
+    quorum = said.json["quorum"]
+    assert [one["id"] for one in quorum["voters"]] == [quorum["leader"]]
+    ours = [one for one in said.json["partitions"] if one["topic"] == topic]
+    assert [(one["partition"], one["isr"], one["lag"]) for one in ours] == [(n, [broker["id"]], {}) for n in range(3)]
+
+
+def test_the_table_says_the_same(bootstrap: str, topic: str) -> None:
+    tailrace("topics", "create", topic, "--bootstrap", bootstrap)
+    said = tailrace("cluster", "status", "--all", "--wait", 30, "--brokers", 1, "--bootstrap", bootstrap)
+    assert said.status == 0
+    assert "  all is well" in said.lines
+    (row,) = [line.split() for line in said.lines if line.startswith(f"{topic}-0 ")]
+    assert row[-2:] == ["in", "sync"]
+
+
+def test_fewer_brokers_than_expected_are_a_problem(bootstrap: str) -> None:
+    said = tailrace("cluster", "status", "--brokers", 2, "--wait", 0.1, "--bootstrap", bootstrap)
+    assert said.status == 1
+    assert "  ! 1 brokers, and 2 are expected" in said.lines
+
+
+def test_nobody_to_ask_is_told() -> None:
+    said = tailrace("cluster", "status", "--bootstrap", "127.0.0.1:1", "--timeout", 1)
+    assert (said.status, said.out) == (2, "")
+    assert "no broker can be reached" in said.err

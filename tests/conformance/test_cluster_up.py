@@ -1,0 +1,115 @@
+"""`tailrace cluster up`: a cluster that starts, goes on where it was, tells of what dies, and stops in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster_command import ClusterCommand
+from tests.support.command import tailrace
+from tests.support.kafka_install import KafkaInstallation
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until_told(cluster: ClusterCommand, words: str) -> None:
+    deadline = time.monotonic() + 60
+    while words not in cluster.errors:
+        assert time.monotonic() < deadline, cluster.errors
+        time.sleep(0.05)
+
+
+def test_three_brokers_serve_and_go_on_where_they_were(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with ClusterCommand(tmp_path / "cluster", "-o", "num.partitions=6") as cluster:
+        where = ["--bootstrap", cluster.bootstrap]
+        assert "6 partitions and 3 replicas" in tailrace("topics", "create", "orders", *where).out
+        produce = [sys.executable, "-m", "tailrace", "produce", "orders", *where]
+        subprocess.run(produce, input="one\ntwo\nthree\n", text=True, check=True, capture_output=True)
+        pids = [one["pid"] for one in cluster.told["nodes"]]
+        assert len(pids) == 4
+        assert cluster.stop(signal.SIGINT) == 0
+        assert not any(map(is_running, pids))
+        steps = [line for line in cluster.errors.splitlines() if "stopping" in line]
+        assert steps == ["tailrace: stopping broker 1, broker 2, broker 3", "tailrace: stopping controller 3000"]
+        assert "killing" not in cluster.errors
+        for one in cluster.told["nodes"]:
+            if one["role"] == "broker":
+                assert Path(one["data"], ".kafka_cleanshutdown").exists()
+
+        cluster.start()
+        said = tailrace("consume", "orders", "--max", "3", "--json", *where)
+        assert sorted(one["value"] for one in said.json_lines) == ["one", "three", "two"]
+        assert "formatting" not in cluster.errors
+
+
+def test_a_broker_that_is_killed_is_told_of_and_can_come_back(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with ClusterCommand(tmp_path / "cluster", "--brokers", "2") as cluster:
+        os.kill(cluster.node("broker", 2)["pid"], signal.SIGKILL)
+        wait_until_told(cluster, f"broker 2 (pid {cluster.node('broker', 2)['pid']}) was killed by SIGKILL")
+        assert f"tailrace serve --config {cluster.node('broker', 2)['config']}" in cluster.errors
+        assert tailrace("topics", "list", "--bootstrap", cluster.node("broker", 1)["address"]).status == 0
+        os.kill(cluster.node("broker", 1)["pid"], signal.SIGKILL)
+        assert cluster.wait() == 1
+        assert "no broker is left" in cluster.errors
+        assert not is_running(cluster.node("controller", 3000)["pid"])
+
+
+def test_three_controllers_make_a_quorum(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with ClusterCommand(tmp_path / "cluster", "--brokers", "1", "--controllers", "3") as cluster:
+        said = kafka.tool(
+            "org.apache.kafka.tools.MetadataQuorumCommand",
+            *("--bootstrap-server", cluster.bootstrap, "describe", "--replication"),
+        )
+        rows = [line.split() for line in said.splitlines()[1:]]
+        assert sorted(row[0] for row in rows) == ["1", "3000", "3001", "3002"]
+        assert cluster.stop() == 0
+
+
+def test_a_cluster_runs_once_and_its_nodes_outlive_a_starter_that_is_killed(
+    kafka: KafkaInstallation, tmp_path: Path
+) -> None:
+    with ClusterCommand(tmp_path / "cluster", "--brokers", "1") as cluster:
+        again = tailrace("cluster", "up", "--data", str(cluster.data))
+        pids = " ".join(str(one["pid"]) for one in cluster.told["nodes"])
+        assert (again.status, again.err.splitlines()[-1]) == (
+            2,
+            f"tailrace: the cluster in {cluster.data} is running already (pids {pids})",
+        )
+        assert cluster.stop(signal.SIGKILL) == -signal.SIGKILL
+        again = tailrace("cluster", "up", "--data", str(cluster.data))
+        assert "is running already" in again.err
+
+
+def test_what_keeps_it_from_starting_is_told(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        said = tailrace("cluster", "up", "--data", str(tmp_path / "a"), "--port", str(port), "--brokers", "1")
+        assert said.status == 2
+        assert f"broker 1 cannot listen on 127.0.0.1:{port}" in said.err
+    cluster = ClusterCommand(tmp_path / "b", "--brokers", "1", "-o", "num.partitions=none").launch()
+    assert cluster.wait() == 2
+    assert "num.partitions" in cluster.errors
+    assert "starting" not in cluster.errors
+    (tmp_path / "c" / "broker-1").mkdir(parents=True)
+    (tmp_path / "c" / "broker-1" / "data").write_text("no folder")
+    damaged = ClusterCommand(tmp_path / "c", "--brokers", "1").launch()
+    assert damaged.wait() == 2
+    assert f"broker 1 ended with status 2; its log is {tmp_path}/c/broker-1/broker.log and ends so:" in damaged.errors
+    assert damaged.errors.index("stopping controller 3000") < damaged.errors.index("broker 1 ended")
