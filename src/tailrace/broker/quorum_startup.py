@@ -18,6 +18,7 @@ from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.directory_assignments import DirectoryAssignments
 from tailrace.broker.forwarding import Forwarding
 from tailrace.broker.replication import Replication
+from tailrace.broker.share_state_peers import ShareStatePeers
 from tailrace.broker.transaction_peers import TransactionPeers
 from tailrace.log import file_names
 from tailrace.log.checkpoints import DirectoryIdentity, read_clean_shutdown
@@ -104,6 +105,14 @@ def join_cluster(
         timeout_ms=broker.config.integer("request.timeout.ms"),
     )
     coordinator.send_markers = broker.transaction_peers.send_markers
+    broker.shares.persister.peers = ShareStatePeers(
+        broker.outbox,
+        lambda: controller.image,
+        listener=broker.config.inter_broker_listener.name,
+        node_id=broker.node_id,
+        # By then a coordinator that is well has answered, that it could not write in time if need be.
+        timeout_ms=2 * broker.config.integer("share.coordinator.write.timeout.ms"),
+    )
     controller.note_time = broker.note_time
     if not broker.config.flag("controlled.shutdown.enable"):
         controller.has_farewell = False

@@ -61,7 +61,7 @@ def begin_state(
 
     def begin(key: SharePartitionKey, answer: Callable[[ErrorCode, int], None], refuse: Refuse, now_ms: int) -> None:
         offset = wanted.offsets[key.topic_id][key.partition]
-        broker.share_states.initialize(key, wanted.state_epoch, offset, answer, refuse, now_ms)
+        broker.shares.persister.initialize(key, wanted.state_epoch, offset, answer, refuse, now_ms)
 
     _for_each(wanted.group_id, wanted.partitions, begin, done, now_ms)
 
@@ -73,7 +73,7 @@ def delete_state(
     finish: Callable[[Errors, int], None],
     now_ms: int,
 ) -> None:
-    _for_each(group_id, partitions, broker.share_states.delete, finish, now_ms)
+    _for_each(group_id, partitions, broker.shares.persister.delete, finish, now_ms)
 
 
 def read_summaries(
@@ -92,7 +92,7 @@ def read_summaries(
     gathering: Gathering[ShareState | KafkaError | None] = Gathering(len(asked), done)
     for index, (topic, number) in enumerate(asked):
         take = gathering.part(index)
-        broker.share_states.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
+        broker.shares.persister.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
     gathering.begin(now_ms)
 
 

@@ -36,7 +36,7 @@ from tailrace.coordinator.shares.share_state_coordinator import (
 )
 from tailrace.metadata.image import MetadataImage, TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.purgatory import Purgatory
 from tailrace.records.batch import Codec
 from tailrace.replication.delayed_delete_records import delete_on_leader
@@ -136,6 +136,12 @@ class ShareStates:
             return
         index = self._coordinators.partition_of(SHARE_GROUP_STATE, str(key), self._image())
         self.runtime.write(index, operation, answer, refuse, now_ms)
+
+    def coordinator_of(self, key: SharePartitionKey) -> BrokerId | None:
+        """Which broker keeps the state of a share partition; -1 for nobody now, None while the topic is missing."""
+        image = self._image()
+        index = self._coordinators.partition_of(SHARE_GROUP_STATE, str(key), image)
+        return None if index < 0 else image.topics[SHARE_GROUP_STATE].partitions[index].leader
 
     def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
         ids = frozenset(topic.id for topic in topics)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.share_persister import SharePersister
 from tailrace.broker.share_state import ShareStates
-from tailrace.coordinator.runtime import Refuse
 from tailrace.coordinator.shares.share_state import ShareState
 from tailrace.coordinator.shares.share_state import StateBatch as KeptBatch
 from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey, ShareWrite
@@ -25,10 +25,6 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 
 _log = logging.getLogger(__name__)
 
-PATIENCE_MS = 30_000  # how long a coordinator that is being loaded is asked again
-RETRY_MS = 20
-_LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
-
 
 class Shares:
     def __init__(
@@ -42,8 +38,8 @@ class Shares:
         self._image = image
         self._defaults = share_settings(config)
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
-        self._kept = KeptStates(states)
-        self.partitions = SharePartitions(partitions, self._kept, purgatory, self.settings)
+        self.persister = SharePersister(states)
+        self.partitions = SharePartitions(partitions, KeptStates(self.persister), purgatory, self.settings)
 
     @property
     def is_enabled(self) -> bool:
@@ -71,11 +67,11 @@ class Shares:
     # Time
 
     def tick(self, now_ms: int) -> None:
-        self._kept.tick(now_ms)
+        self.persister.tick(now_ms)
         self.partitions.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        deadline_ms, other_ms = self.partitions.next_deadline_ms(), self._kept.next_deadline_ms()
+        deadline_ms, other_ms = self.partitions.next_deadline_ms(), self.persister.next_deadline_ms()
         if deadline_ms is None or other_ms is None:
             return other_ms if deadline_ms is None else deadline_ms
         return min(deadline_ms, other_ms)
@@ -119,35 +115,10 @@ def share_settings(config: BrokerConfig) -> ShareSettings:
 
 
 class KeptStates:
-    """ShareStates as share partitions know it: while a coordinator is being loaded it is asked again, for a while. No
-    client of share groups expects to hear of that."""
+    """The persister as share partitions know it."""
 
-    def __init__(self, states: ShareStates) -> None:
-        self._states = states
-        self._postponed: list[Callable[[int], None]] = []
-        self._retry_ms = 0
-
-    def _with_patience(self, ask: Callable[[Refuse, int], None], refuse: Refuse, now_ms: int) -> None:
-        until_ms = now_ms + PATIENCE_MS
-
-        def refused(error: KafkaError, now_ms: int) -> None:
-            if error.code not in _LOADING or now_ms >= until_ms:
-                refuse(error, now_ms)
-                return
-            if not self._postponed:
-                self._retry_ms = now_ms + RETRY_MS
-            self._postponed.append(lambda now_ms: ask(refused, now_ms))
-
-        ask(refused, now_ms)
-
-    def tick(self, now_ms: int) -> None:
-        if self._postponed and now_ms >= self._retry_ms:
-            postponed, self._postponed = self._postponed, []
-            for ask in postponed:
-                ask(now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        return self._retry_ms if self._postponed else None
+    def __init__(self, persister: SharePersister) -> None:
+        self._persister = persister
 
     def read(
         self,
@@ -161,11 +132,7 @@ class KeptStates:
             batches = [StateBatch(*batch) for batch in state.batches]
             answer(PersistedState(state.state_epoch, state.start_offset, batches), now_ms)
 
-        self._with_patience(
-            lambda refuse, now_ms: self._states.read(SharePartitionKey(*key), leader_epoch, read, refuse, now_ms),
-            refuse,
-            now_ms,
-        )
+        self._persister.read(SharePartitionKey(*key), leader_epoch, read, refuse, now_ms)
 
     def write(
         self, key: ShareKey, partition: SharePartition, batches: Sequence[StateBatch], done: Done, now_ms: int
@@ -181,8 +148,4 @@ class KeptStates:
         def written(_: ErrorCode, now_ms: int) -> None:
             done(None, now_ms)
 
-        self._with_patience(
-            lambda refuse, now_ms: self._states.write(SharePartitionKey(*key), write, written, refuse, now_ms),
-            done,
-            now_ms,
-        )
+        self._persister.write(SharePartitionKey(*key), write, written, done, now_ms)

@@ -127,10 +127,11 @@ class SharePartitions:
         return found
 
     def is_current(self, hosted: HostedShare) -> bool:
-        """Whether its partition is still the one that is led here."""
+        """Whether its partition is still the one that is led here, and nobody can have led it in between."""
         replica = hosted.replica
         return (
             replica.leader is not None
+            and replica.leader_epoch == hosted.share.leader_epoch
             and self.partitions.of_topic(hosted.key.topic_id, hosted.key.partition) is replica
         )
 

@@ -1,0 +1,260 @@
+"""Share groups over several brokers, ours and Kafka's: who coordinates the group, who keeps its state and who leads the
+partition are different ones, and any of them may be killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import product
+from uuid import UUID
+
+import pytest
+from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from tailrace.coordinator.key_partition import partition_of
+from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey
+from tailrace.protocol.messages import IncrementalAlterConfigsRequest
+from tests.support.confluent import produce
+from tests.support.kafka_controllers import KafkaControllers
+from tests.support.kafka_install import KafkaInstallation
+from tests.support.kafka_member import KafkaMember
+from tests.support.kraft_broker import kraft_broker
+from tests.support.raw_client import RawClient
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster
+from tests.support.share_workers import ShareWorkers
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+CONTROLLERS = {"broker.session.timeout.ms": "3000"}
+BROKERS = {
+    "offsets.topic.replication.factor": "2",
+    "share.coordinator.state.topic.replication.factor": "2",
+    "share.coordinator.state.topic.min.isr": "1",
+    "offsets.topic.num.partitions": "5",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.fetch.backoff.ms": "200",
+    "group.share.record.lock.duration.ms": "5000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.delivery.count.limit": "10",
+}
+_GROUP = 32
+OFFSETS, STATE = "__consumer_offsets", "__share_group_state"
+
+
+def topic_id(cluster: ReplicatedCluster, topic: str) -> bytes:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    told = admin.describe_topics(TopicCollection([topic]))[topic].result(PATIENCE_S).topic_id
+    high, low = told.get_most_significant_bits(), told.get_least_significant_bits()
+    return UUID(int=(high % 2**64) << 64 | (low % 2**64)).bytes
+
+
+def begin_early(cluster: ReplicatedCluster, group: str) -> None:
+    """The group begins with a topic's first record."""
+    config = IncrementalAlterConfigsRequest.AlterableConfig(
+        name="share.auto.offset.reset", config_operation=0, value="earliest"
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=_GROUP, resource_name=group, configs=[config]
+    )
+    with RawClient(cluster.bootstrap.split(",")[0]) as client:
+        assert client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
+
+
+def group_at(cluster: ReplicatedCluster, topic: str, coordinator: int, keeper: int) -> str:
+    """A group that one broker coordinates, and whose state of a topic's only partition another keeps."""
+    wanted = topic_id(cluster, topic)
+    for number in range(1_000):
+        name = f"g-{coordinator}-{keeper}-{number}"
+        key = str(SharePartitionKey(name, wanted, 0))
+        places = cluster.brokers[coordinator], cluster.brokers[keeper]
+        if places == (broker_of(cluster, partition_of(name, 5)), broker_of(cluster, partition_of(key, 3))):
+            begin_early(cluster, name)
+            return name
+    raise AssertionError("no name will do")
+
+
+def broker_of(cluster: ReplicatedCluster, partition: int) -> Node:
+    """Who leads a partition of a coordinators' topic, in the beginning."""
+    return cluster.brokers[partition % len(cluster.brokers) + 1]
+
+
+def create_internal_topics(cluster: ReplicatedCluster) -> None:
+    ids = sorted(cluster.brokers)
+    placed = [[*ids[first:], *ids[:first]] for first in range(len(ids))]
+    cluster.create(OFFSETS, [placed[number % len(ids)] for number in range(5)], cleanup_policy="compact")
+    cluster.create(STATE, [placed[number % len(ids)] for number in range(3)], retention_ms="-1")
+
+
+@pytest.fixture(scope="module")
+def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+    """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
+    tmp_path = tmp_path_factory.mktemp("mixed")
+    with ExitStack() as stack:
+        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
+        broker = stack.enter_context(kraft_broker(controllers, tmp_path / "broker-1", 1, BROKERS))
+        theirs = KafkaMember(kafka, tmp_path / "broker-2", controllers, 2, BROKERS)
+        stack.enter_context(theirs)
+        cluster = ReplicatedCluster({1: broker, 2: theirs})
+        create_internal_topics(cluster)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+    """Three brokers of ours. A test leaves them running."""
+    tmp_path = tmp_path_factory.mktemp("ours")
+    with ExitStack() as stack:
+        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
+        brokers: dict[int, Node] = {}
+        for number in (1, 2, 3):
+            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
+            brokers[number] = stack.enter_context(broker)
+        cluster = ReplicatedCluster(brokers)
+        create_internal_topics(cluster)
+        yield cluster
+
+
+class Member:
+    """A librdkafka share consumer in a thread; `ledger` has what all members have got and acknowledged, in order."""
+
+    def __init__(self, cluster: ReplicatedCluster, topic: str, group: str, ledger: list[tuple[str, str]]) -> None:
+        self._ledger = ledger
+        self._consumer = ShareConsumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": group,
+                "share.acknowledgement.mode": "explicit",
+                "max.poll.records": 20,
+            }
+        )
+        self._consumer.subscribe([topic])
+        self._is_ending = False
+        self.problems: Counter[str] = Counter()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_ending:
+            try:
+                messages = self._consumer.poll(0.2)
+            except KafkaException as error:
+                self.problems[f"poll {error}"] += 1
+                continue
+            got = []
+            for message in messages:
+                if message.error() is not None:
+                    self.problems[f"message {message.error()}"] += 1
+                    continue
+                value = message.value().decode()
+                self._ledger.append(("got", value))
+                fate = AcknowledgeType.REJECT if value.startswith("reject") else AcknowledgeType.ACCEPT
+                self._consumer.acknowledge(message, fate)
+                got.append(value)
+            if got:
+                self._commit(got)
+        self._consumer.close()
+
+    def _commit(self, got: list[str]) -> None:
+        try:
+            failures = [error for error in self._consumer.commit_sync(60.0).values() if error is not None]
+        except KafkaException as error:
+            failures = [error]
+        for error in failures:
+            self.problems[f"commit {error}"] += 1
+        if not failures:
+            self._ledger.extend(("done", value) for value in got)
+
+    def end(self) -> None:
+        self._is_ending = True
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive()
+
+
+def check_ledger(ledger: list[tuple[str, str]], values: list[str]) -> None:
+    """Each record was acknowledged, and was not delivered again after that."""
+    done: set[str] = set()
+    for what, value in ledger:
+        assert value not in done, f"{what} {value}, after it was acknowledged"
+        if what == "done":
+            done.add(value)
+    assert done == set(values)
+
+
+def await_done(ledger: list[tuple[str, str]], values: list[str], members: list[Member]) -> None:
+    wanted = set(values)
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    while True:
+        missing = wanted - {value for what, value in tuple(ledger) if what == "done"}
+        if not missing:
+            return
+        problems = [one.problems for one in members]
+        assert time.monotonic() < deadline, f"not acknowledged: {sorted(missing)[:5]} of {len(missing)}; {problems}"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("coordinator", "keeper", "leader"), list(product((1, 2), repeat=3)))
+def test_roles_on_our_broker_and_on_kafkas(
+    mixed: ReplicatedCluster, coordinator: int, keeper: int, leader: int
+) -> None:
+    """librdkafka's consumer takes half, and then Java's the rest."""
+    topic = f"t-{coordinator}-{keeper}-{leader}"
+    mixed.create(topic, [[leader, 3 - leader]])
+    group = group_at(mixed, topic, coordinator, keeper)
+    values = [f"{'reject' if number % 3 == 0 else 'v'}-{number}" for number in range(60)]
+    produce(mixed.bootstrap, topic, 0, [value.encode() for value in values[:30]])
+    ledger: list[tuple[str, str]] = []
+    member = Member(mixed, topic, group, ledger)
+    try:
+        await_done(ledger, values[:30], [member])
+    finally:
+        member.end()
+    check_ledger(ledger, values[:30])
+    assert not member.problems
+    produce(mixed.bootstrap, topic, 0, [value.encode() for value in values[30:]])
+    with ShareWorkers(mixed.bootstrap, topic, group) as workers:
+        worker = workers.start("java")
+        fates = {f"{'reject' if value.startswith('reject') else 'accept'} {value}" for value in values[30:]}
+        workers.wait_for(lambda said: fates <= {line.lower() for line in said})
+        worker.stop()
+        said = workers.said()
+    assert sorted(line.split()[2] for line in said if line.startswith("got")) == sorted(values[30:])
+    assert not [line for line in said if line.startswith("failed")]
+
+
+def test_whoever_is_killed_nothing_is_lost_or_delivered_again(ours: ReplicatedCluster) -> None:
+    """The leader, then who keeps the state, then who coordinates the group."""
+    ours.create("killed", [[1, 2, 3]], min_insync_replicas="1")
+    group = group_at(ours, "killed", 3, 2)
+    values: list[str] = []
+    ledger: list[tuple[str, str]] = []
+    members = [Member(ours, "killed", group, ledger) for _ in range(2)]
+
+    def more() -> None:
+        made = [f"v-{len(values) + number}" for number in range(200)]
+        produce(ours.bootstrap, "killed", 0, [value.encode() for value in made])
+        values.extend(made)
+
+    try:
+        more()
+        await_done(ledger, values[:20], members)
+        for killed in (1, 2, 3):
+            more()
+            ours.kill(killed)
+            ours.await_leader("killed", 0, [one for one in (1, 2, 3) if one != killed])
+            more()
+            await_done(ledger, values, members)
+            ours.start(killed)
+            for topic, partition in (("killed", 0), (STATE, 0), (STATE, 1), (STATE, 2)):
+                ours.await_isr(topic, partition, [1, 2, 3])
+    finally:
+        for member in members:
+            member.end()
+    check_ledger(ledger, values)
