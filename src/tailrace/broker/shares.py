@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.partition_ends import PartitionEnds
 from tailrace.broker.share_persister import SharePersister
 from tailrace.broker.share_state import ShareStates
 from tailrace.coordinator.shares.share_state import ShareState
@@ -20,6 +21,7 @@ from tailrace.log.watermarks import Isolation
 from tailrace.metadata.features import SHARE_VERSION
 from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.outgoing import Outbox
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 
@@ -34,11 +36,20 @@ class Shares:
         partitions: HostedPartitions,
         purgatory: Purgatory,
         states: ShareStates,
+        outbox: Outbox,
     ) -> None:
         self._image = image
         self._defaults = share_settings(config)
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
         self.persister = SharePersister(states)
+        self.ends = PartitionEnds(
+            partitions,
+            outbox,
+            image,
+            listener=config.inter_broker_listener.name,
+            node_id=config.node_id,
+            timeout_ms=config.integer("request.timeout.ms"),
+        )
         self.partitions = SharePartitions(partitions, KeptStates(self.persister), purgatory, self.settings)
 
     @property

@@ -273,7 +273,7 @@ def open_broker(
         groups=groups,
         transactions=transactions,
         share_states=share_states,
-        shares=Shares(config, lambda: controller.image, partitions, purgatory, share_states),
+        shares=Shares(config, lambda: controller.image, partitions, purgatory, share_states, outbox),
         outbox=outbox,
     )
     broker.load_reports = reports

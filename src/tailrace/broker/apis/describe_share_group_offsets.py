@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.gathering import Gathering
+from tailrace.broker.partition_ends import Ends
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.share_group_state import Summaries, check_share_groups, read_summaries
@@ -97,13 +98,13 @@ def _tell(
 ) -> None:
     names = {topic: broker.image.topics_by_id[topic].name for topic in asked}
 
-    def finish(summaries: Summaries, now_ms: int) -> None:
+    def finish(summaries: Summaries, ends: Ends, now_ms: int) -> None:
         topics = [
             _Topic(
                 topic_id=topic,
                 topic_name=names[topic],
                 partitions=[
-                    _described(broker, TopicPartition(names[topic], number), summaries[(topic, number)])
+                    _described(number, summaries[(topic, number)], ends.get(TopicPartition(names[topic], number)))
                     for number in numbers
                 ],
             )
@@ -111,23 +112,29 @@ def _tell(
         ]
         take(_Group(group_id=group_id, topics=[*topics, *others]), now_ms)
 
-    read_summaries(broker, group_id, asked, finish, now_ms)
+    def find_ends(summaries: Summaries, now_ms: int) -> None:
+        begun = [
+            TopicPartition(names[topic], number)
+            for (topic, number), summary in summaries.items()
+            if isinstance(summary, ShareState) and _has_lag(summary)
+        ]
+        broker.shares.ends.ask(begun, lambda ends, now_ms: finish(summaries, ends, now_ms), now_ms)
+
+    read_summaries(broker, group_id, asked, find_ends, now_ms)
 
 
-def _described(broker: Broker, key: TopicPartition, summary: ShareState | KafkaError | None) -> _Partition:
+def _has_lag(summary: ShareState) -> bool:
+    return summary.start_offset != UNINITIALIZED_OFFSET and summary.delivery_complete_count != UNKNOWN_COUNT
+
+
+def _described(partition: int, summary: ShareState | KafkaError | None, end: int | KafkaError | None) -> _Partition:
     if summary is None or isinstance(summary, KafkaError):
-        return _Partition(partition_index=key.partition, start_offset=UNINITIALIZED_OFFSET, lag=UNKNOWN_LAG)
-    told = _Partition(
-        partition_index=key.partition,
+        return _Partition(partition_index=partition, start_offset=UNINITIALIZED_OFFSET, lag=UNKNOWN_LAG)
+    if isinstance(end, KafkaError):
+        return _Partition(partition_index=partition, error_code=end.code, error_message=str(end))
+    return _Partition(
+        partition_index=partition,
         start_offset=summary.start_offset,
         leader_epoch=summary.leader_epoch,
-        lag=UNKNOWN_LAG,
+        lag=UNKNOWN_LAG if end is None else end - summary.start_offset - summary.delivery_complete_count,
     )
-    if summary.start_offset == UNINITIALIZED_OFFSET or summary.delivery_complete_count == UNKNOWN_COUNT:
-        return told
-    try:
-        end = broker.partitions.find(key).log.high_watermark
-    except KafkaError as error:
-        return _Partition(partition_index=key.partition, error_code=error.code, error_message=str(error))
-    told.lag = end - summary.start_offset - summary.delivery_complete_count
-    return told
