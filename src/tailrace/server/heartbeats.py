@@ -1,7 +1,8 @@
 """Heartbeats: the thread that keeps a broker registered with its controllers (`metadata/broker_lifecycle.py`).
 
 It has a connection of its own, and finds the active controller by itself: it asks the one that it knows, and when that
-one does not answer or is not the controller any more, the next. So it goes on, whatever the loop is busy with.
+one does not answer or is not the controller any more, the next. So it goes on, whatever the loop is busy with. What is
+said if the whole process dies it leaves with a LastWill.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tailrace.metadata.broker_lifecycle import BrokerLifecycle
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import BrokerRegistrationRequest
 from tailrace.server.clock import monotonic_ms
+from tailrace.server.last_will import LastWill
 
 REQUEST_TIMEOUT_MS: Final = 4_000  # below half of the session that it keeps
 REGISTRATION_TIMEOUT_S: Final = 15.0  # there is no session yet, and a controller may have just been started
@@ -40,6 +42,7 @@ class Heartbeats:
         self._candidates = candidates
         self._asked = 0
         self._connection: Connection | None = None
+        self._will = LastWill()
         self._wakes = threading.Event()
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="tailrace-heartbeats", daemon=True)
@@ -67,6 +70,7 @@ class Heartbeats:
                 self._wakes.wait(wait_ms / 1_000)
             self._wakes.clear()
         self._disconnect()
+        self._will.close(is_revoked=lifecycle.has_left)
 
     def _say_something(self) -> None:
         request = self._lifecycle.next_request()
@@ -84,14 +88,20 @@ class Heartbeats:
             self._lifecycle.failed(monotonic_ms())
             return
         self._asked = 0
-        self._lifecycle.answered(request, response, monotonic_ms())
+        lifecycle = self._lifecycle
+        lifecycle.answered(request, response, monotonic_ms())
+        if lifecycle.epoch >= 0 and not lifecycle.has_left:
+            self._will.write(lifecycle.registration.id, lifecycle.epoch, self._addresses())
+
+    def _addresses(self) -> list[Address]:
+        """Who may be the active controller, the likeliest first."""
+        leader = self._leader()
+        others = [one for one in self._candidates() if one != leader]
+        return others if leader is None else [leader, *others]
 
     def _connected(self) -> Connection:
         if self._connection is None:
-            candidates = list(self._candidates())
-            leader = self._leader()
-            if leader is not None:
-                candidates = [leader, *(one for one in candidates if one != leader)]
+            candidates = self._addresses()
             settings = ClientSettings(connect_timeout_ms=REQUEST_TIMEOUT_MS, request_timeout_ms=REQUEST_TIMEOUT_MS)
             self._connection = Connection(candidates[self._asked % len(candidates)], settings)
         return self._connection

@@ -1,0 +1,96 @@
+"""LastWill: a broker that is killed has its controllers told at once, by a small process that outlives it.
+
+A broker that dies says nothing, and what it led is nobody's until its session is over: nine seconds by default. But its
+machine knows at once. So a second process reads from a pipe whose other end only the broker has; when that ends and the
+will was not taken back, it sends what the broker has left with it: a heartbeat that asks to be fenced, in the name of
+the broker's epoch, so that it cannot harm a successor (`last_words.py`).
+
+Where the whole machine, or container, goes, both go, and the session decides as ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tailrace.client.addresses import Address
+from tailrace.protocol.framing import frame_length
+from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.protocol.messages import BrokerHeartbeatRequest
+
+_PROGRAM: Final = Path(__file__).with_name("last_words.py")
+_VERSION: Final = 0  # every controller has it, and it says all there is to say
+# Whoever ends a service sends these to all of its processes, while the broker is still busy with its farewell.
+_NOT_HEARD: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_LOGGER: Final = logging.getLogger("tailrace.heartbeats")
+
+
+class LastWill:
+    """For one thread."""
+
+    def __init__(self) -> None:
+        self._pid = -1
+        self._pipe = -1
+        self._written = b""
+        self._has_failed = False
+
+    def write(self, broker_id: int, broker_epoch: int, addresses: Sequence[Address]) -> None:
+        """What is to be said if this process dies, and to whom; those who most likely listen come first."""
+        request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=broker_epoch, want_fence=True)
+        header = RequestHeader(BrokerHeartbeatRequest.SCHEMA.api_key or 0, _VERSION, 1, "tailrace-last-will")
+        parts = [write_request_header(header), request.encode(_VERSION)]
+        frame = b"".join([frame_length(parts), *parts])
+        places = " ".join(f"{one.host}:{one.port}" for one in addresses)
+        self._put(f"{frame.hex()} {places}\n".encode())
+
+    def close(self, *, is_revoked: bool) -> None:
+        """This process is about to end. Unless the will is revoked it is carried out now."""
+        if self._pipe < 0:
+            return
+        if is_revoked:
+            self._put(b"\n")
+        with contextlib.suppress(OSError):
+            os.close(self._pipe)
+        self._pipe = -1
+        if is_revoked:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+
+    def _put(self, line: bytes) -> None:
+        if line == self._written or self._has_failed:
+            return
+        try:
+            if self._pipe < 0:
+                self._start()
+            os.write(self._pipe, line)
+            self._written = line
+        except OSError as error:
+            # Without it the broker is no worse off than any other.
+            self._has_failed = True
+            _LOGGER.warning("nobody will tell the controllers if this broker is killed: %s", error)
+
+    def _start(self) -> None:
+        reading, writing = os.pipe()
+        null = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+        try:
+            self._pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", str(_PROGRAM)],
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, reading, 0), null, (os.POSIX_SPAWN_DUP2, 1, 2)],
+                setsid=True,
+                setsigmask=_NOT_HEARD,
+            )
+        except BaseException:
+            os.close(writing)
+            raise
+        finally:
+            os.close(reading)
+        os.set_blocking(writing, False)
+        self._pipe = writing
