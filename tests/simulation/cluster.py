@@ -1,116 +1,141 @@
 """Cluster: brokers that replicate partitions over a simulated network, under a simulated controller, by one seed.
 
-Everything that takes time is an event: a message on its way, metadata that a broker has yet to see, a deadline. The
-broker's parts are the real ones: fetchers, Fetch requests and sessions, delayed fetches and produces, roles and epochs,
-proposals of in-sync replicas. What is simulated is the network (messages are late or lost), the process (killed, and
-started again on the same files), and the controller, who elects leaders from the ISR and writes one history of metadata
-that each broker reads in order.
+The broker's parts are the real ones: fetchers, Fetch requests and sessions, delayed fetches and produces, roles and
+epochs, proposals of in-sync replicas, logs and their recovery. What is simulated is time, the network, the disk below
+the files, the process (killed, stopped, started again on the same files), and the controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
-from itertools import count
+from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
 
 from tailrace.log.recovery import open_log
-from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.outgoing import Answered, Failed, Failure
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
-from tailrace.replication.isr import IsrProposal
 from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
-from tests.simulation.node import Node, broker, registration, topic_id_of
+from tests.simulation.controller import Controller, Metadata
+from tests.simulation.network import Host, Network
+from tests.simulation.node import Node, broker, topic_id_of
+from tests.simulation.power import PoweredFiles
 from tests.simulation.replica_fetcher import SimulatedFetchers
-from tests.support.memory_files import MemoryFiles
 
+BROKERS = 4
 LAG_MS = 800
-KEYS = (TopicPartition("topic", 0), TopicPartition("topic", 1))
+ALTER_TIMEOUT_MS = 300
 CONFIG = {"internal.segment.bytes": "2000", "index.interval.bytes": "200", "min.insync.replicas": "2"}
 
 
-class Metadata(NamedTuple):
-    """One entry of the controller's history: a broker that came or went, or a partition's new state."""
-
-    broker_id: int = -1
-    broker_epoch: int = -1
-    is_fenced: bool = False
-    key: TopicPartition | None = None
-    state: PartitionRegistration | None = None
-
-
-class SimulatedBroker:
+class SimulatedBroker(Host):
     """A broker's process: ends when it is killed; its files stay."""
 
-    def __init__(self, cluster: Cluster, broker_id: int, epoch: int, files: MemoryFiles) -> None:
+    def __init__(self, cluster: Cluster, broker_id: int, epoch: int) -> None:
+        super().__init__(broker_id)
         self.cluster = cluster
+        self.network = cluster.network
         self.epoch = epoch
-        self.node = Node(broker_id, files=files, replica_lag_time_max_ms=LAG_MS, broker_epoch=lambda: epoch)
-        self.node.now_ms = cluster.now_ms
+        self.node = Node(
+            broker_id, files=cluster.files[broker_id], replica_lag_time_max_ms=LAG_MS, broker_epoch=lambda: epoch
+        )
         self.seen = 0  # how much of the metadata
-        self.registered_at = len(cluster.controller.history)
-        self.is_alive = True
+        self._reads_metadata = 0.7  # how likely, each time
+        self.registered_at = cluster.controller.brokers[broker_id].registered_at
         self.proposals = IsrProposals(
             self,
             self.node.partitions,
             lambda key, _: self.node.check(key),
             lag_ms_max=LAG_MS,
-            now_ms=cluster.now_ms,
+            now_ms=self.network.now_ms,
         )
         self.node.settings.on_proposal = self.proposals.propose
         self.fetcher = SimulatedFetchers(self)
+        self.network.after(1, self, self._work)
 
     @property
     def broker_id(self) -> int:
-        return self.node.broker_id
+        return self.host_id
 
     def now(self) -> Node:
         """The node, with its clock at the cluster's time and what was due done."""
-        self.node.now_ms = self.cluster.now_ms
+        self.node.now_ms = self.network.now_ms
         self.node.purgatory.expire(self.node.now_ms)
         return self.node
 
     def partition(self, key: TopicPartition) -> Partition | None:
         return self.node.partitions.get(key)
 
+    def _work(self) -> None:
+        """What a broker does all the time."""
+        random = self.network.random
+        self.now()
+        controller = self.cluster.controller
+        if not controller.is_away and not self.network.is_cut(self, controller):
+            if random.random() < 0.03:  # a slow one hears of changes long after it was told of its own
+                self._reads_metadata = random.choice([0.7, 0.05])
+            if self.cluster.is_calm or random.random() < self._reads_metadata:
+                self._read_metadata()
+            controller.hear(self.broker_id, self.epoch, self.seen)
+        for partition in self.node.partitions:
+            partition.log.run_due(self.node.now_ms)
+        self.fetcher.step()
+        self.proposals.tick(self.node.now_ms)
+        self.network.after(random.choice([2, 5, 9]), self, self._work)
+
+    def kill(self) -> None:
+        self.is_alive = False
+        for partition in self.node.partitions:
+            partition.log.abandon()
+
     # Metadata
 
-    def read_metadata(self) -> None:
+    def _read_metadata(self) -> None:
         """Take the next entry of the history; at first everything up to the own registration, as one picture."""
         history = self.cluster.controller.history
         if self.seen == 0:
             latest = {entry.key or entry.broker_id: entry for entry in history[: self.registered_at]}
             for entry in latest.values():
-                self.take(entry)
+                self._take(entry)
             self.seen = self.registered_at
         elif self.seen < len(history):
-            self.take(history[self.seen])
+            self._take(history[self.seen])
             self.seen += 1
 
-    def take(self, entry: Metadata) -> None:
+    def _take(self, entry: Metadata) -> None:
         node = self.now()
         if entry.key is None:
             node.know(broker(entry.broker_id, epoch=entry.broker_epoch, fenced=entry.is_fenced))
             return
         assert entry.state is not None
         partition = self.partition(entry.key)
-        if partition is None:
-            partition = self._open(entry.key)
-        node.apply(partition, entry.state)
+        if self.broker_id in entry.state.replicas:
+            node.apply(partition or self._open(entry.key), entry.state)
+        else:
+            node.publish(entry.key, entry.state)
+            self._remove(entry.key)
+
+    def _folder(self, key: TopicPartition) -> str:
+        return f"/data-{self.broker_id}/{key}"
 
     def _open(self, key: TopicPartition) -> Partition:
         node = self.node
-        folder = f"/data-{self.broker_id}/{key}"
+        folder = self._folder(key)
         node.files.make_directory(folder)
         log = open_log(node.files, folder, TopicConfig.parse(CONFIG), now_ms=node.now_ms, clean=False)
         partition = Partition(log, node.settings, topic_id_of(key.topic))
         node.partitions.add(partition)
         return partition
+
+    def _remove(self, key: TopicPartition) -> None:
+        """Not a replica any more: what is here goes, also what an earlier life of the broker left."""
+        partition = self.node.partitions.remove(key)
+        self.node.check(key)
+        if partition is not None:
+            partition.log.delete()
+        elif self.node.files.exists(self._folder(key)):
+            self.node.files.remove_directory(self._folder(key))
 
     # ISR changes
 
@@ -118,186 +143,84 @@ class SimulatedBroker:
         self, topics: Sequence[AlterPartitionRequest.TopicData], answered: Answered, failed: Failed, now_ms: int
     ) -> None:
         """What leaders here would like the controller to know."""
-        cluster = self.cluster
-
-        def arrive() -> None:
-            response = AlterPartitionResponse(topics=[cluster.controller.decide(self, one) for one in topics])
-            cluster.send(self, lambda: answered(response, self.now().now_ms), lost)
-
-        def lost() -> None:
-            if self.is_alive:
-                failed(Failure.LOST, self.now().now_ms)
-
-        cluster.send(self, arrive, lost)
-
-
-class Controller:
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.history: list[Metadata] = []
-        self.epochs: dict[int, int] = {}  # of the brokers that are alive
-        self.states: dict[TopicPartition, PartitionRegistration] = {}
-        self._broker_epochs = count(1_000)
-
-    def begin(self, broker_ids: list[int]) -> None:
-        for broker_id in broker_ids:
-            self.register(broker_id)
-        for n, key in enumerate(KEYS):
-            self._write(key, registration(broker_ids[n % len(broker_ids)], broker_ids))
-
-    def register(self, broker_id: int) -> int:
-        epoch = self.epochs[broker_id] = next(self._broker_epochs)
-        self.history.append(Metadata(broker_id, epoch))
-        for key, state in self.states.items():
-            if state.leader == -1 and broker_id in state.isr:
-                self._change(key, state, leader=broker_id, isr=state.isr)
-        return epoch
-
-    def fence(self, broker_id: int) -> None:
-        """A broker is gone: it leads nothing and is in no ISR, except as the last one that has everything."""
-        epoch = self.epochs.pop(broker_id)
-        self.history.append(Metadata(broker_id, epoch, is_fenced=True))
-        for key, state in self.states.items():
-            isr = tuple(one for one in state.isr if one != broker_id) or state.isr
-            leader = state.leader
-            if leader == broker_id:
-                alive = [one for one in isr if one in self.epochs]
-                leader = self.cluster.random.choice(alive) if alive else -1
-            if (leader, isr) != (state.leader, state.isr):
-                self._change(key, state, leader=leader, isr=isr)
-
-    def move_leader(self, key: TopicPartition) -> None:
-        """An election without need, as a preferred one is."""
-        state = self.states[key]
-        alive = [one for one in state.isr if one in self.epochs and one != state.leader]
-        if alive:
-            self._change(key, state, leader=self.cluster.random.choice(alive), isr=state.isr)
-
-    def alter_partition(self, key: TopicPartition, proposal: IsrProposal) -> PartitionRegistration | ErrorCode:
-        state = self.states[key]
-        if proposal.leader_epoch < state.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if proposal.partition_epoch < state.partition_epoch:
-            return ErrorCode.INVALID_UPDATE_VERSION
-        if any(broker_epoch not in (-1, self.epochs.get(one, -2)) for one, broker_epoch in proposal.isr) or any(
-            one not in self.epochs for one, _ in proposal.isr
-        ):
-            return ErrorCode.INELIGIBLE_REPLICA
-        return self._change(key, state, leader=state.leader, isr=tuple(one for one, _ in proposal.isr))
-
-    def decide(
-        self, leader: SimulatedBroker, topic: AlterPartitionRequest.TopicData
-    ) -> AlterPartitionResponse.TopicData:
-        """AlterPartition, for the partitions of a topic."""
-
-        def answer(asked: AlterPartitionRequest.PartitionData) -> AlterPartitionResponse.PartitionData:
-            proposal = IsrProposal(
-                leader.broker_id,
-                asked.leader_epoch,
-                asked.partition_epoch,
-                tuple((one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs),
-            )
-            decided = self.alter_partition(TopicPartition(KEYS[0].topic, asked.partition_index), proposal)
-            if isinstance(decided, ErrorCode):
-                return AlterPartitionResponse.PartitionData(partition_index=asked.partition_index, error_code=decided)
-            return AlterPartitionResponse.PartitionData(
-                partition_index=asked.partition_index,
-                leader_id=decided.leader,
-                leader_epoch=decided.leader_epoch,
-                isr=list(decided.isr),
-                partition_epoch=decided.partition_epoch,
-            )
-
-        return AlterPartitionResponse.TopicData(
-            topic_id=topic.topic_id, partitions=[answer(one) for one in topic.partitions]
-        )
-
-    def _change(
-        self, key: TopicPartition, state: PartitionRegistration, *, leader: int, isr: tuple[int, ...]
-    ) -> PartitionRegistration:
-        return self._write(
-            key,
-            registration(
-                leader,
-                state.replicas,
-                isr,
-                leader_epoch=state.leader_epoch + (leader != state.leader),
-                partition_epoch=state.partition_epoch + 1,
+        controller = self.cluster.controller
+        self.network.request(
+            self,
+            controller,
+            lambda answer: answer(
+                AlterPartitionResponse(topics=[controller.decide(self.broker_id, one) for one in topics])
             ),
+            lambda response: answered(response, self.now().now_ms),
+            lambda: failed(Failure.LOST, self.now().now_ms),
+            ALTER_TIMEOUT_MS,
         )
-
-    def _write(self, key: TopicPartition, state: PartitionRegistration) -> PartitionRegistration:
-        self.states[key] = state
-        self.history.append(Metadata(key=key, state=state))
-        return state
 
 
 class Cluster:
-    def __init__(self, seed: int, brokers: int = 3) -> None:
+    def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.now_ms = 1_700_000_000_000
+        self.network = Network(self.random)
         self.is_calm = False  # nothing is lost and nobody dies any more
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._numbers = count()
-        ids = list(range(1, brokers + 1))
-        self.files = {broker_id: MemoryFiles() for broker_id in ids}
-        self.controller = Controller(self)
+        ids = list(range(1, BROKERS + 1))
+        self.files = {broker_id: PoweredFiles() for broker_id in ids}
+        self.controller = Controller(self.network)
         self.controller.begin(ids)
-        self.brokers = {one: SimulatedBroker(self, one, self.controller.epochs[one], self.files[one]) for one in ids}
-        for one in self.brokers.values():
-            self.keep_going(one)
-
-    # Time
-
-    def after(self, ms: int, action: Callable[[], None]) -> None:
-        heappush(self._events, (self.now_ms + ms, next(self._numbers), action))
-
-    def run(self, ms: int, each_step: Callable[[], None]) -> None:
-        end = self.now_ms + ms
-        while self._events and self._events[0][0] <= end:
-            self.now_ms, _, action = heappop(self._events)
-            action()
-            each_step()
-        self.now_ms = end
-
-    def send(self, sender: SimulatedBroker, arrive: Callable[[], None], lost: Callable[[], None]) -> None:
-        """A message to or from a broker: it arrives some time later, unless it is lost or the broker dies."""
-        delay = self.random.choice([1, 1, 2, 5, 30])
-        if not self.is_calm and self.random.random() < 0.03:
-            self.after(delay + 50, lost)
-        else:
-            self.after(delay, lambda: arrive() if sender.is_alive else None)
-
-    # Brokers
-
-    def keep_going(self, one: SimulatedBroker) -> None:
-        """What a live broker does all the time."""
-
-        def work() -> None:
-            if not one.is_alive:
-                return
-            one.now()
-            if self.is_calm or self.random.random() < 0.7:
-                one.read_metadata()
-            one.fetcher.step()
-            one.proposals.tick(self.now_ms)
-            self.after(self.random.choice([2, 5, 9]), work)
-
-        self.after(1, work)
-
-    def kill(self, broker_id: int) -> None:
-        one = self.brokers[broker_id]
-        if one.is_alive:
-            one.is_alive = False
-            for partition in one.node.partitions:
-                partition.log.abandon()
-            self.controller.fence(broker_id)
-
-    def start(self, broker_id: int) -> None:
-        if not self.brokers[broker_id].is_alive:
-            epoch = self.controller.register(broker_id)
-            self.brokers[broker_id] = one = SimulatedBroker(self, broker_id, epoch, self.files[broker_id])
-            self.keep_going(one)
+        self.brokers = {one: SimulatedBroker(self, one, self.controller.brokers[one].epoch) for one in ids}
 
     def alive(self) -> list[SimulatedBroker]:
         return [one for one in self.brokers.values() if one.is_alive]
+
+    def kill(self, broker_id: int) -> None:
+        """kill -9: what was written stays, and the controller waits for the session's end."""
+        if self.brokers[broker_id].is_alive:
+            self.brokers[broker_id].kill()
+
+    def lose_power(self, broker_id: int) -> bool:
+        """A machine fails, and what it had not synced is gone; never the last one in sync, which nobody could replace."""
+        controller = self.controller
+        for state in controller.states.values():
+            others = [one for one in state.isr if one != broker_id and controller.is_alive_here(one)]
+            if broker_id in state.isr and not others:
+                return False
+        if not self.brokers[broker_id].is_alive or controller.is_away:
+            return False
+        self.kill(broker_id)
+        self.files[broker_id].lose_power(self.random)
+        controller.fence(broker_id)
+        return True
+
+    def joining(self) -> list[int]:
+        """Who is about to be in sync, if the controller agrees."""
+        pending = [
+            partition.leader.isr.pending
+            for one in self.alive()
+            for partition in one.node.partitions
+            if partition.leader is not None
+        ]
+        return sorted({broker_id for proposal in pending if proposal for broker_id in proposal.joining})
+
+    def stop(self, broker_id: int, ms: int) -> None:
+        """SIGSTOP, and SIGCONT later."""
+        self.brokers[broker_id].stopped_until_ms = self.network.now_ms + ms
+
+    def cut(self, broker_id: int) -> None:
+        """From one of the others, or the controller; in one direction or both."""
+        other = self.random.choice([one for one in (0, *self.brokers) if one != broker_id])
+        directions = [(broker_id, other), (other, broker_id)]
+        for sender, receiver in self.random.choice([directions, directions[:1], directions[1:]]):
+            self.network.cut(sender, receiver)
+
+    def start(self, broker_id: int) -> None:
+        """Once its predecessor's session is over."""
+        if self.brokers[broker_id].is_alive:
+            return
+        epoch = None if self.controller.is_away else self.controller.register(broker_id)
+        if epoch is not None:
+            self.brokers[broker_id] = SimulatedBroker(self, broker_id, epoch)
+
+    def calm_down(self) -> None:
+        self.is_calm = True
+        self.network.mend()
+        self.network.loss = 0.0
+        for one in self.brokers.values():
+            one.stopped_until_ms = 0

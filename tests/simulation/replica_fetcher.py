@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tailrace.model.errors import ErrorCode
@@ -56,13 +57,10 @@ class SimulatedFetchers:
             self._send(request)
 
     def _send(self, request: OutgoingRequest) -> None:
-        cluster = self.broker.cluster
-        leader = cluster.brokers[request.peer.port]
-        is_over = False
+        network = self.broker.network
+        leader = self.broker.cluster.brokers[request.peer.port]
 
-        def arrive() -> None:
-            if not leader.is_alive:
-                return
+        def serve(answer: Callable[[Any], None]) -> None:
             node = leader.now()
             if isinstance(request.body, ListOffsetsRequest):
                 answer(_offsets(leader, request.body))
@@ -71,29 +69,18 @@ class SimulatedFetchers:
             asked = Answering(answer)
             body = sent_and_read(request.body, LATEST_VERSION)
             asked.fetch = node.fetches.start(body, LATEST_VERSION, node.now_ms, asked.take)
-            cluster.after(MAX_WAIT_MS, lambda: leader.now() if leader.is_alive else None)
+            network.after(MAX_WAIT_MS, leader, lambda: leader.now() and None)
 
-        def answer(response: Any) -> None:
-            cluster.send(self.broker, lambda: take(response), lost)
+        def answered(response: Any) -> None:
+            request.answered(response, self.broker.now().now_ms)
+            self.send_waiting()
 
-        def take(response: Any) -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                request.answered(response, self.broker.now().now_ms)
-                self.send_waiting()
-
-        def lost() -> None:
+        def failed() -> None:
             """No answer: a new connection, and a new session."""
-            nonlocal is_over
-            if not is_over and self.broker.is_alive:
-                is_over = True
-                request.failed(Failure.LOST, self.broker.now().now_ms)
-                self.send_waiting()
+            request.failed(Failure.LOST, self.broker.now().now_ms)
+            self.send_waiting()
 
-        cluster.send(self.broker, arrive, lost)
-        cluster.after(TIMEOUT_MS, lost if cluster.random.random() < 0.2 else _nothing)
-        cluster.after(4 * TIMEOUT_MS, lambda: lost() if not leader.is_alive else None)
+        network.request(self.broker, leader, serve, answered, failed, TIMEOUT_MS)
 
 
 class Answering(Asked):
@@ -130,7 +117,3 @@ def _offsets(leader: SimulatedBroker, body: ListOffsetsRequest) -> ListOffsetsRe
             for topic in body.topics
         ]
     )
-
-
-def _nothing() -> None:
-    pass
