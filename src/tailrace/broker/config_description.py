@@ -166,7 +166,9 @@ def _broker_synonyms(config: BrokerConfig, image: MetadataImage, name: str) -> l
     if key is None:
         return []
     names = next((group for group in _UNITS if name in group), _FLUSH if name == _FLUSH[0] else (name,))
-    defaults = {one: text for one in names if (text := definition("broker")[one].default) is not None}
+    # A key that can only be set while the broker runs is no part of its configuration before, nor is its default.
+    keys = [] if key.only_dynamic else [definition("broker")[one] for one in names]
+    defaults = {one.name: one.default for one in keys if one.default is not None}
     layers: list[tuple[ConfigSource, Mapping[str, str]]] = [
         *config.effective.broker_layers(image),
         (ConfigSource.DEFAULT_CONFIG, defaults),

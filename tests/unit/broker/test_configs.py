@@ -118,3 +118,15 @@ def test_what_has_a_configuration_is_listed(client: Client) -> None:
     assert listed(1, ResourceType.TOPIC) == {(ResourceType.TOPIC, "orders")}
     assert listed(1) == {(2, "orders"), (4, "1"), (8, "1"), (16, "sub")}
     assert client.ask(ListConfigResourcesRequest(resource_types=[64]), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_throttle_is_told_without_a_default_and_only_where_it_is_set(client: Client) -> None:
+    name = "leader.replication.throttled.rate"
+
+    def told() -> list[tuple[str, int]]:
+        configs = [one for one in describe(client, ResourceType.BROKER, "1").configs if one.name == name]
+        return [(one.value, one.source) for config in configs for one in config.synonyms]
+
+    assert told() == []
+    change(client, ResourceType.BROKER, "1", name, SET, "77")
+    assert told() == [("77", ConfigSource.DYNAMIC_BROKER_CONFIG)]
