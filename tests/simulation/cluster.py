@@ -176,7 +176,7 @@ class Cluster:
             self.brokers[broker_id].kill()
 
     def lose_power(self, broker_id: int) -> bool:
-        """A machine fails, and what it had not synced is gone; never the last one in sync, which nobody could replace."""
+        """A machine fails, what it had not synced is gone; never the last one in sync, which nobody could replace."""
         controller = self.controller
         for state in controller.states.values():
             others = [one for one in state.isr if one != broker_id and controller.is_alive_here(one)]
