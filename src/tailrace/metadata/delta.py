@@ -11,7 +11,7 @@ before it is refused with InconsistentMetadata: a log that has one must not be s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from tailrace.metadata.features import KRAFT_VERSION, METADATA_VERSION, RELEASES
@@ -23,6 +23,7 @@ from tailrace.metadata.image import (
     quota_entity,
     topic_resource,
 )
+from tailrace.metadata.layered_map import changed
 from tailrace.metadata.registrations import (
     BrokerChange,
     BrokerRegistration,
@@ -54,10 +55,13 @@ class MetadataDelta:
         self.next_producer_id = image.next_producer_id
 
     def replay(self, record: Message) -> None:
-        name = _REPLAYS.get(record.SCHEMA.name)
-        if name is None:
-            raise InconsistentMetadata(f"{record.SCHEMA.name} has no place in a metadata image")
-        getattr(self, name)(record)
+        replay = _BY_CLASS.get(record.__class__)
+        if replay is None:
+            name = _REPLAYS.get(record.SCHEMA.name)
+            if name is None:
+                raise InconsistentMetadata(f"{record.SCHEMA.name} has no place in a metadata image")
+            replay = _BY_CLASS[record.__class__] = getattr(MetadataDelta, name)
+        replay(self, record)
 
     def replay_all(self, records: Iterable[Message]) -> None:
         for record in records:
@@ -71,17 +75,17 @@ class MetadataDelta:
             offset=offset,
             epoch=epoch,
             timestamp_ms=timestamp_ms,
-            features=_merged(before.features, self.features),
-            brokers=_merged(before.brokers, self.brokers),
-            controllers=_merged(before.controllers, self.controllers),
+            features=changed(before.features, self.features),
+            brokers=changed(before.brokers, self.brokers),
+            controllers=changed(before.controllers, self.controllers),
             topics=topics,
             topics_by_id=topics_by_id,
             configs=_merged_sets(before.configs, self.configs),
             client_quotas=_merged_sets(before.client_quotas, self.client_quotas),
             next_producer_id=self.next_producer_id,
-            acls=_merged(before.acls, self.acls),
-            scram_credentials=_merged(before.scram_credentials, self.scram_credentials),
-            delegation_tokens=_merged(before.delegation_tokens, self.delegation_tokens),
+            acls=changed(before.acls, self.acls),
+            scram_credentials=changed(before.scram_credentials, self.scram_credentials),
+            delegation_tokens=changed(before.delegation_tokens, self.delegation_tokens),
         )
 
     def local_changes(self, broker_id: BrokerId) -> LocalChanges:
@@ -222,25 +226,15 @@ _REPLAYS: Final = {
     "ClearElrRecord": "_clear_elr",
 }
 
+_BY_CLASS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {}  # those that were met
+
 # The other three, which begin, end and abort a transaction, are the loader's.
 TRANSACTION_RECORDS: Final = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
 
 
-def _merged(before: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
-    if not changes:
-        return before
-    merged = dict(before)
-    for key, value in changes.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged
-
-
 def _merged_sets(before: Mapping[K, Mapping[str, V]], changes: Mapping[K, dict[str, V]]) -> Mapping[K, Mapping[str, V]]:
     """A resource without any setting is not there at all."""
-    return _merged(before, {key: values or None for key, values in changes.items()})
+    return changed(before, {key: values or None for key, values in changes.items()})
 
 
 def _set(

@@ -1,7 +1,8 @@
 """MetadataImage: everything the metadata log says, up to one offset; never changed.
 
 A new image shares with its predecessor whatever a delta left alone, down to single topics, so that making one costs
-what has changed and comparing two by identity finds it. Mappings are plain dicts that nobody writes to any more.
+what has changed and comparing two by identity finds it. Mappings are dicts that nobody writes to any more, and large
+ones are layered (`layered_map.py`).
 """
 
 from __future__ import annotations

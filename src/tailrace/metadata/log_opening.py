@@ -77,12 +77,11 @@ def load_snapshot(
     if latest is None:
         return MetadataLoader(image), 0
     path = join(directory, latest.file_name)
+    delta = MetadataDelta(image)
     try:
-        snapshot = read_snapshot(files, path)
+        snapshot = read_snapshot(files, path, delta.replay)
     except (CorruptBatch, InconsistentMetadata) as error:
         raise UnreadableSnapshot(path, error) from error
-    delta = MetadataDelta(image)
-    delta.replay_all(snapshot.records)
     start = latest.end_offset
     snapshot.quorum.voters_offset = start - 1
     if start > 0:

@@ -16,7 +16,7 @@ The content, with offsets of its own that count from zero:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -77,19 +77,22 @@ def parse_name(name: str) -> tuple[SnapshotId, str] | None:
 class Snapshot:
     """What a snapshot file says."""
 
-    records: list[Message] = field(default_factory=list)
+    records: list[Message] = field(default_factory=list)  # unless somebody took them as they came
     quorum: QuorumFacts = field(default_factory=QuorumFacts)
     last_contained_timestamp: int = 0
 
 
-def read_snapshot(files: Files, path: str) -> Snapshot:
-    """CorruptBatch or InconsistentMetadata if it is not whole."""
+def read_snapshot(files: Files, path: str, take: Callable[[Message], None] | None = None) -> Snapshot:
+    """`take` gets the records, of which a large one has millions. CorruptBatch or InconsistentMetadata if it is not
+    whole, which is known at the end only."""
     found = Snapshot()
+    take = take or found.records.append
     is_whole = False
     for batch in split_batches(files.read(path)):
         batch.check()
         if not batch.is_control:
-            found.records += records_in(batch)
+            for record in records_in(batch):
+                take(record)
             continue
         for value in map(parse_control, iter_records(batch)):
             if isinstance(value, SnapshotHeader):

@@ -153,14 +153,15 @@ class ObservedLog:
         assert self._partial is not None
         partial, self._partial = self._partial, None
         path = partial.finish()
+        before = self.image
+        described = MetadataDelta(MetadataImage(cluster_id=before.cluster_id))
         try:
-            snapshot = read_snapshot(self.files, path)
+            snapshot = read_snapshot(self.files, path, described.replay)
         except (CorruptBatch, InconsistentMetadata) as error:
             raise UnreadableSnapshot(path, error) from error
-        before = self.image
-        delta = MetadataDelta(before)
-        delta.replay_all(difference_records(before, snapshot.records))
         end_offset, epoch = partial.id
+        delta = MetadataDelta(before)
+        delta.replay_all(difference_records(before, described.apply(offset=0, epoch=0, timestamp_ms=0)))
         image = delta.apply(offset=end_offset - 1, epoch=epoch, timestamp_ms=snapshot.last_contained_timestamp)
         self.log.truncate_fully(end_offset, now_ms)
         self.snapshots.adopt(partial.id)

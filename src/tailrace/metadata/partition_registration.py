@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tailrace.metadata.features import RecordVersions
 from tailrace.metadata.registrations import MIGRATING_DIRECTORY, InconsistentMetadata
@@ -24,7 +24,13 @@ RECOVERING: Final = 1  # the leader was elected although it may have lost record
 NO_RECOVERY_CHANGE: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Brokers and directories are few and partitions many: what names one of them is one object in all of them, which is
+# half of what a partition weighs.
+_ONE_OF_EACH: Final[dict[Any, Any]] = {}
+_one = _ONE_OF_EACH.setdefault
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionRegistration:
     replicas: tuple[BrokerId, ...]
     directories: tuple[bytes, ...]  # of each replica
@@ -40,37 +46,40 @@ class PartitionRegistration:
 
     @classmethod
     def from_record(cls, record: messages.PartitionRecord) -> PartitionRegistration:
+        replicas = _shared(record.replicas)
         return cls(
-            replicas=tuple(record.replicas),
-            directories=_directories(record.directories, len(record.replicas)),
-            isr=tuple(record.isr),
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-            leader_recovery_state=record.leader_recovery_state,
-            removing_replicas=tuple(record.removing_replicas),
-            adding_replicas=tuple(record.adding_replicas),
-            elr=tuple(record.eligible_leader_replicas or ()),
-            last_known_elr=tuple(record.last_known_elr or ()),
+            replicas,
+            _directories(record.directories, len(replicas)),
+            replicas if record.isr == record.replicas else _shared(record.isr),
+            _one(record.leader, record.leader),
+            record.leader_epoch,
+            record.partition_epoch,
+            record.leader_recovery_state,
+            tuple(record.removing_replicas),
+            tuple(record.adding_replicas),
+            tuple(record.eligible_leader_replicas or ()),
+            tuple(record.last_known_elr or ()),
         )
 
     def merge(self, change: messages.PartitionChangeRecord) -> PartitionRegistration:
-        replicas = self.replicas if change.replicas is None else tuple(change.replicas)
-        directories = self.directories if change.directories is None else change.directories
+        replicas = _changed(self.replicas, change.replicas)
+        directories = self.directories
+        if change.replicas is not None or change.directories is not None:
+            directories = _directories(directories if change.directories is None else change.directories, len(replicas))
         leads_on = change.leader == NO_LEADER_CHANGE
         recovery = change.leader_recovery_state
         return PartitionRegistration(
-            replicas=replicas,
-            directories=_directories(directories, len(replicas)),
-            isr=_changed(self.isr, change.isr),
-            leader=self.leader if leads_on else change.leader,
-            leader_epoch=self.leader_epoch if leads_on else self.leader_epoch + 1,
-            partition_epoch=self.partition_epoch + 1,
-            leader_recovery_state=self.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
-            removing_replicas=_changed(self.removing_replicas, change.removing_replicas),
-            adding_replicas=_changed(self.adding_replicas, change.adding_replicas),
-            elr=_changed(self.elr, change.eligible_leader_replicas),
-            last_known_elr=_changed(self.last_known_elr, change.last_known_elr),
+            replicas,
+            directories,
+            _changed(self.isr, change.isr),
+            self.leader if leads_on else _one(change.leader, change.leader),
+            self.leader_epoch if leads_on else self.leader_epoch + 1,
+            self.partition_epoch + 1,
+            self.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
+            _changed(self.removing_replicas, change.removing_replicas),
+            _changed(self.adding_replicas, change.adding_replicas),
+            _changed(self.elr, change.eligible_leader_replicas),
+            _changed(self.last_known_elr, change.last_known_elr),
         )
 
     def to_record(
@@ -108,13 +117,17 @@ class PartitionRegistration:
         return self.directories[self.replicas.index(replica)]
 
 
+def _shared(ids: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(_one, ids, ids))
+
+
 def _changed(before: tuple[int, ...], after: Sequence[int] | None) -> tuple[int, ...]:
-    return before if after is None else tuple(after)
+    return before if after is None else _shared(after)
 
 
 def _directories(told: Sequence[bytes], replicas: int) -> tuple[bytes, ...]:
-    if not any(one != MIGRATING_DIRECTORY for one in told):
+    if told.count(MIGRATING_DIRECTORY) == len(told):
         return (MIGRATING_DIRECTORY,) * replicas  # written before partitions knew their directories
     if len(told) != replicas:
         raise InconsistentMetadata(f"{len(told)} directories told for {replicas} replicas")
-    return tuple(told)
+    return tuple(map(_one, told, told))

@@ -12,6 +12,7 @@ from tailrace.metadata.features import RecordVersions
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.protocol.message import Message
 from tailrace.protocol.metadata_frames import decode_frame, encode_frame
+from tailrace.records import kernels
 from tailrace.records.batch import RecordBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.control import (
@@ -25,7 +26,7 @@ from tailrace.records.control import (
     control_key,
     control_value,
 )
-from tailrace.records.record import iter_records
+from tailrace.records.record import uncompressed_payload
 
 MAX_RECORDS = 10_000  # in one batch, as Kafka's controller limits itself
 
@@ -108,5 +109,6 @@ def build_control_batch(
 
 def records_in(batch: RecordBatch) -> Iterator[Message]:
     """The metadata records of a batch that is no control batch."""
-    for record in iter_records(batch):
-        yield decode_frame(record.value or b"").message
+    if batch.record_count:
+        for one in kernels.decode_records(bytes(uncompressed_payload(batch)), batch.record_count):
+            yield decode_frame(one[3] or b"").message

@@ -1,30 +1,46 @@
 """What makes one image another, as records: a snapshot from the leader, taken over by a node that has run for a while.
 
-A snapshot says what there is and not what has gone. Its records come after others that take away what it does not have.
+A snapshot says what there is and not what has gone. Its records come after others that take away what it does not have;
+of topics only those partitions are told that are others than before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
-from tailrace.metadata.delta import MetadataDelta
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image import MetadataImage, TopicImage
+from tailrace.metadata.image_records import image_records
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
 
-def difference_records(before: MetadataImage, snapshot: Sequence[Message]) -> Iterator[Message]:
-    """The records that turn an image into the one that a snapshot describes."""
-    described = MetadataDelta(MetadataImage(cluster_id=before.cluster_id))
-    described.replay_all(snapshot)
-    after = described.apply(offset=0, epoch=0, timestamp_ms=0)
+def difference_records(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:
+    """The records that turn an image into another, which a snapshot describes."""
     yield from _removals(before, after)
-    for record in snapshot:
+    for record in image_records(replace(after, topics=_changed_topics(before, after))):
         if isinstance(record, messages.TopicRecord) and record.topic_id in before.topics_by_id:
             continue
         if isinstance(record, messages.ProducerIdsRecord) and record.next_producer_id <= before.next_producer_id:
             continue
         yield record
+
+
+def _changed_topics(before: MetadataImage, after: MetadataImage) -> dict[str, TopicImage]:
+    """New topics, and of the others those partitions that have changed."""
+    found = {}
+    for name, topic in after.topics.items():
+        known = before.topics_by_id.get(topic.id)
+        if known is None:
+            found[name] = topic
+        elif known.partitions != topic.partitions:
+            partitions = {
+                number: partition
+                for number, partition in topic.partitions.items()
+                if known.partitions.get(number) != partition
+            }
+            found[name] = TopicImage(name, topic.id, partitions)
+    return found
 
 
 def _removals(before: MetadataImage, after: MetadataImage) -> Iterator[Message]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tailrace.metadata.image import MetadataImage, TopicImage
+from tailrace.metadata.layered_map import changed
 from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.metadata.registrations import InconsistentMetadata
 from tailrace.model.ids import BrokerId, TopicPartition
@@ -31,8 +32,8 @@ class TopicDelta:
     def partition_before(self, number: int) -> PartitionRegistration | None:
         return None if self.before is None else self.before.partitions.get(number)
 
-    def partitions(self) -> dict[int, PartitionRegistration]:
-        return {**(self.before.partitions if self.before else {}), **self.changes}
+    def partitions(self) -> Mapping[int, PartitionRegistration]:
+        return self.changes if self.before is None else changed(self.before.partitions, self.changes)
 
     def merge(self, change: messages.PartitionChangeRecord) -> None:
         partition = self.partition(change.partition_id)
@@ -42,7 +43,7 @@ class TopicDelta:
 
     def clear_elr(self) -> None:
         nobody = messages.PartitionChangeRecord(eligible_leader_replicas=[], last_known_elr=[])
-        for number, partition in self.partitions().items():
+        for number, partition in list(self.partitions().items()):
             if partition.elr or partition.last_known_elr:
                 self.changes[number] = partition.merge(nobody)
 
@@ -143,13 +144,11 @@ class TopicsDelta:
         """Topics by name and by id."""
         if not self:
             return self._image.topics, self._image.topics_by_id
-        by_name, by_id = dict(self._image.topics), dict(self._image.topics_by_id)
-        for topic_id, before in self.deleted.items():
-            del by_name[before.name]
-            del by_id[topic_id]
+        by_name: dict[str, TopicImage | None] = {before.name: None for before in self.deleted.values()}
+        by_id: dict[bytes, TopicImage | None] = dict.fromkeys(self.deleted)
         for topic_id, delta in self.changed.items():
             by_name[delta.name] = by_id[topic_id] = delta.apply()
-        return by_name, by_id
+        return changed(self._image.topics, by_name), changed(self._image.topics_by_id, by_id)
 
     def local_changes(self, broker_id: BrokerId) -> LocalChanges:
         """Replicas of a broker that begin, go on under a new partition epoch, or are gone."""

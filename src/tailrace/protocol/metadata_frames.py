@@ -7,7 +7,7 @@ Which number is which record depends on the family, `metadata` or `remote_log`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tailrace.protocol.errors import UnknownRecordType
 from tailrace.protocol.json_form import to_dict
@@ -17,9 +17,15 @@ from tailrace.protocol.registry import record_class
 
 FRAME_VERSION = 1
 
+# What records begin with, as far as it was met and is a byte for each number: the class and version it stands for.
+_BEGINNINGS: Final[dict[tuple[str, bytes], tuple[type[Message], int]]] = {}
+
 
 def decode_frame(value: Buffer, family: str = "metadata") -> VersionedMessage:
     """The record in value; MalformedMessage where it is none, UnknownRecordType where only its number is unknown."""
+    known = _BEGINNINGS.get((family, bytes(value[:3])))
+    if known is not None:
+        return VersionedMessage(known[0].SCHEMA.name, known[1], known[0].decode(value, known[1], 3))
     reader = Reader(value, what=f"{family} record")
     frame_version = reader.uvarint()
     if frame_version != FRAME_VERSION:
@@ -31,6 +37,8 @@ def decode_frame(value: Buffer, family: str = "metadata") -> VersionedMessage:
     version = reader.uvarint()
     if version not in found.SCHEMA.versions:
         raise UnknownRecordType(found.SCHEMA.name, f"version {version} is unknown", reader.position)
+    if reader.position == 3:
+        _BEGINNINGS[family, bytes(value[:3])] = found, version
     return VersionedMessage(found.SCHEMA.name, version, found.decode(value, version, reader.position))
 
 
