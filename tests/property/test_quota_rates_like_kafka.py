@@ -15,6 +15,7 @@ from tailrace.quota.limits import Entity
 from tailrace.quota.mutation_quota import MutationQuota, MutationQuotas
 from tailrace.quota.rate import Windows
 from tailrace.quota.rate_quota import RateQuota
+from tailrace.quota.replication_quota import ReplicationQuota
 from tests.support.log_oracle import START_MS, LogOracle
 
 pytestmark = pytest.mark.kafka
@@ -152,3 +153,26 @@ def is_refused(quota: MutationQuota, partitions: int) -> bool:
     except KafkaError as error:
         return error.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
     return False
+
+
+@compare
+@given(
+    window=windows,
+    limit=st.sampled_from([0, 10, 1_000]),
+    run=st.lists(st.tuples(delays_ms, st.integers(0, 20_000)), min_size=5, max_size=40),
+)
+def test_replication_quotas(log_oracle: LogOracle, window: tuple[int, int], limit: int, run: Any) -> None:
+    log_oracle.reset()
+    now_ms = START_MS
+    ours = ReplicationQuota(Windows(window[0], window[1] * 1000), lambda: limit)
+    manager = log_oracle.call("replication_quota_open", samples=window[0], window_s=window[1], limit=limit)
+    try:
+        for delay_ms, size in run:
+            now_ms += delay_ms
+            log_oracle.now_ms = now_ms
+            before = ours.is_exceeded(now_ms)
+            ours.record(size, now_ms)
+            after = ours.is_exceeded(now_ms)
+            assert [before, after] == log_oracle.call("replication_quota_record", manager=manager, size=size)
+    finally:
+        log_oracle.call("replication_quota_close", manager=manager)

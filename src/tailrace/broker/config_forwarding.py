@@ -7,11 +7,12 @@ nobody keeps, are changed here. The rest, and what has stood the check, is the c
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.request_context import Request
+from tailrace.broker.thread_counts import check_broker_change
 from tailrace.metadata.config_changes import plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.control import ControlState
 from tailrace.metadata.image import ResourceType
@@ -54,9 +55,10 @@ def _checked(broker: Broker, body: Any, resource: Any) -> Any:
     """What a controller that knows this broker would answer."""
     state = ControlState(image=broker.image, configs=broker.config.effective, new_id=_nothing_new, next_int=_no_dice)
     alone = body.__class__(resources=[resource], validate_only=True)
+    check = partial(check_broker_change, broker.config, broker.image)
     if isinstance(alone, IncrementalAlterConfigsRequest):
-        return plan_incremental_alter_configs(state, alone, check_broker=check_dynamic_config).result.responses[0]
-    return plan_alter_configs(state, alone, check_broker=check_dynamic_config).result.responses[0]
+        return plan_incremental_alter_configs(state, alone, check_broker=check).result.responses[0]
+    return plan_alter_configs(state, alone, check_broker=check).result.responses[0]
 
 
 def _nothing_new() -> bytes:

@@ -50,7 +50,7 @@ _HONOURED: Final = (
     "replica.fetch.", "replica.socket.timeout.ms", "replica.selector.class",
     "replica.lag.time.max.ms", "replica.high.watermark.checkpoint.interval.ms",
     "replication.quota.window.", "alter.log.dirs.replication.quota.window.",
-    "leader.replication.throttled.rate",
+    "leader.replication.throttled.rate", "follower.replication.throttled.rate", "num.replica.fetchers",
     "replica.alter.log.dirs.io.max.bytes.per.second",
     # producers, groups, transactions
     "producer.id.expiration.", "add.partitions.to.txn.", "transaction.", "transactional.id.expiration.ms",
@@ -60,7 +60,7 @@ _HONOURED: Final = (
 
 _NO_EFFECT: Final = (
     "ssl.protocol", "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
-    "num.replica.alter.log.dirs.threads", "num.replica.fetchers", "log.cleaner.threads",
+    "num.replica.alter.log.dirs.threads", "log.cleaner.threads",
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",
     "share.coordinator.cached.buffer.max.bytes",
@@ -74,7 +74,7 @@ _NO_EFFECT: Final = (
     "transaction.state.log.load.buffer.size",
     "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
     "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
-    "follower.fetch.last.tiered.offset.enable", "follower.replication.throttled.rate",
+    "follower.fetch.last.tiered.offset.enable",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (

@@ -6,27 +6,41 @@ It fetches what it follows, and tells the controller who is in sync with what it
 from __future__ import annotations
 
 from tailrace.broker.broker import Broker
+from tailrace.broker.throttling import windows_of
 from tailrace.broker.transaction_peers import peer_of
+from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.remote_controller import RemoteController
 from tailrace.model.ids import BrokerId
 from tailrace.outgoing import Peer
+from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition
 from tailrace.replication.replica_fetcher import CHANNEL, FetcherSettings
 from tailrace.replication.replica_fetchers import ReplicaFetchers
+from tailrace.replication.throttles import FollowerThrottle
 
 
 class Replication:
     def __init__(self, broker: Broker, controller: RemoteController, replicas: ReplicaSettings, now_ms: int) -> None:
         config, partitions = broker.config, broker.partitions
+        self._config = config
+        self._controller = controller
         self._partitions = partitions
+        self._image: MetadataImage | None = None  # whose settings are in force
         self._is_started = False
         listener = config.inter_broker_listener.name
 
         def locate(broker_id: BrokerId) -> Peer | None:
             return peer_of(controller.image, broker_id, listener, CHANNEL)
 
+        self.throttle = FollowerThrottle(
+            config.node_id,
+            ReplicationQuota(
+                windows_of(config, "replication.quota.window"),
+                lambda: config.current_integer("follower.replication.throttled.rate", controller.image),
+            ),
+        )
         self.fetchers = ReplicaFetchers(
             FetcherSettings(
                 broker_id=config.node_id,
@@ -37,11 +51,13 @@ class Replication:
                 response_bytes_max=config.integer("replica.fetch.response.max.bytes"),
                 backoff_ms=config.integer("replica.fetch.backoff.ms"),
                 timeout_ms=config.integer("replica.socket.timeout.ms"),
+                throttle=self.throttle,
             ),
             broker.outbox,
             partitions,
             locate,
             broker.appended,
+            count=config.current_integer("num.replica.fetchers", controller.image),
         )
         self.proposals = IsrProposals(
             controller, partitions, broker.appended, lag_ms_max=replicas.replica_lag_time_max_ms, now_ms=now_ms
@@ -60,6 +76,10 @@ class Replication:
             self.fetchers.follow(partition)
 
     def tick(self, now_ms: int) -> None:
+        image = self._controller.image
+        if image is not self._image:
+            self._image = image
+            self.fetchers.resize(self._config.current_integer("num.replica.fetchers", image))
         self.fetchers.tick(now_ms)
         self.proposals.tick(now_ms)
 

@@ -18,7 +18,6 @@ from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
-from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.broker.groups import Groups
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
@@ -27,6 +26,7 @@ from tailrace.broker.load_proposals import LoadProposals
 from tailrace.broker.quorum_startup import Network, catch_up, join_cluster, open_remote_controller
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
+from tailrace.broker.thread_counts import check_broker_change
 from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -57,7 +57,7 @@ from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
-from tailrace.replication.leader_throttle import LeaderThrottle
+from tailrace.replication.throttles import LeaderThrottle
 
 # What a person has to look at before the broker can start; each says in a sentence what is wrong.
 REFUSALS = (
@@ -129,7 +129,13 @@ def open_broker(
             now_ms=now_ms,
         )
         controller = LocalController(
-            metadata_log, config.static, new_id=new_id, next_int=next_int, check_broker_config=check_dynamic_config
+            metadata_log,
+            config.static,
+            new_id=new_id,
+            next_int=next_int,
+            check_broker_config=lambda settings, per_broker: check_broker_change(
+                config, controller.image, settings, per_broker
+            ),
         )
         controller.begin(now_ms)
     else:
@@ -207,7 +213,6 @@ def open_broker(
     replication_quota = ReplicationQuota(
         windows_of(config, "replication.quota.window"),
         lambda: config.current_integer("leader.replication.throttled.rate", controller.image),
-        now_ms,
     )
     throttle = LeaderThrottle(partitions, node_id, replication_quota, lambda: publisher.now_ms)
     reader = PartitionReader(partitions, select_replica=selector, quota=throttle)
@@ -242,7 +247,6 @@ def open_broker(
         ReplicationQuota(
             windows_of(config, "alter.log.dirs.replication.quota.window"),
             lambda: config.current_integer("replica.alter.log.dirs.io.max.bytes.per.second", controller.image),
-            now_ms,
         ),
         cleaning,
     )

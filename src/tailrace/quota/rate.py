@@ -74,10 +74,12 @@ class Rate:
                 sample.reset(now_ms)
             total += sample.value
             oldest_ms = min(oldest_ms, sample.start_ms)
-        window_ms = now_ms - oldest_ms
-        window_ms += max(samples - 1 - window_ms // size_ms, 0) * size_ms
-        window_ms = max(window_ms, 1)
+        window_ms = self._window_ms(now_ms - oldest_ms)
         return Observed(total / (window_ms / 1_000), window_ms)
+
+    def _window_ms(self, elapsed_ms: int) -> int:
+        samples, size_ms = self._windows
+        return max(elapsed_ms + max(samples - 1 - elapsed_ms // size_ms, 0) * size_ms, 1)
 
     def _advance(self, now_ms: int) -> _Sample:
         self._current = (self._current + 1) % (self._windows.samples + 1)
@@ -86,6 +88,15 @@ class Rate:
         else:
             self._samples[self._current].reset(now_ms)
         return self._samples[self._current]
+
+
+class SimpleRate(Rate):
+    """A Rate over the time that has passed since its oldest sample began, one step at least: nothing comes for free."""
+
+    __slots__ = ()
+
+    def _window_ms(self, elapsed_ms: int) -> int:
+        return max(elapsed_ms, self._windows.size_ms)
 
 
 class TokenBucket:

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.quota.rate import Rate, Windows
+from tailrace.quota.rate import SimpleRate, Windows
 
 
 class ReplicationQuota:
-    def __init__(self, windows: Windows, limit: Callable[[], int], now_ms: int) -> None:
+    def __init__(self, windows: Windows, limit: Callable[[], int]) -> None:
         """`limit`: bytes per second, as it is set now."""
-        self._rate = Rate(windows, now_ms)
+        self._windows = windows
+        self._rate: SimpleRate | None = None  # from when it was first asked for
         self._limit = limit
 
     def record(self, size: int, now_ms: int) -> None:
-        self._rate.record(size, now_ms)
+        self._since(now_ms).record(size, now_ms)
+
+    def per_second(self, now_ms: int) -> float:
+        return self._since(now_ms).observe(now_ms).per_second
 
     def is_exceeded(self, now_ms: int) -> bool:
-        return self._rate.observe(now_ms).per_second > self._limit()
+        return self.per_second(now_ms) > self._limit()
+
+    def _since(self, now_ms: int) -> SimpleRate:
+        if self._rate is None:
+            self._rate = SimpleRate(self._windows, now_ms)
+        return self._rate

@@ -1,4 +1,4 @@
-"""ReplicaFetcher: everything that this broker follows at one leader, fetched with one request at a time.
+"""ReplicaFetcher: what this broker follows at one leader, or its share of it, fetched with one request at a time.
 
     ready ──Fetch──► records: append │ diverging epoch: truncate │ OFFSET_OUT_OF_RANGE: lost │ any other error: rests
       ▲                                                                  │                           │
@@ -8,6 +8,9 @@
 What a partition is fetched for is its role, which is another one in each leader epoch: an answer to an earlier one is
 of no use, and a partition that is not followed here any more (led, moved to another leader, deleted, its disk failed)
 is left out of the next request. Errors concern their partition only.
+
+So is one that is throttled (throttles.py), while it is not in sync and the rate is exceeded. One that returned records
+goes to the end, so that each has its turn where there is more than a response may hold.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from tailrace.replication.follower import FollowerRole
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader_session import LeaderSession, PartitionId, Want
 from tailrace.replication.partition import Partition
+from tailrace.replication.throttles import FollowerThrottle
 
 CHANNEL: Final = "replica-fetch"
 _REPLICA_STATE_FROM: Final = 15
@@ -51,12 +55,13 @@ class FetcherSettings:
     response_bytes_max: int
     backoff_ms: int
     timeout_ms: int
+    throttle: FollowerThrottle | None = None
 
 
 class _Followed:
     """A partition, in the role that it is fetched for."""
 
-    __slots__ = ("due_ms", "is_lost", "lag", "partition", "role")
+    __slots__ = ("due_ms", "is_in_sync", "is_lost", "lag", "partition", "role")
 
     def __init__(self, partition: Partition, role: FollowerRole) -> None:
         self.partition = partition
@@ -64,6 +69,7 @@ class _Followed:
         self.due_ms = 0  # it rests until then
         self.is_lost = False  # the leader has nothing at its log end
         self.lag = 0  # behind the leader's high watermark, when it was last heard of
+        self.is_in_sync = False  # it is known to have no lag
 
     @property
     def id(self) -> PartitionId:
@@ -83,14 +89,17 @@ class ReplicaFetcher:
         partitions: HostedPartitions,
         locate: Callable[[BrokerId], Peer | None],
         moved: Callable[[TopicPartition, int], None],
+        number: int = 0,
     ) -> None:
-        """`locate`: where the leader is, by the metadata of now. `moved` is told when records or watermarks came."""
+        """`locate`: where the leader is, by the metadata of now. `moved` is told when records or watermarks came.
+        `number`: which of the fetchers for this leader it is; each has a connection of its own."""
         self.leader_id = leader_id
         self._settings = settings
         self._outbox = outbox
         self._partitions = partitions
         self._locate = locate
         self._moved = moved
+        self._number = number
         self._followed: dict[PartitionId, _Followed] = {}
         self._peer: Peer | None = None
         self._session = LeaderSession()
@@ -106,6 +115,13 @@ class ReplicaFetcher:
         if known is None or known.role is not role:
             self._followed[key] = _Followed(partition, role)
             self._due_ms = 0
+
+    def release(self) -> list[Partition]:
+        """Follow nothing any more; what was followed. An answer that is on its way is passed over."""
+        released = [one.partition for one in self._followed.values()]
+        self._followed.clear()
+        self._session.begin_anew()
+        return released
 
     def _drop_others(self) -> None:
         """What is not followed here any more."""
@@ -139,7 +155,7 @@ class ReplicaFetcher:
         self._drop_others()
         if not self._followed:
             return
-        peer = self._locate(self.leader_id)
+        peer = self._located()
         if peer != self._peer:
             self._reach(peer)
         if peer is None:
@@ -149,12 +165,32 @@ class ReplicaFetcher:
         if not ready:
             self._due_ms = min(one.due_ms for one in self._followed.values())
             return
+        ready = self._unthrottled(ready, now_ms)
+        if not ready:
+            self._due_ms = now_ms + self._settings.backoff_ms
+            return
         self._is_asking = True
         lost = [one for one in ready if one.is_lost]
         if lost:
             self._look_up(peer, lost, _LATEST)
         else:
             self._fetch(peer, ready)
+
+    def _located(self) -> Peer | None:
+        peer = self._locate(self.leader_id)
+        if peer is None or not self._number:
+            return peer
+        return peer._replace(channel=f"{peer.channel}-{self._number}")
+
+    def _unthrottled(self, ready: list[_Followed], now_ms: int) -> list[_Followed]:
+        """Without those that have to wait for the rate to fall."""
+        throttle = self._settings.throttle
+        if throttle is None:
+            return ready
+        held = {one.id for one in ready if not one.is_in_sync and throttle.is_throttled(one.partition)}
+        if not held or not throttle.is_exceeded(now_ms):
+            return ready
+        return [one for one in ready if one.id not in held]
 
     def _reach(self, peer: Peer | None) -> None:
         """The leader is at another address, or at none."""
@@ -251,9 +287,18 @@ class ReplicaFetcher:
             now_ms=now_ms,
         )
         one.lag = max(answer.high_watermark - done.log_end_offset, 0)
-        one.partition.traffic.replication_bytes_in += len(records)
-        if len(records) or done.high_watermark_moved or done.log_start_moved:
+        one.is_in_sync = not one.lag
+        if records:
+            self._count(one, len(records), now_ms)
+        if records or done.high_watermark_moved or done.log_start_moved:
             self._moved(key, now_ms)
+
+    def _count(self, one: _Followed, size: int, now_ms: int) -> None:
+        partition, throttle = one.partition, self._settings.throttle
+        partition.traffic.replication_bytes_in += size
+        if throttle is not None and throttle.is_throttled(partition):
+            throttle.record(size, now_ms)
+        self._followed[one.id] = self._followed.pop(one.id)
 
     def _partition_refused(self, one: _Followed, code: ErrorCode, now_ms: int) -> None:
         key = one.partition.key

@@ -1,4 +1,5 @@
 import kafka.server.ClientRequestQuotaManager;
+import kafka.server.ReplicationQuotaManager;
 
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 import org.apache.kafka.common.metrics.Metrics;
@@ -6,6 +7,7 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.network.Session;
 import org.apache.kafka.server.config.ClientQuotaManagerConfig;
+import org.apache.kafka.server.config.ReplicationQuotaManagerConfig;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
 import org.apache.kafka.server.quota.ClientQuotaManager;
 import org.apache.kafka.server.quota.ControllerMutationQuota;
@@ -25,6 +27,7 @@ final class QuotaCommands {
 
     private final ManualTime time;
     private final Map<Integer, ClientQuotaManager> managers = new HashMap<>();
+    private final Map<Integer, ReplicationQuotaManager> replication = new HashMap<>();
     private int last = 0;
 
     QuotaCommands(ManualTime time) {
@@ -39,6 +42,9 @@ final class QuotaCommands {
         commands.put("quota_most", this::most);
         commands.put("quota_charge", this::charge);
         commands.put("quota_close", this::close);
+        commands.put("replication_quota_open", this::openReplication);
+        commands.put("replication_quota_record", this::recordReplication);
+        commands.put("replication_quota_close", this::closeReplication);
     }
 
     private Object open(Args args) {
@@ -61,6 +67,28 @@ final class QuotaCommands {
         }
         managers.put(++last, made);
         return last;
+    }
+
+    private Object openReplication(Args args) {
+        ReplicationQuotaManager made = new ReplicationQuotaManager(
+            new ReplicationQuotaManagerConfig(args.integer("samples"), args.integer("window_s")),
+            new Metrics(time), QuotaType.LEADER_REPLICATION, time);
+        made.updateQuota(Quota.upperBound(args.real("limit", 0)));
+        replication.put(++last, made);
+        return last;
+    }
+
+    /** Whether it is exceeded before and after some bytes. */
+    private Object recordReplication(Args args) {
+        ReplicationQuotaManager manager = replication.get(args.integer("manager"));
+        boolean before = manager.isQuotaExceeded();
+        manager.record(args.integer("size"));
+        return List.of(before, manager.isQuotaExceeded());
+    }
+
+    private Object closeReplication(Args args) {
+        replication.remove(args.integer("manager"));
+        return null;
     }
 
     private ClientQuotaManager manager(Args args) {

@@ -106,6 +106,20 @@ def test_listeners_cannot_be_moved_while_the_broker_runs(client: Client) -> None
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
+def test_a_count_of_threads_is_halved_or_doubled_at_most(client: Client) -> None:
+    def to(value: str, name: str = "1") -> ErrorCode:
+        return ErrorCode(change(client, ResourceType.BROKER, name, "num.replica.fetchers", SET, value).error_code)
+
+    assert to("3") is ErrorCode.INVALID_REQUEST
+    assert to("0") is ErrorCode.INVALID_REQUEST
+    assert [to("2"), to("4"), to("8")] == [ErrorCode.NONE] * 3
+    assert to("3") is ErrorCode.INVALID_REQUEST
+    assert to("17", "") is ErrorCode.NONE  # for all brokers: what this one has of its own counts
+    assert change(client, ResourceType.BROKER, "1", "num.replica.fetchers", DELETE).error_code == (
+        ErrorCode.INVALID_REQUEST  # it would have 17
+    )
+
+
 def test_what_has_a_configuration_is_listed(client: Client) -> None:
     change(client, ResourceType.CLIENT_METRICS, "sub", "interval.ms", SET, "1000")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
-from tailrace.coordinator.key_partition import java_hash
 from tailrace.log.java_order import FIRST_CAPACITY, grown_capacity
+from tailrace.model.java_hash import java_hash
 
 T = TypeVar("T")
 

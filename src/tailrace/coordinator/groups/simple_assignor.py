@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from tailrace.coordinator.groups.assignors import Assignments
 from tailrace.coordinator.groups.java_collections import in_hash_order
-from tailrace.coordinator.key_partition import java_hash
+from tailrace.model.java_hash import java_hash
 
 K = TypeVar("K", bound=Hashable)
 _Slot: TypeAlias = tuple[bytes, int]  # a partition, by its topic's id

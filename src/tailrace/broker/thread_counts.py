@@ -1,0 +1,43 @@
+"""What Kafka asks of counts of threads that change while a broker runs: one step may halve or double them at most.
+
+Some of these pools we do not have; but what Kafka's brokers would refuse, their cluster cannot be set to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.dynamic_config import check_dynamic_config
+from tailrace.metadata.config_definitions import definition
+from tailrace.metadata.image import ALL_BROKERS, MetadataImage, broker_resource
+from tailrace.model.errors import ErrorCode, KafkaError
+
+_COUNTS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
+
+
+def check_broker_change(
+    config: BrokerConfig, image: MetadataImage, settings: Mapping[str, str], per_broker: bool
+) -> None:
+    """Refuse what this broker, or all of them, could not be set to, being what it is now."""
+    check_dynamic_config(settings, per_broker)
+    own, common = image.config(broker_resource(config.node_id)), image.config(ALL_BROKERS)
+    layers = (settings, common) if per_broker else (own, settings)
+    for name in _COUNTS:
+        now = config.current_integer(name, image)
+        texts = [layer[name] for layer in layers if name in layer]
+        then = definition("broker")[name].parse(texts[0]) if texts else config.value(name)
+        assert isinstance(then, int)
+        if then == now:
+            continue
+        if then < now // 2:
+            raise _refusal(name, then, f"value should be at least half the current value {now}")
+        if then > now * 2:
+            raise _refusal(name, then, f"value should not be greater than double the current value {now}")
+
+
+def _refusal(name: str, value: int, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REQUEST, f"Dynamic thread count update validation failed for {name}={value}, {why}"
+    )
