@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import traceback
@@ -36,7 +37,13 @@ class Worker:
         self.is_ending.set()
         self._thread.join(patience_s)
         if self._thread.is_alive():
-            self._findings.add(f"{self.name} did not end within {patience_s:g} s")
+            self._findings.add(f"{self.name} did not end within {patience_s:g} s, and is at\n{self.place}")
+
+    @property
+    def place(self) -> str:
+        """Where it is just now."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "".join(traceback.format_stack(frame)[-3:]) if frame is not None else "its end"
 
     def _run(self) -> None:
         try:

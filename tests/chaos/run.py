@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -41,6 +42,7 @@ def main() -> None:
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="tailrace-chaos-"))
     directory.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through whatever ends the nodes
 
     def tell(text: str) -> None:
         print(f"{time.monotonic() - began:7.1f}  {text}", flush=True)

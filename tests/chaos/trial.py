@@ -151,13 +151,17 @@ class Trial:
         if progress != self._progress[1]:
             self._progress = (now, progress)
         elif now - self._progress[0] > STUCK_S:
-            errors = {one.worker.name: one.last_error for one in [*self._transactional, *self._transformers]}
-            self.findings.add(f"nothing was acknowledged for {STUCK_S:g} s; the last errors are {errors}")
+            self.findings.add(f"nothing was acknowledged for {STUCK_S:g} s. {self._places()}")
         if now - self._told_s > PROGRESS_S:
             self._told_s = now
             short = " ".join(str(count) for count in figures.values())
             self._tell(f"{now - self._began:6.0f} s  {short}  {'; '.join(self._faults.now.values())}")
         return bool(self.findings.found)
+
+    def _places(self) -> str:
+        """Where those who transact are, and what they were told last."""
+        some = [*self._transactional, *self._transformers]
+        return "\n".join(f"{one.worker.name}, last told {one.last_error!r}, is at\n{one.worker.place}" for one in some)
 
     def _end_load(self) -> None:
         self._cluster.await_in_sync()
@@ -182,7 +186,7 @@ class Trial:
         def is_done_by_log() -> bool:
             return is_done() or sum(len(self._read("output", one, ISOLATIONS[1])) for one in range(2)) >= wanted
 
-        await_so(is_done_by_log, "all input is transformed", lambda: f"{counts[-1]} of {wanted}")
+        await_so(is_done_by_log, "all input is transformed", lambda: f"{counts[-1]} of {wanted}. {self._places()}")
 
     # Checks
 
