@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     files = DiskFiles()
     try:
         with _held(files, path):
-            standing = steps.read_standing(OverlayFiles(files) if options.dry_run else files, path, now_ms())
+            standing = steps.read_standing(OverlayFiles(files), path, now_ms())  # to look, and leave it as it is
             if not standing.is_alone and steps.is_committed(standing, controllers):
                 return _go_on(files, standing, controllers, options)
             plan = _plan(standing, controllers, settings, options)

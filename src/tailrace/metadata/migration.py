@@ -93,7 +93,7 @@ class Standing:
 
 
 def read_standing(files: Files, path: str, now_ms: int) -> Standing:
-    """Read a node's metadata; torn ends are repaired on the way."""
+    """Read a node's metadata."""
     if not is_formatted(files, path) or not files.exists(join(path, METADATA_FOLDER)):
         raise CannotMigrate(f"{path} has no metadata log: it is no directory of a node that was its own controller")
     identity = read_identity(files, path)
@@ -276,6 +276,7 @@ def commit(files: Files, migration: Migration, now_ms: int) -> None:
     log.truncate_fully(migration.snapshot.end_offset, now_ms)
     snapshots.adopt(migration.snapshot)
     log.flush(now_ms)
+    log.run_due(now_ms + log.config.file_delete_delay_ms)
     log.close()
 
 
