@@ -258,3 +258,46 @@ def test_whoever_is_killed_nothing_is_lost_or_delivered_again(ours: ReplicatedCl
         for member in members:
             member.end()
     check_ledger(ledger, values)
+
+
+def test_java_consumers_while_brokers_of_both_kinds_are_killed(
+    mixed: ReplicatedCluster, kafka: KafkaInstallation
+) -> None:
+    mixed.create("both", [[1, 2]])
+    group = group_at(mixed, "both", 1, 2)
+    values: list[str] = []
+
+    def more() -> None:
+        made = [f"v-{len(values) + number}" for number in range(100)]
+        produce(mixed.bootstrap, "both", 0, [value.encode() for value in made])
+        values.extend(made)
+
+    def await_accepted(workers: ShareWorkers) -> None:
+        wanted = {f"accept {value}" for value in values}
+        workers.wait_for(lambda said: wanted <= {line.lower() for line in said})
+
+    with ShareWorkers(mixed.bootstrap, "both", group) as workers:
+        members = [workers.start(name, "max.poll.records=10") for name in ("a", "b")]
+        more()
+        await_accepted(workers)
+        for killed in (1, 2, 1):
+            more()
+            mixed.kill(killed)
+            mixed.await_leader("both", 0, [3 - killed])
+            more()
+            await_accepted(workers)
+            mixed.start(killed)
+            for topic, partition in (("both", 0), *((STATE, number) for number in range(3))):
+                mixed.await_isr(topic, partition, [1, 2])
+        for member in members:
+            member.stop()
+        heard = [line.lower().split() for line in workers.heard]
+    names = {"got": "got", "accept": "done"}
+    check_ledger([(names[line[0]], line[-1]) for line in heard if line[0] in names], values)
+    told = kafka.tool(
+        "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+        *("--bootstrap-server", mixed.bootstrap, "--describe", "--group", group, "--offsets"),
+    )
+    # The start offset is that of the last write; records behind it that are done with count for the lag.
+    *named, _, lag = told.splitlines()[-1].split()
+    assert (named, lag) == ([group, "both", "0"], "0")

@@ -41,8 +41,9 @@ def _classes() -> Path:
 
 
 class Worker:
-    def __init__(self, name: str, command: list[str]) -> None:
+    def __init__(self, name: str, command: list[str], heard: list[str]) -> None:
         self.name = name
+        self._heard = heard
         self.said: list[str] = []
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -56,6 +57,7 @@ class Worker:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.said.append(line.strip())
+            self._heard.append(line.strip())
 
     def _listen_to_errors(self) -> None:
         assert self.process.stderr is not None
@@ -85,12 +87,13 @@ class ShareWorkers:
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self._arguments = [topic, f"bootstrap.servers={bootstrap}", f"group.id={group}", "reconnect.backoff.max.ms=200"]
         self.workers: list[Worker] = []
+        self.heard: list[str] = []  # of all of them, as it came in
 
     def start(self, name: str, *settings: str) -> Worker:
         command = kafka_installation().command(
             "ShareWorker", *self._arguments, f"client.id={name}", *settings, heap="128m", classes=_classes()
         )
-        worker = Worker(name, command)
+        worker = Worker(name, command, self.heard)
         self.workers.append(worker)
         return worker
 
