@@ -88,6 +88,11 @@ class FaultyBroker:
             self.broker.handle(frame, context, now_ms)
         return False  # one by one: a reply may be dropped
 
+    def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+        assert self.broker.guard is not None
+        self.broker.guard.pass_on = self.handle
+        return self.broker.handle_guarded(frame, context, now_ms)
+
     def _fault_for(self, frame: memoryview) -> Fault | None:
         if len(frame) < _API_KEY.size:
             return None

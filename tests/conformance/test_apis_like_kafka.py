@@ -17,7 +17,7 @@ from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.protocol.messages import CreateTopicsRequest, InitProducerIdRequest
-from tests.support.api_cases import cluster, configs, records, topics, transactions
+from tests.support.api_cases import cluster, configs, credentials, records, topics, transactions
 from tests.support.api_cases.common import Case
 from tests.support.api_twins import ApiTwins, Difference, KafkaSide, OurSide
 from tests.support.kafka_broker import KafkaBroker
@@ -154,6 +154,7 @@ def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
         *transactions.transaction_cases(),
         *configs.config_cases(),
         *cluster.quota_cases(),
+        *credentials.credential_cases(),
         *cluster.cluster_cases(),
         *topics.delete_topic_cases(),
     ]

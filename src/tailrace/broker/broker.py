@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
@@ -23,8 +23,10 @@ from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.forwarding import FORWARDED, Forwarding
 from tailrace.broker.groups import Groups
+from tailrace.broker.guard import Guard
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
+from tailrace.broker.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
@@ -58,8 +60,6 @@ if TYPE_CHECKING:
     from tailrace.broker.replication import Replication
 
 _log = logging.getLogger(__name__)
-
-QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], bool]
 
 
 class _Timed(Protocol):
@@ -113,6 +113,7 @@ class Broker:
         share_states.ensure_topic = lambda now_ms: ensure_topic(self, SHARE_GROUP_STATE, now_ms)
         self.node_id = controller.node_id
         self.outbox = outbox  # requests to other nodes
+        self.guard: Guard | None = None  # where clients have to say who they are
         self.forwarding: Forwarding | None = None  # where the controller is another node
         self.transaction_peers: TransactionPeers | None = None  # where there may be other brokers
         self.replication: Replication | None = None  # where there may be other brokers
@@ -152,6 +153,11 @@ class Broker:
             self.handle_generally(frame, context, now_ms)
         return self.unsettled is not None
 
+    def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+        """As `handle`, for a client that has to say who it is."""
+        assert self.guard is not None, "there is no listener for clients that have to"
+        return self.guard.handle(frame, context, now_ms)
+
     def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
         """What no shorter way has taken."""
         self.settle()
@@ -189,7 +195,9 @@ class Broker:
         handler = self._handlers.get(header.api_key)
         if handler is None:
             handler = self._handlers[header.api_key] = row.load()
-            self._load_quick(header.api_key)
+            quick = quick_handler(self, header.api_key)
+            if quick is not None:
+                self._quick[header.api_key] = quick
         self.publisher.now_ms = now_ms
         throttling = self.throttling
         if throttling.is_on:
@@ -203,23 +211,6 @@ class Broker:
             self.answer(request, response, now_ms)
         elif throttling.is_on:
             throttling.end()
-
-    def _load_quick(self, api_key: int) -> None:
-        """Where everything is permitted, the requests that come most go a shorter way."""
-        if not isinstance(self.authorizer, AllowAll):
-            return
-        if api_key == ApiKey.PRODUCE:
-            from tailrace.broker.quick_produce import QuickProduce
-
-            self._quick[api_key] = QuickProduce(self).handle
-        elif api_key == ApiKey.FETCH and self.fetches.authorizer is None:
-            from tailrace.broker.quick_fetch import QuickFetch
-
-            self._quick[api_key] = QuickFetch(self).handle
-        elif api_key == ApiKey.OFFSET_COMMIT:
-            from tailrace.broker.quick_commit import QuickCommit
-
-            self._quick[api_key] = QuickCommit(self).handle
 
     def _refuse_version(self, header: RequestHeader, context: ConnectionContext, now_ms: int) -> None:
         """Only ApiVersions is answered in a version that we do not have, so that the client can find one we do."""

@@ -23,6 +23,7 @@ from tailrace.broker.listener_config import Listener, parse_listeners, parse_sec
 from tailrace.broker.listener_keys import check_listener_key, check_listener_names
 from tailrace.broker.properties_file import MalformedProperties, parse_properties
 from tailrace.broker.role_config import read_roles
+from tailrace.broker.sasl_config import sasl_of_listener
 from tailrace.metadata.config_definitions import ConfigKey, Value, definition
 from tailrace.metadata.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
@@ -215,9 +216,11 @@ class BrokerConfig:
             if one.name not in {other.name for other in self.listeners}:
                 raise InvalidConfig(f"advertised.listeners: {one.name} is not among the listeners")
         check_listener_names(self.static, {one.name for one in bound} | set(names))
-        for one in bound:
-            if one.security_protocol not in ("PLAINTEXT", "SSL"):
-                raise InvalidConfig(f"listeners: {one.security_protocol} of {one.name} is not supported")
+        self.sasl = {
+            one.name: sasl_of_listener(self.static, one.name)
+            for one in self.listeners
+            if one.security_protocol.startswith("SASL_")
+        }
         self.inter_broker_listener = self._inter_broker_listener()
 
     def _inter_broker_listener(self) -> Listener:

@@ -43,6 +43,9 @@ _HONOURED: Final = (
     # TLS
     "ssl.keystore.", "ssl.truststore.", "ssl.key.password", "ssl.client.auth", "ssl.enabled.protocols",
     "ssl.cipher.suites", "ssl.endpoint.identification.algorithm", "ssl.principal.mapping.rules",
+    # SASL
+    "sasl.enabled.mechanisms", "sasl.server.max.receive.size", "connections.max.reauth.ms",
+    "connection.failed.authentication.delay.ms",
     # a broker below other controllers
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
@@ -59,7 +62,7 @@ _HONOURED: Final = (
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
-    "ssl.protocol", "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "sasl.jaas.config", "ssl.protocol", "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.alter.log.dirs.threads", "log.cleaner.threads",
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",
@@ -73,13 +76,13 @@ _NO_EFFECT: Final = (
     "kafka.metrics.", "metric.reporters", "metrics.", "log.dir.failure.timeout.ms",
     "transaction.state.log.load.buffer.size",
     "replica.socket.", "socket.connection.setup.timeout.", "server.max.startup.time.ms",
-    "unclean.leader.election.interval.ms", "early.start.listeners", "connection.failed.authentication.delay.ms",
+    "unclean.leader.election.interval.ms", "early.start.listeners",
     "follower.fetch.last.tiered.offset.enable",
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name", "authorizer.class.name",
-    "client.quota.callback.class", "principal.builder.class", "config.providers", "connections.max.reauth.ms",
+    "client.quota.callback.class", "principal.builder.class", "config.providers",
     "cordoned.log.dirs", "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip

@@ -18,6 +18,8 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 def check_listener_key(name: str, text: str) -> None:
     """InvalidConfig for what cannot be set for a listener, or not to that."""
     _, _, rest = name.removeprefix(PREFIX).partition(".")
+    if rest == "sasl.jaas.config":
+        raise InvalidConfig(f"{name} has no effect: a mechanism goes before sasl.jaas.config")
     for mechanism in MECHANISMS:
         start = f"{mechanism.lower()}."
         if rest.startswith(start) and rest.removeprefix(start) in _OF_MECHANISMS:

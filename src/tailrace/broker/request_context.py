@@ -10,6 +10,12 @@ from tailrace.log.position import FileSlice
 Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
 
 
+class Session:
+    """What is kept of a connection between its requests, by whoever has to know."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class ConnectionContext:
     """Who is at the other end of a connection."""
@@ -22,6 +28,7 @@ class ConnectionContext:
     software_name: str = "unknown"
     software_version: str = "unknown"
     is_authenticated: bool = True  # it has said who it is, or need not
+    session: Session | None = None  # of saying so
 
 
 class Request(NamedTuple):

@@ -19,6 +19,7 @@ from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
 from tailrace.broker.groups import Groups
+from tailrace.broker.guard import Guard
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
 from tailrace.broker.load_log import progress_of, tell_loaded
@@ -281,6 +282,8 @@ def open_broker(
         outbox=outbox,
     )
     broker.load_reports = reports
+    if config.sasl:
+        broker.guard = Guard(broker, config.sasl, new_id)
     if isinstance(controller, RemoteController):
         assert network is not None
         join_cluster(broker, controller, network, replicas, now_ms)

@@ -7,7 +7,6 @@ the broker knows the password too, where the mechanism does.
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Generator
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from tailrace.client.errors import AuthenticationFailed, code_name
 from tailrace.client.security import Sasl
+from tailrace.model import scram
 from tailrace.protocol.messages import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -51,7 +51,7 @@ def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
 def exchange_of(sasl: Sasl, nonce: str | None = None) -> Exchange:
     if sasl.mechanism == "PLAIN":
         return _plain(sasl)
-    return _scram(sasl, nonce or secrets.token_urlsafe(24), "sha" + sasl.mechanism.rsplit("-", 1)[1])
+    return _scram(sasl, nonce or secrets.token_urlsafe(24), scram.digest_of(sasl.mechanism))
 
 
 def _plain(sasl: Sasl) -> Exchange:
@@ -59,11 +59,7 @@ def _plain(sasl: Sasl) -> Exchange:
 
 
 def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
-    def mac(key: bytes, text: bytes) -> bytes:
-        return hmac.new(key, text, digest).digest()
-
-    name = sasl.username.replace("=", "=3D").replace(",", "=2C")
-    first = f"n={name},r={nonce}"
+    first = f"n={scram.escaped_name(sasl.username)},r={nonce}"
     server_first = (yield f"n,,{first}".encode()).decode()
     fields = _fields(server_first)
     if not fields.get("r", "").startswith(nonce) or fields["r"] == nonce:
@@ -71,14 +67,13 @@ def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
     iterations = int(fields["i"]) if fields.get("i", "").isdecimal() else 0
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
         raise AuthenticationFailed(f"the broker asks for {fields.get('i')} rounds of hashing")
-    salted = hashlib.pbkdf2_hmac(digest, sasl.password.encode(), base64.b64decode(fields["s"]), iterations)
-    client_key = mac(salted, b"Client Key")
+    salted = scram.salted_password(digest, sasl.password, base64.b64decode(fields["s"]), iterations)
+    key = scram.client_key(digest, salted)
     without_proof = f"c=biws,r={fields['r']}"
     said = f"{first},{server_first},{without_proof}".encode()
-    signature = mac(hashlib.new(digest, client_key).digest(), said)
-    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    proof = scram.exclusive_or(key, scram.signature(digest, scram.stored_key(digest, key), said))
     server_final = (yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()).decode()
-    expected = base64.b64encode(mac(mac(salted, b"Server Key"), said)).decode()
+    expected = base64.b64encode(scram.signature(digest, scram.server_key(digest, salted), said)).decode()
     if not hmac.compare_digest(_fields(server_final).get("v", ""), expected):
         raise AuthenticationFailed("the broker does not know the password: it is not who it says it is")
 

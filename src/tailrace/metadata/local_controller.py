@@ -15,7 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from tailrace.metadata import client_quotas, config_changes, feature_updates, leadership, reassignment
+from tailrace.metadata import (
+    client_quotas,
+    config_changes,
+    feature_updates,
+    leadership,
+    reassignment,
+    scram_credentials,
+)
 from tailrace.metadata.broker_registration import (
     plan_directories,
     plan_fence,
@@ -259,6 +266,11 @@ class LocalController:
         self, request: messages.AlterClientQuotasRequest, now_ms: int
     ) -> messages.AlterClientQuotasResponse:
         return self._carry_out(client_quotas.plan_alter_client_quotas(self.state, request), now_ms)
+
+    def alter_scram_credentials(
+        self, request: messages.AlterUserScramCredentialsRequest, now_ms: int
+    ) -> messages.AlterUserScramCredentialsResponse:
+        return self._carry_out(scram_credentials.plan_alter_credentials(self.state, request), now_ms)
 
     def describe_client_quotas(
         self, request: messages.DescribeClientQuotasRequest

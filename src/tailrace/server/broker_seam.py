@@ -32,6 +32,9 @@ class BrokerCore(Protocol):
         """One request, without the size in front of it. Says whether another of the connection may come before the
         replies are taken: this one's is among them then, and those of the connection are in order."""
 
+    def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+        """As `handle`, for a connection whose client has to say first who it is, and may have to say it again."""
+
     def take_replies(self) -> Sequence[Reply]:
         """The replies that are there since the last call."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
-from tailrace.server.broker_seam import BrokerCore
+from tailrace.server.broker_seam import BrokerCore, Handle
 from tailrace.server.connection import CLOSING, THROTTLED, WAITING, Connection
 from tailrace.server.frame_input import FrameInput
 from tailrace.server.listener import Accepted
@@ -34,6 +34,8 @@ class Connections:
         self._buffers = FrameBuffers()
         self._ids = count(1)
         self._handle = broker.handle
+        self._handle_guarded = broker.handle_guarded
+        self._guarded = settings.guarded
         self._tls = settings.tls
         self._unproven: deque[tuple[int, int]] = deque()  # until when a connection has to be proven, and which
         self.undecrypted = Undecrypted()
@@ -64,13 +66,31 @@ class Connections:
 
     def _make(self, accepted: Accepted, context: ConnectionContext, frames: FrameInput, now_ms: int) -> Connection:
         """A connection as its listener has them."""
-        handle, tls = self._handle, self._tls.get(context.listener)
-        if tls is None:
+        handle: Handle = self._handle
+        tls = self._tls.get(context.listener)
+        if context.listener in self._guarded:
+            handle = self._guarded_handle(context, frames)
+        elif tls is None:
             return Connection(accepted.socket, context, frames, handle, now_ms)
         self._unproven.append((now_ms + PROOF_MS_MAX, context.connection_id))
+        if tls is None:
+            return Connection(accepted.socket, context, frames, handle, now_ms)
         from tailrace.server.tls_connection import TlsConnection
 
         return TlsConnection(accepted, context, frames, handle, now_ms, tls=tls, undecrypted=self.undecrypted)
+
+    def _guarded_handle(self, context: ConnectionContext, frames: FrameInput) -> Handle:
+        """For a client that has to say who it is, and before that may send only so much."""
+        context.is_authenticated = False
+        frames.limit = self._guarded[context.listener]
+
+        def handle(frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+            may_follow = self._handle_guarded(frame, context, now_ms)
+            if context.is_authenticated:
+                frames.limit = self._request_bytes_max
+            return may_follow
+
+        return handle
 
     def remove(self, connection: Connection, reason: str, slices: SliceSender) -> None:
         """Close it; nothing more is done for it."""

@@ -30,10 +30,10 @@ assert (
 
 
 class FrameInput:
-    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_limit", "_own", "_start")
+    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_own", "_start", "limit")
 
     def __init__(self, limit: int, buffers: FrameBuffers) -> None:
-        self._limit = limit
+        self.limit = limit  # of a frame
         self._buffers = buffers
         self._data = _NOTHING  # the arena's view or what was kept; bytes from _start to _end are still to be cut
         self._start = 0
@@ -90,8 +90,8 @@ class FrameInput:
         if held < _PREFIX:
             return None
         (size,) = _SIZE.unpack_from(self._data, start)
-        if not 0 <= size <= self._limit:
-            raise InvalidFrame(f"a frame of {size} bytes, where 0 to {self._limit} are allowed")
+        if not 0 <= size <= self.limit:
+            raise InvalidFrame(f"a frame of {size} bytes, where 0 to {self.limit} are allowed")
         if held >= size + _PREFIX:
             start += _PREFIX
             self._start = stop = start + size
@@ -105,7 +105,7 @@ class FrameInput:
         if held < 0:
             return False
         (size,) = _SIZE.unpack_from(self._data, self._start)
-        if not max(SMALL_FRAME_BYTES, held) < size <= self._limit:
+        if not max(SMALL_FRAME_BYTES, held) < size <= self.limit:
             return False
         self._own = own = self._buffers.take(size)
         own[:held] = self._data[self._start + _PREFIX : self._end]

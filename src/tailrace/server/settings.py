@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
 from tailrace.server.endpoints import (
     PORT_MAX,
@@ -69,6 +70,7 @@ class ServerSettings:
     chore_threads: int = 2
     metrics: Endpoint | None = None
     tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners that have it
+    guarded: Mapping[str, int] = field(default_factory=dict)  # those with SASL: the largest request before it is done
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:
@@ -101,6 +103,7 @@ class ServerSettings:
             chore_threads=_integer(properties, "tailrace.chore.threads", 2, 1, 64),
             metrics=_parse_metrics(properties),
             tls=_parse_tls(properties, protocols),
+            guarded=_parse_guarded(properties, protocols),
         )
 
 
@@ -129,6 +132,15 @@ def _parse_tls(properties: Mapping[str, str], protocols: Mapping[str, str]) -> d
     from tailrace.server.listener_tls import tls_of_listener
 
     return {name: tls_of_listener(properties, name, protocol) for name, protocol in secured.items()}
+
+
+def _parse_guarded(properties: Mapping[str, str], protocols: Mapping[str, str]) -> dict[str, int]:
+    key = "sasl.server.max.receive.size"
+    return {
+        name: _integer(settings_of_listener(properties, name), key, 524_288, 1, INT_MAX)
+        for name, protocol in protocols.items()
+        if protocol.startswith("SASL_")
+    }
 
 
 def _parse_metrics(properties: Mapping[str, str]) -> Endpoint | None:

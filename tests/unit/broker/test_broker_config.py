@@ -117,7 +117,7 @@ def test_a_broker_below_other_controllers() -> None:
         ({"listener.name.nowhere.max.connections": "5"}, "no listener NOWHERE"),
         ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "not supported"),
         ({"remote.log.storage.system.enable": "true"}, "not supported"),
-        ({"listeners": "SASL_SSL://:9092"}, "not supported"),
+        ({"listeners": "SASL_SSL://:9092"}, "GSSAPI of listener SASL_SSL is not supported"),
         ({"num.partitions": "0"}, "at least 1"),
         ({"num.partitions": "many"}, "no number"),
         ({"process.roles": "controller"}, "no controller alone"),

@@ -50,6 +50,11 @@ class FakeBroker:
         self.hold_off_ms = 0  # how long connections that come are held off
         self.closed_ms: int | None = None
 
+    def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
+        """Nobody has to prove anything here, but for who says N first."""
+        context.is_authenticated = context.is_authenticated or frame[:1] != b"N"
+        return self.handle(frame, context, now_ms)
+
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         self.handled += 1
         connection_id = context.connection_id

@@ -1,0 +1,237 @@
+"""SASL at the broker: who is let in, what is refused and when, and sessions that end."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.request_context import Reply
+from tailrace.client.sasl import exchange_of
+from tailrace.client.security import Sasl
+from tailrace.model.errors import ErrorCode
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.protocol import messages as m
+from tailrace.protocol.headers import RequestHeader, write_request_header
+from tests.unit.broker.support import Client, start
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SETTINGS = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:9092",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN} username="x" password="y" user_alice="secret";',
+}
+DELAY_MS = 100
+SALT = b"0123456789"
+
+
+class Stranger(Client):
+    """A client that has not said who it is."""
+
+    def __init__(self, broker: Broker, connection_id: int = 1) -> None:
+        super().__init__(broker, connection_id=connection_id)
+        self.context.listener = "SASL_PLAINTEXT"
+        self.context.is_authenticated = False
+
+    def send(self, request: Any, version: int) -> list[Reply]:
+        header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, "test"))
+        return self.send_bare(header + request.encode(version))
+
+    def send_bare(self, frame: bytes) -> list[Reply]:
+        self.broker.handle_guarded(memoryview(bytearray(frame)), self.context, self.now_ms)
+        return list(self.broker.take_replies())
+
+    def refused(self, request: Any, version: int) -> Reply:
+        """What is said to what is held back at first."""
+        assert self.send(request, version) == []
+        self.broker.tick(self.now_ms + DELAY_MS - 1)
+        assert self.broker.take_replies() == []
+        self.broker.tick(self.now_ms + DELAY_MS)
+        (reply,) = self.broker.take_replies()
+        assert reply.close
+        return reply
+
+    def log_in(self, mechanism: str, name: str, password: str) -> m.SaslAuthenticateResponse:
+        assert self.ask(m.SaslHandshakeRequest(mechanism=mechanism), 1).error_code == 0
+        exchange = exchange_of(Sasl(mechanism=mechanism, username=name, password=password))
+        words = next(exchange)
+        while True:
+            answer: m.SaslAuthenticateResponse = self.ask(m.SaslAuthenticateRequest(auth_bytes=words), 2)
+            assert answer.error_code == 0
+            try:
+                words = exchange.send(bytes(answer.auth_bytes))
+            except StopIteration:
+                return answer
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return start(static=SETTINGS)
+
+
+@pytest.fixture
+def stranger(broker: Broker) -> Stranger:
+    return Stranger(broker)
+
+
+def add_scram(broker: Broker, name: str, password: str) -> None:
+    upsertion = m.AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    for number, digest in ((1, "sha256"), (2, "sha512")):
+        salted = hashlib.pbkdf2_hmac(digest, password.encode(), SALT, 4_096)
+        one = upsertion(name=name, mechanism=number, iterations=4_096, salt=SALT, salted_password=salted)
+        answer = Client(broker, connection_id=99).ask(m.AlterUserScramCredentialsRequest(upsertions=[one]), 0)
+        assert [result.error_code for result in answer.results] == [0]
+
+
+def test_plain_lets_in_who_knows_the_password(stranger: Stranger) -> None:
+    assert stranger.ask(m.ApiVersionsRequest(), 0).error_code == 0
+    assert stranger.log_in("PLAIN", "alice", "secret").session_lifetime_ms == 0
+    assert (stranger.context.principal, stranger.context.is_authenticated) == ("User:alice", True)
+    assert stranger.ask(m.MetadataRequest(topics=None), 9).brokers
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_scram_proves_the_password_to_both_sides(broker: Broker, mechanism: str) -> None:
+    add_scram(broker, "b=o,b", "pässword")
+    stranger = Stranger(broker)
+    stranger.log_in(mechanism, "b=o,b", "pässword")  # whose exchange checks what the broker says
+    assert stranger.context.principal == "User:b=o,b"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [b"", b"alice", b"\0alice\0wrong", b"\0bob\0secret", b"\0\0x", b"\0alice\0", b"bob\0alice\0secret", b"\0" * 9],
+)
+def test_who_does_not_know_it_is_told_so_after_a_while(stranger: Stranger, token: bytes) -> None:
+    stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    reply = stranger.refused(m.SaslAuthenticateRequest(auth_bytes=token), 2)
+    answer = stranger.decode(reply, 36, 2)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message
+    assert not stranger.context.is_authenticated
+
+
+@pytest.mark.parametrize(
+    "first", [b"n,,n=bob,r=x", b"n,,n=nobody,r=x", b"y,,n=bob,r=x", b"n,a=root,n=bob,r=x", b"\xff"]
+)
+def test_of_scram_nothing_is_told_that_helps_guessing(broker: Broker, first: bytes) -> None:
+    add_scram(broker, "bob", "x")
+    stranger = Stranger(broker)
+    stranger.ask(m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+    answer: Any
+    if first == b"n,,n=bob,r=x":
+        challenge = bytes(stranger.ask(m.SaslAuthenticateRequest(auth_bytes=first), 2).auth_bytes)
+        nonce = challenge.split(b",")[0]
+        proof = b"c=biws," + nonce + b",p=" + base64.b64encode(bytes(32))
+        answer = stranger.decode(stranger.refused(m.SaslAuthenticateRequest(auth_bytes=proof), 2), 36, 2)
+    else:
+        answer = stranger.decode(stranger.refused(m.SaslAuthenticateRequest(auth_bytes=first), 2), 36, 2)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert "invalid credentials" in answer.error_message or "different from username" in answer.error_message
+
+
+def test_another_mechanism_is_refused_with_those_there_are(stranger: Stranger) -> None:
+    reply = stranger.refused(m.SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+    answer = stranger.decode(reply, 17, 1)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+@pytest.mark.parametrize("request_", [m.MetadataRequest(topics=None), m.SaslAuthenticateRequest(auth_bytes=b"\0a\0b")])
+def test_nothing_else_is_answered_first(stranger: Stranger, request_: Any) -> None:
+    assert stranger.refused(request_, 1).parts is None
+
+
+def test_nothing_else_is_answered_in_between(stranger: Stranger) -> None:
+    stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    reply = stranger.refused(m.ListGroupsRequest(), 1)
+    assert stranger.decode(reply, 16, 1).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_versions_are_told_once(stranger: Stranger) -> None:
+    assert stranger.ask(m.ApiVersionsRequest(), 0).error_code == 0
+    assert stranger.refused(m.ApiVersionsRequest(), 0).parts is None
+
+
+def test_what_is_no_request_or_too_large_ends_the_connection(broker: Broker) -> None:
+    (reply,) = Stranger(broker).send_bare(b"\x00")
+    assert reply.close
+    assert reply.parts is None
+    stranger = Stranger(broker, 2)
+    stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    assert stranger.refused(m.SaslAuthenticateRequest(auth_bytes=bytes(524_289)), 1).parts is None
+
+
+def test_old_clients_send_bare_tokens(stranger: Stranger) -> None:
+    assert stranger.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
+    (reply,) = stranger.send_bare(b"\0alice\0secret")
+    assert reply.parts == [b""]
+    assert stranger.context.principal == "User:alice"
+
+
+def test_a_client_that_goes_is_not_answered_later(stranger: Stranger) -> None:
+    stranger.send(m.SaslHandshakeRequest(mechanism="GSSAPI"), 1)
+    stranger.broker.connection_closed(1)
+    stranger.broker.tick(stranger.now_ms + DELAY_MS)
+    assert stranger.broker.take_replies() == []
+
+
+@pytest.fixture
+def timed() -> Stranger:
+    return Stranger(start(static={**SETTINGS, "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "5000"}))
+
+
+def test_a_session_that_has_ended_takes_no_more_requests(timed: Stranger) -> None:
+    assert timed.log_in("PLAIN", "alice", "secret").session_lifetime_ms == 5_000
+    timed.now_ms += 5_000
+    assert timed.ask(m.ListGroupsRequest(), 1).error_code == 0
+    timed.now_ms += 1
+    (reply,) = timed.send(m.ListGroupsRequest(), 1)
+    assert reply.close
+
+
+def test_it_goes_on_for_who_says_again_who_it_is(timed: Stranger) -> None:
+    timed.log_in("PLAIN", "alice", "secret")
+    timed.now_ms += 4_900
+    assert timed.log_in("PLAIN", "alice", "secret").session_lifetime_ms == 5_000
+    timed.now_ms += 4_900
+    assert timed.ask(m.ListGroupsRequest(), 1).error_code == 0
+
+
+def test_but_not_as_somebody_else_or_in_another_way(timed: Stranger) -> None:
+    add_scram(timed.broker, "bob", "x")
+    timed.log_in("PLAIN", "alice", "secret")
+    assert timed.ask(m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1).error_code == 0
+    timed.refused(m.SaslAuthenticateRequest(auth_bytes=b"n,,n=bob,r=x"), 2)
+    bob = Stranger(start(static={**SETTINGS, "connections.max.reauth.ms": "9"}), 2)
+    add_scram(bob.broker, "bob", "x")
+    add_scram(bob.broker, "eve", "x")
+    bob.log_in("SCRAM-SHA-256", "bob", "x")
+    with pytest.raises(ValueError, match="not enough values"):
+        bob.log_in("SCRAM-SHA-256", "eve", "x")
+    assert bob.context.principal == "User:bob"
+
+
+def test_who_says_it_again_at_once_is_not_listened_to(timed: Stranger) -> None:
+    timed.log_in("PLAIN", "alice", "secret")
+    timed.log_in("PLAIN", "alice", "secret")
+    assert timed.ask(m.SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "GSSAPI of listener SASL_PLAINTEXT is not supported"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER,PLAIN"}, "OAUTHBEARER"),
+        ({"sasl.enabled.mechanisms": ""}, "has to be one"),
+        ({"listener.name.sasl_plaintext.plain.sasl.jaas.config": "nonsense"}, "PLAIN needs"),
+        ({"listener.name.sasl_plaintext.gssapi.sasl.jaas.config": "x"}, "not supported"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_the_start(change: dict[str, str], why: str) -> None:
+    with pytest.raises(InvalidConfig, match=why):
+        BrokerConfig.of(log_dirs=["/data"], port=0, settings={**SETTINGS, **change})
