@@ -39,6 +39,8 @@ _DECIDED_BY: Final = frozenset({
     "broker.session.timeout.ms", "auto.leader.rebalance.enable", "leader.imbalance.check.interval.seconds",
     "leader.imbalance.per.broker.percentage",
 })  # fmt: skip
+# What controllers make the default of all brokers when the cluster begins (KIP-966); a file has no say in it later.
+_KEPT_BY_THE_CLUSTER: Final = "min.insync.replicas"
 
 
 class CannotPlan(Exception):
@@ -146,6 +148,11 @@ def plan_cluster(
             raise CannotPlan(
                 f"the cluster in {directory} has {len(plan.controllers)} controllers, not {controllers}: "
                 "another --data begins a new one"
+            )
+        if _KEPT_BY_THE_CLUSTER in overrides:
+            raise CannotPlan(
+                f"the cluster in {directory} has kept {_KEPT_BY_THE_CLUSTER} since its first start: "
+                f"tailrace configs set --broker default {_KEPT_BY_THE_CLUSTER}={overrides[_KEPT_BY_THE_CLUSTER]}"
             )
         first = plan.brokers[0].port if port is None else port
         cluster = replace(plan, brokers=_brokers(directory, first, brokers or len(plan.brokers)))

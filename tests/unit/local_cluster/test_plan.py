@@ -63,6 +63,12 @@ def test_brokers_may_come_and_go_and_move_and_controllers_stay(tmp_path: Path) -
         plan_cluster(tmp_path, controllers=3)
 
 
+def test_what_the_cluster_keeps_is_not_changed_by_a_file(tmp_path: Path) -> None:
+    kept(plan_cluster(tmp_path, overrides={"min.insync.replicas": "1"}))
+    with pytest.raises(CannotPlan, match=r"tailrace configs set --broker default min\.insync\.replicas=2"):
+        plan_cluster(tmp_path, overrides={"min.insync.replicas": "2"})
+
+
 def test_ports_that_there_are_not_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotPlan, match="no room"):
         plan_cluster(tmp_path, port=65_500)
