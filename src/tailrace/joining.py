@@ -23,6 +23,7 @@ from tailrace.protocol.messages import DescribeClusterRequest
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import monotonic_ms, wall_clock_ms
 from tailrace.server.heartbeats import Heartbeats
+from tailrace.server.outgoing_security import outgoing_security
 from tailrace.server.peers import Peers
 
 _CONTROLLERS = 2  # an endpoint type of DescribeCluster
@@ -47,6 +48,7 @@ class QuorumNetwork:
             lifecycle,
             lambda: None if (leader := controller.observer.leader) is None else Address(*leader),
             lambda: [Address(*one) for one in controller.observer.candidates()],
+            outgoing_security(self._config).controllers,
         )
         controller.on_end = self._heartbeats.stop
         self._heartbeats.start()
@@ -56,7 +58,7 @@ class QuorumNetwork:
         assert controller is not None
         deadline_ms = monotonic_ms() + self._config.integer("initial.broker.registration.timeout.ms")
         poll = epoll()
-        peers = Peers(poll, controller.outbox)
+        peers = Peers(poll, controller.outbox, security=outgoing_security(self._config))
         try:
             while not is_so():
                 if monotonic_ms() >= deadline_ms:
@@ -95,7 +97,8 @@ def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
 def find_cluster_id(config: BrokerConfig) -> str:
     """The id of the cluster that the controllers are of, for a directory that is new."""
     deadline_s = time.monotonic() + config.integer("initial.broker.registration.timeout.ms") / 1_000
-    settings = ClientSettings(connect_timeout_ms=5_000, request_timeout_ms=15_000)
+    security = outgoing_security(config).controllers
+    settings = ClientSettings(connect_timeout_ms=5_000, request_timeout_ms=15_000, security=security)
     _log.info("the controllers are asked which cluster this is")
     while True:
         for host, port in config.roles.controllers:

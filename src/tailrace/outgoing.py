@@ -33,6 +33,7 @@ class Peer(NamedTuple):
     channel: str
     host: str
     port: int
+    is_controller: bool = False  # one of the controllers, on their listener
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} ({self.channel})"

@@ -14,6 +14,7 @@ import random
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tailrace.broker.broker import Broker
@@ -45,7 +46,12 @@ def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSett
     properties["listener.security.protocol.map"] = ",".join(
         f"{listener.name}:{listener.security_protocol}" for listener in config.listeners
     )
-    return ServerSettings.parse(properties)
+    settings = ServerSettings.parse(properties)
+    if not config.roles.is_broker_only:
+        return settings
+    from tailrace.server.outgoing_security import outgoing_security
+
+    return replace(settings, outgoing=outgoing_security(config))
 
 
 _DASH = 62  # the digit of base64 that a URL writes so

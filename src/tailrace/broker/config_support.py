@@ -46,6 +46,7 @@ _HONOURED: Final = (
     # SASL
     "sasl.enabled.mechanisms", "sasl.server.max.receive.size", "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
+    "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol",
     # a broker below other controllers
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
@@ -62,7 +63,8 @@ _HONOURED: Final = (
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
-    "sasl.jaas.config", "ssl.protocol", "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "sasl.jaas.config", "ssl.protocol",
+    "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.alter.log.dirs.threads", "log.cleaner.threads",
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",

@@ -21,6 +21,7 @@ class Roles(NamedTuple):
     is_broker_only: bool
     controllers: tuple[tuple[str, int], ...]  # where to ask; none for a node that is alone
     controller_listener: str  # the name of the controllers' listener
+    controller_protocol: str = "PLAINTEXT"  # how it is secured
 
 
 def read_roles(
@@ -48,11 +49,9 @@ def read_roles(
     if node_id in [voter_id for voter_id, _ in known]:
         raise InvalidConfig(f"controller.quorum.voters: node {node_id} is a broker only and must not be among them")
     name = controller_listeners[0]
-    if security.get(name, "PLAINTEXT") != "PLAINTEXT":
-        raise InvalidConfig(f"controller.listener.names: {security[name]} of {name} is not supported")
     where = [_address("controller.quorum.bootstrap.servers", one) for one in bootstrap]
     where += [address for _, address in known]
-    return Roles(True, tuple(dict.fromkeys(where)), name)
+    return Roles(True, tuple(dict.fromkeys(where)), name, security.get(name, "PLAINTEXT"))
 
 
 def parse_voter(text: str) -> tuple[int, tuple[str, int]]:

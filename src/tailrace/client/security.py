@@ -73,7 +73,7 @@ def security_of(settings: Mapping[str, str]) -> Security:
                 raise UnsupportedSecurity(f"{name} has no effect while security.protocol is {protocol}")
     return Security(
         tls=tls_of(settings) if protocol.endswith("SSL") else None,
-        sasl=_sasl(settings) if protocol.startswith("SASL") else None,
+        sasl=sasl_of(settings) if protocol.startswith("SASL") else None,
     )
 
 
@@ -99,7 +99,8 @@ def tls_of(settings: Mapping[str, str]) -> Tls:
     )
 
 
-def _sasl(settings: Mapping[str, str]) -> Sasl:
+def sasl_of(settings: Mapping[str, str]) -> Sasl:
+    """What sasl.mechanism and sasl.jaas.config say."""
     mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism not in MECHANISMS:
         raise UnsupportedSecurity(f"sasl.mechanism is {mechanism!r}: {', '.join(MECHANISMS)} are spoken here")

@@ -82,7 +82,8 @@ class ControllerChannel:
                 self._wait(request, now_ms)
 
         timeout_ms = min(self._request_timeout_ms, request.deadline_ms - now_ms)
-        self._outbox.send(Peer(request.channel, *leader), request.body, answered, failed, timeout_ms=timeout_ms)
+        peer = Peer(request.channel, *leader, is_controller=True)
+        self._outbox.send(peer, request.body, answered, failed, timeout_ms=timeout_ms)
 
     def _wait(self, request: _Request, now_ms: int) -> None:
         self._waiting.append(request)

@@ -96,7 +96,7 @@ class QuorumObserver:
             self._asked += 1
         receiving = self._log.receiving if self.leader is not None else None
         self._outbox.send(
-            Peer(CHANNEL, *address),
+            Peer(CHANNEL, *address, is_controller=True),
             self._fetch_request() if receiving is None else self._snapshot_request(*receiving),
             self._fetched if receiving is None else self._snapshot_came,
             self._failed,

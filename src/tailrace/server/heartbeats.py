@@ -16,6 +16,7 @@ from typing import Final
 from tailrace.client.addresses import Address
 from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
+from tailrace.client.security import PLAIN_TEXT, Security
 from tailrace.client.settings import ClientSettings
 from tailrace.metadata.broker_lifecycle import BrokerLifecycle
 from tailrace.model.errors import ErrorCode
@@ -34,12 +35,16 @@ class Heartbeats:
         lifecycle: BrokerLifecycle,
         leader: Callable[[], Address | None],
         candidates: Callable[[], Sequence[Address]],
+        security: Security = PLAIN_TEXT,
     ) -> None:
         """`leader`: who leads the quorum as far as is known; `candidates`: everybody who might. Both may be asked from
         this thread."""
         self._lifecycle = lifecycle
         self._leader = leader
         self._candidates = candidates
+        self._settings = ClientSettings(
+            connect_timeout_ms=REQUEST_TIMEOUT_MS, request_timeout_ms=REQUEST_TIMEOUT_MS, security=security
+        )
         self._asked = 0
         self._connection: Connection | None = None
         self._will = LastWill()
@@ -100,10 +105,11 @@ class Heartbeats:
         return others if leader is None else [leader, *others]
 
     def _connected(self) -> Connection:
+        if self._connection is not None and not self._connection.is_usable:
+            self._disconnect()  # its session is about to end, or the controller has ended it
         if self._connection is None:
             candidates = self._addresses()
-            settings = ClientSettings(connect_timeout_ms=REQUEST_TIMEOUT_MS, request_timeout_ms=REQUEST_TIMEOUT_MS)
-            self._connection = Connection(candidates[self._asked % len(candidates)], settings)
+            self._connection = Connection(candidates[self._asked % len(candidates)], self._settings)
         return self._connection
 
     def _try_another(self) -> None:

@@ -86,7 +86,9 @@ class Loop:
         self._is_stopped = False
         self._meter = make_meter(is_asked=metrics is not None)
         self._server_measures = ServerMeasures(self._meter)
-        self._peers = Peers(self._poll, broker.outbox, submit=chores.submit, timer_ms=timer_ms)
+        self._peers = Peers(
+            self._poll, broker.outbox, submit=chores.submit, timer_ms=timer_ms, security=settings.outgoing
+        )
         self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
 
     def listen(self) -> None:

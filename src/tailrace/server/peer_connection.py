@@ -1,6 +1,6 @@
 """PeerConnection: one non-blocking connection to another node, as its client.
 
-    connecting ──► agreeing (ApiVersions) ──► ready: requests go out, answers come in their order
+    connecting ──► (TLS) ──► agreeing (ApiVersions) ──► (SASL) ──► ready: requests go out, answers come in their order
 
 Bytes are written as the socket takes them, and an answer is read straight into memory of its own size. `PeerLost` is
 raised for whatever ends the connection; whoever owns it closes it then.
@@ -14,9 +14,11 @@ import socket
 from collections import deque
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import tailrace
+from tailrace.client.errors import AuthenticationFailed
+from tailrace.client.security import PLAIN_TEXT, Security
 from tailrace.model.errors import ErrorCode
 from tailrace.outgoing import Failure, OutgoingRequest
 from tailrace.protocol.api_keys import ApiKey, api
@@ -27,6 +29,10 @@ from tailrace.protocol.message import Message
 from tailrace.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.protocol.registry import response_class
 from tailrace.protocol.schema import Versions
+from tailrace.server.peer_streams import open_stream
+
+if TYPE_CHECKING:
+    from tailrace.server.peer_login import PeerLogin
 
 IN_FLIGHT_MAX: Final = 5
 ANSWER_BYTES_MAX: Final = 268_435_456  # a fetch may exceed its limit by one batch; "HTTP" read as a length is beyond it
@@ -46,8 +52,13 @@ class Sent(NamedTuple):
 
 
 class PeerConnection:
-    def __init__(self, made: socket.socket, client_id: str) -> None:
+    def __init__(self, made: socket.socket, client_id: str, host: str = "", security: Security = PLAIN_TEXT) -> None:
         self._socket = made
+        self._stream = open_stream(made, host, security)
+        self._sasl = security.sasl
+        self._login: PeerLogin | None = None  # while we say who we are
+        self._is_ready = False
+        self.session_ms = 0  # for how long that counts, 0 for ever
         self._client_id = client_id
         self.descriptor = made.fileno()
         self.interest = 0
@@ -63,15 +74,17 @@ class PeerConnection:
 
     @property
     def is_ready(self) -> bool:
-        return self._versions is not None
+        return self._is_ready
 
     @property
     def is_open_for_more(self) -> bool:
-        return self._versions is not None and len(self.in_flight) < IN_FLIGHT_MAX
+        return self._is_ready and len(self.in_flight) < IN_FLIGHT_MAX
 
     @property
     def wants_to_write(self) -> bool:
-        return bool(self._output) or not self._is_connected
+        if not self._is_connected or self._stream.unsent:
+            return True
+        return bool(self._output) and self._stream.is_open
 
     @property
     def has_input(self) -> bool:
@@ -83,7 +96,7 @@ class PeerConnection:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self._socket.close()
+            self._stream.close()
 
     # Writing
 
@@ -123,14 +136,19 @@ class PeerConnection:
                 return  # not yet
             self._is_connected = True
             self._ask_versions()
+        try:
+            self._stream.shake_hands()
+            self._stream.flush()
+            self._write_output()
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise PeerLost(_reason(error)) from error
+
+    def _write_output(self) -> None:
         output = self._output
         while output:
-            try:
-                count = self._socket.send(output[0])
-            except BlockingIOError:
-                return
-            except OSError as error:
-                raise PeerLost(str(error.strerror or error).lower()) from error
+            count = self._stream.send(output[0])
             if count < len(output[0]):
                 output[0] = output[0][count:]
             else:
@@ -145,8 +163,8 @@ class PeerConnection:
     def read(self) -> Iterator[tuple[OutgoingRequest, Any]]:
         """The answers that have come, each with what was asked; None for one that cannot be read."""
         while (frame := self._receive()) is not None:
-            if self._versions is None:
-                self._take_versions(frame)
+            if not self._is_ready:
+                self._go_on(frame)
                 continue
             if not self.in_flight:
                 raise PeerLost("it answers what was not asked")
@@ -169,11 +187,11 @@ class PeerConnection:
         while True:
             while self._filled < len(self._input):
                 try:
-                    count = self._socket.recv_into(self._input[self._filled :])
+                    count = self._stream.recv_into(self._input[self._filled :])
                 except BlockingIOError:
                     return None
                 except OSError as error:
-                    raise PeerLost(str(error.strerror or error).lower()) from error
+                    raise PeerLost(_reason(error)) from error
                 if not count:
                     raise PeerLost("the peer closed it")
                 self._filled += count
@@ -185,6 +203,34 @@ class PeerConnection:
             if not 4 <= size <= ANSWER_BYTES_MAX:
                 raise PeerLost(f"an answer of {size} bytes: it does not speak Kafka's protocol")
             self._input, self._is_length = memoryview(bytearray(size)), False
+
+    def _go_on(self, frame: memoryview) -> None:
+        """The answer to what comes before requests."""
+        if self._versions is None:
+            self._take_versions(frame)
+            if self._versions is None:
+                return
+        try:
+            if self._login is not None:
+                step = self._login.take(frame)
+            elif self._sasl is not None:
+                from tailrace.server.peer_login import PeerLogin
+
+                self._login = PeerLogin(self._sasl, self._versions)
+                step = self._login.begin()
+            else:
+                step = None
+        except (AuthenticationFailed, ProtocolError) as error:
+            raise PeerLost(str(error)) from error
+        if step is not None:
+            message, version = step
+            assert message.SCHEMA.api_key is not None
+            self._put(message, message.SCHEMA.api_key, version)
+            return
+        self._is_ready = True
+        if self._login is not None:
+            self.session_ms = self._login.lifetime_ms
+            self._login = None
 
     def _take_versions(self, frame: memoryview) -> None:
         try:
@@ -205,6 +251,12 @@ class PeerConnection:
             raise PeerLost(f"it refuses to say what it speaks: {ErrorCode(answer.error_code).name}")
         else:
             self._versions = theirs
+
+
+def _reason(error: OSError) -> str:
+    if hasattr(error, "verify_message"):  # what OpenSSL says of a certificate
+        return f"its certificate is not believed: {error.verify_message}"
+    return str(error.strerror or error).lower()
 
 
 def _common_version(key: int, theirs: Versions | None, request: OutgoingRequest) -> int | None:

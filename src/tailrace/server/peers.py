@@ -21,13 +21,17 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from select import EPOLLIN, EPOLLOUT, epoll
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tailrace.client.security import PLAIN_TEXT
 from tailrace.limited_log import LimitedLog
 from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
 from tailrace.server.broker_seam import Chore
 from tailrace.server.clock import monotonic_ms
 from tailrace.server.peer_connection import PeerConnection, PeerLost
+
+if TYPE_CHECKING:
+    from tailrace.server.outgoing_security import OutgoingSecurity
 
 BACKOFF_MS: Final = 50
 BACKOFF_MS_MAX: Final = 1_000
@@ -38,7 +42,16 @@ _LOGGER: Final = logging.getLogger("tailrace.peers")
 class _Line:
     """One peer: what is to be sent to it, and the connection that is there, or will be."""
 
-    __slots__ = ("backoff_ms", "connect_until_ms", "connection", "is_resolving", "peer", "queue", "rest_until_ms")
+    __slots__ = (
+        "backoff_ms",
+        "connect_until_ms",
+        "connection",
+        "is_resolving",
+        "peer",
+        "queue",
+        "rest_until_ms",
+        "session_until_ms",
+    )
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -47,6 +60,7 @@ class _Line:
         self.is_resolving = False
         self.connect_until_ms = 0
         self.rest_until_ms = 0
+        self.session_until_ms = 0  # when another connection has to take this one's place; 0 if that is not known
         self.backoff_ms = 0
 
 
@@ -59,8 +73,10 @@ class Peers:
         client_id: str = "tailrace",
         submit: Callable[[Chore], None] | None = None,
         timer_ms: Callable[[], int] = monotonic_ms,
+        security: OutgoingSecurity | None = None,
     ) -> None:
         self._poll = poll
+        self._security = security
         self._outbox = outbox
         self._client_id = client_id
         self._submit = submit
@@ -68,6 +84,7 @@ class Peers:
         self._lines: dict[Peer, _Line] = {}
         self._by_descriptor: dict[int, _Line] = {}
         self._ended: list[tuple[OutgoingRequest, Failure]] = []  # whom nobody has told yet
+        self._due_ms: int | None = None  # nothing is due before; what was answered meanwhile still counts
         self._log = LimitedLog(_LOGGER)
 
     # What the loop calls
@@ -92,6 +109,7 @@ class Peers:
             if line is None:
                 line = self._lines[request.peer] = _Line(request.peer)
             line.queue.append((request, now + request.timeout_ms))
+            self._note(now + request.timeout_ms)
             touched[request.peer] = line
         for line in touched.values():
             self._go_on(line, now)
@@ -133,12 +151,19 @@ class Peers:
             while line.queue and line.queue[0][1] <= now:
                 self._ended.append((line.queue.popleft()[0], Failure.TIMED_OUT))
             self._go_on(line, now)
+        self._due_ms = self._first_deadline_ms()
         self._tell_ended(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to tick next, by the clock that cannot be set back."""
-        if self._ended:
-            return 0
+        """When to tick next, by the clock that cannot be set back. It is asked whenever something was sent, and so is
+        not looked for among all peers."""
+        return 0 if self._ended else self._due_ms
+
+    def _note(self, due_ms: int) -> None:
+        if self._due_ms is None or due_ms < self._due_ms:
+            self._due_ms = due_ms
+
+    def _first_deadline_ms(self) -> int | None:
         due: list[int] = []
         for line in self._lines.values():
             if line.queue:
@@ -173,10 +198,19 @@ class Peers:
         """Connect if that is needed and may be tried; send what the connection takes."""
         connection = line.connection
         if connection is None:
-            if line.queue and not line.is_resolving and now >= line.rest_until_ms:
-                self._resolve(line)
+            if line.queue and not line.is_resolving:
+                if now >= line.rest_until_ms:
+                    self._resolve(line)
+                else:
+                    self._note(line.rest_until_ms)
             return
-        while line.queue and connection.is_open_for_more:
+        if connection.session_ms and not line.session_until_ms:
+            line.session_until_ms = now + connection.session_ms
+        if 0 < line.session_until_ms <= now and not connection.in_flight:
+            self._disconnect(line, Failure.LOST)
+            self._go_on(line, now)
+            return
+        while line.queue and connection.is_open_for_more and not 0 < line.session_until_ms <= now:
             request, deadline_ms = line.queue.popleft()
             failure = connection.send(request, deadline_ms)
             if failure is not None:
@@ -233,7 +267,10 @@ class Peers:
             self._lost(line, errno.errorcode.get(code, str(code)))
             return
         line.connect_until_ms = self._timer_ms() + CONNECT_MS_MAX
-        connection = line.connection = PeerConnection(made, self._client_id)
+        self._note(line.connect_until_ms)
+        line.session_until_ms = 0
+        security = PLAIN_TEXT if self._security is None else self._security.of(line.peer)
+        connection = line.connection = PeerConnection(made, self._client_id, line.peer.host, security)
         self._by_descriptor[connection.descriptor] = line
         connection.interest = EPOLLIN | EPOLLOUT
         self._poll.register(connection.descriptor, connection.interest)

@@ -28,6 +28,7 @@ from tailrace.server.endpoints import (
 
 if TYPE_CHECKING:
     from tailrace.server.listener_tls import ListenerTls
+    from tailrace.server.outgoing_security import OutgoingSecurity
 
 SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
 SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by an answer of 1 MB
@@ -71,6 +72,8 @@ class ServerSettings:
     metrics: Endpoint | None = None
     tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners that have it
     guarded: Mapping[str, int] = field(default_factory=dict)  # those with SASL: the largest request before it is done
+
+    outgoing: OutgoingSecurity | None = None  # how to connect to other nodes, if not in plain text
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ServerSettings:

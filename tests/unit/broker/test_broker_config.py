@@ -105,7 +105,7 @@ def test_a_broker_below_other_controllers() -> None:
         "controller.quorum.voters": "3000@c1:9093,3001@c3:9095",
     }
     config = BrokerConfig.of(log_dirs=["/data"], port=9092, settings=settings)
-    assert config.roles == (True, (("c1", 9093), ("::1", 9094), ("c3", 9095)), "CONTROLLER")
+    assert config.roles == (True, (("c1", 9093), ("::1", 9094), ("c3", 9095)), "CONTROLLER", "PLAINTEXT")
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,6 @@ def test_a_broker_below_other_controllers() -> None:
                 "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
             },
             "must not listen",
-        ),
-        (
-            {
-                **_below("controller.quorum.bootstrap.servers", "c1:9093"),
-                "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",
-            },
-            "SSL of CONTROLLER",
         ),
         ({"process.roles": "broker,observer"}, "one of broker, controller"),
         ({"controller.quorum.voters": "1@a:1,2@b:2"}, "can only be alone"),

@@ -1,0 +1,221 @@
+"""A broker with a listener of each kind: our own client at it, and our own connections to other nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from select import epoll
+from typing import Any
+
+import pytest
+
+import tailrace
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.client.cluster import ClusterClient
+from tailrace.client.errors import AuthenticationFailed, ClientError
+from tailrace.client.security import Security, security_of
+from tailrace.client.settings import ClientSettings
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.outgoing import Failure, Outbox, Peer
+from tailrace.protocol.messages import DescribeClusterRequest
+from tailrace.server.outgoing_security import OutgoingSecurity, outgoing_security
+from tailrace.server.peers import Peers
+from tests.support.secured import STORES, TLS, jaas
+
+LISTENERS = {"PLAINTEXT": "PLAINTEXT", "TLS": "SSL", "MUTUAL": "SSL", "SASL": "SASL_PLAINTEXT", "BOTH": "SASL_SSL"}
+SETTINGS = {
+    **STORES,
+    "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
+    "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items()),
+    "listener.name.mutual.ssl.client.auth": "required",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.sasl.plain.sasl.jaas.config": jaas("Plain", "x", "x", alice="secret"),
+    "listener.name.both.plain.sasl.jaas.config": jaas("Plain", "x", "x", alice="secret"),
+    "connection.failed.authentication.delay.ms": "10",
+}
+TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(TLS / "authority.pem")}
+IDENTITY = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(TLS / "client.pem")}
+
+
+def plain(password: str = "secret") -> dict[str, str]:
+    return {"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas("Plain", "alice", password)}
+
+
+WAYS: dict[str, dict[str, str]] = {
+    "TLS": {"security.protocol": "SSL", **TRUST},
+    "MUTUAL": {"security.protocol": "SSL", **TRUST, **IDENTITY},
+    "SASL": {"security.protocol": "SASL_PLAINTEXT", **plain()},
+    "BOTH": {"security.protocol": "SASL_SSL", **TRUST, **plain()},
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[tailrace.Broker]:
+    with tailrace.Broker(config=SETTINGS) as running:
+        yield running
+
+
+def port_of(broker: tailrace.Broker, listener: str) -> int:
+    return broker._running().port(listener)
+
+
+def client(broker: tailrace.Broker, listener: str, way: dict[str, str], patience_ms: int = 60_000) -> ClusterClient:
+    settings = ClientSettings(security=security_of(way), total_timeout_ms=patience_ms)
+    return ClusterClient(f"127.0.0.1:{port_of(broker, listener)}", settings)
+
+
+@pytest.mark.parametrize("listener", WAYS)
+def test_our_client_comes_in_by_every_door(broker: tailrace.Broker, listener: str) -> None:
+    with client(broker, listener, WAYS[listener]) as cluster:
+        assert cluster.ask_any(DescribeClusterRequest()).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("listener", "way"),
+    [
+        ("TLS", {}),
+        ("SASL", {}),
+        ("BOTH", WAYS["TLS"]),
+        ("MUTUAL", WAYS["TLS"]),
+        ("TLS", {"security.protocol": "SSL"}),  # whose authority nobody knows
+        ("PLAINTEXT", WAYS["TLS"]),
+    ],
+)
+def test_and_by_none_that_is_another(broker: tailrace.Broker, listener: str, way: dict[str, str]) -> None:
+    with pytest.raises(ClientError), client(broker, listener, way, patience_ms=100) as cluster:
+        cluster.ask_any(DescribeClusterRequest())
+
+
+def test_a_wrong_password_is_told(broker: tailrace.Broker) -> None:
+    with (
+        pytest.raises(AuthenticationFailed, match="Invalid username or password"),
+        client(broker, "BOTH", {**WAYS["BOTH"], **plain("wrong")}) as cluster,
+    ):
+        cluster.ask_any(DescribeClusterRequest())
+
+
+class Network:
+    """Connections to other nodes, on a poll of their own."""
+
+    def __init__(self, security: Security) -> None:
+        self.poll = epoll()
+        self.outbox = Outbox()
+        self.peers = Peers(self.poll, self.outbox, security=OutgoingSecurity(brokers=security))
+        self.told: list[Any] = []
+
+    def ask(self, peer: Peer) -> Any:
+        asked = len(self.told)
+        self.outbox.send(
+            peer,
+            DescribeClusterRequest(),
+            lambda response, now_ms: self.told.append(response),
+            lambda failure, now_ms: self.told.append(failure),
+        )
+        self.run(lambda: len(self.told) > asked)
+        return self.told[-1]
+
+    def run(self, until: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not until():
+            assert time.monotonic() < deadline
+            self.peers.send_waiting()
+            for descriptor, mask in self.poll.poll(0.01):
+                self.peers.serve(descriptor, mask, 0)
+            self.peers.tick(0)
+
+    def close(self) -> None:
+        self.peers.close()
+        self.poll.close()
+
+
+@pytest.mark.parametrize("listener", WAYS)
+def test_other_nodes_are_reached_by_every_door(broker: tailrace.Broker, listener: str) -> None:
+    network = Network(security_of(WAYS[listener]))
+    peer = Peer("test", "127.0.0.1", port_of(broker, listener))
+    assert [network.ask(peer).error_code for _ in range(3)] == [0, 0, 0]
+    network.close()
+
+
+@pytest.mark.parametrize(
+    ("listener", "way"),
+    [
+        ("TLS", {}),
+        ("PLAINTEXT", WAYS["TLS"]),
+        ("TLS", {"security.protocol": "SSL"}),
+        ("MUTUAL", WAYS["TLS"]),
+        ("SASL", {**WAYS["SASL"], **plain("wrong")}),
+        ("PLAINTEXT", WAYS["SASL"]),
+    ],
+)
+def test_or_not_at_all(broker: tailrace.Broker, listener: str, way: dict[str, str]) -> None:
+    network = Network(security_of(way))
+    assert network.ask(Peer("test", "127.0.0.1", port_of(broker, listener))) in (Failure.UNREACHABLE, Failure.LOST)
+    network.close()
+
+
+def test_a_session_that_ends_is_followed_by_another() -> None:
+    with tailrace.Broker(config={**SETTINGS, "connections.max.reauth.ms": "300"}) as broker:
+        network = Network(security_of(WAYS["SASL"]))
+        peer = Peer("test", "127.0.0.1", port_of(broker, "SASL"))
+        assert network.ask(peer).error_code == 0
+        line = network.peers._lines[peer]
+        first = line.connection
+        network.run(lambda: network.ask(peer).error_code == 0 and line.connection is not first)
+        assert all(getattr(one, "error_code", None) == 0 for one in network.told)
+        network.close()
+
+
+BELOW = {
+    "process.roles": "broker",
+    "controller.quorum.bootstrap.servers": "c1:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "INSIDE://127.0.0.1:0",
+    "inter.broker.listener.name": "INSIDE",
+    "log.dirs": "/data",
+    **STORES,
+}
+
+
+def test_a_broker_connects_to_controllers_and_brokers_as_their_listeners_say() -> None:
+    config = BrokerConfig(
+        {
+            **BELOW,
+            "listener.security.protocol.map": "CONTROLLER:SASL_SSL,INSIDE:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+            "listener.name.controller.plain.sasl.jaas.config": jaas("Plain", "c", "cc"),
+            "listener.name.inside.scram-sha-512.sasl.jaas.config": jaas("Scram", "b", "bb"),
+        }
+    )
+    found = outgoing_security(config)
+    assert found.controllers.tls is not None
+    assert found.controllers.tls.identity_file == STORES["ssl.keystore.location"]
+    assert found.controllers.sasl is not None
+    assert (found.controllers.sasl.mechanism, found.controllers.sasl.username) == ("PLAIN", "c")
+    assert found.brokers.tls is None
+    assert found.brokers.sasl is not None
+    assert (found.brokers.sasl.mechanism, found.brokers.sasl.password) == ("SCRAM-SHA-512", "bb")
+    assert "bb" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"listener.security.protocol.map": "CONTROLLER:SASL_SSL,INSIDE:PLAINTEXT"}, "GSSAPI"),
+        (
+            {
+                "listener.security.protocol.map": "CONTROLLER:SASL_SSL,INSIDE:PLAINTEXT",
+                "sasl.mechanism.controller.protocol": "PLAIN",
+            },
+            "sasl.jaas.config is missing",
+        ),
+        (
+            {"listener.security.protocol.map": "CONTROLLER:SSL,INSIDE:PLAINTEXT", "ssl.truststore.type": "JKS"},
+            "only PEM",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(change: dict[str, str], why: str) -> None:
+    with pytest.raises(InvalidConfig, match=why):
+        outgoing_security(BrokerConfig({**BELOW, **change}))
