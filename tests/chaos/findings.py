@@ -28,6 +28,7 @@ class Worker:
         self._findings = findings
         self._step = step
         self.is_ending = threading.Event()
+        self._step_began = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -40,6 +41,11 @@ class Worker:
             self._findings.add(f"{self.name} did not end within {patience_s:g} s, and is at\n{self.place}")
 
     @property
+    def step_s(self) -> float:
+        """How long its step has taken so far."""
+        return time.monotonic() - self._step_began
+
+    @property
     def place(self) -> str:
         """Where it is just now."""
         frame = sys._current_frames().get(self._thread.ident or 0)
@@ -48,6 +54,7 @@ class Worker:
     def _run(self) -> None:
         try:
             while not self.is_ending.is_set():
+                self._step_began = time.monotonic()
                 self._step()
         except BaseException:
             self._findings.add(f"{self.name} broke: {traceback.format_exc()}")

@@ -6,7 +6,7 @@ sent again until it can.
 
 from __future__ import annotations
 
-import threading
+import time
 from array import array
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ PATIENT = {
     "log_level": 0,
 }
 NOT_ACKNOWLEDGED = -1
+STUCK_S = 40.0
 
 
 def record_value(name: str, number: int) -> bytes:
@@ -32,54 +33,87 @@ def record_value(name: str, number: int) -> bytes:
     return b"%s %d %s" % (name.encode(), number, b"." * (number * 7919 % 200))
 
 
-class IdempotentLoad:
-    def __init__(
-        self, bootstrap: str, name: str, topic: str, partitions: int, findings: Findings, pause_s: float = 0.01
-    ) -> None:
+class Instance:
+    """One producer, and what was acknowledged to it."""
+
+    def __init__(self, bootstrap: str, name: str, partitions: int) -> None:
         self.name = name
-        self.topic = topic
         self.offsets = [array("q") for _ in range(partitions)]  # by partition and number
-        self.acknowledged = 0
-        self._findings = findings
-        self._pause_s = pause_s
-        self._lock = threading.Lock()
-        self._producer = Producer(
+        self.waiting = 0
+        self.heard_s = time.monotonic()
+        # With several requests in flight librdkafka numbers batches anew when one overtakes another that was refused,
+        # also those of which it does not know whether they were written, and so may write them twice itself.
+        self.producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
                 "client.id": name,
                 "enable.idempotence": True,
+                "max.in.flight.requests.per.connection": 1,
                 "message.timeout.ms": 0,
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 2_000,
                 **PATIENT,
             }
         )
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.waiting > 0 and time.monotonic() - self.heard_s > STUCK_S
+
+
+class IdempotentLoad:
+    def __init__(
+        self, bootstrap: str, name: str, topic: str, partitions: int, findings: Findings, pause_s: float = 0.01
+    ) -> None:
+        self.topic = topic
+        self.acknowledged = 0
+        self.instances = [Instance(bootstrap, f"{name}0", partitions)]
+        self._bootstrap = bootstrap
+        self._name = name
+        self._partitions = partitions
+        self._findings = findings
+        self._pause_s = pause_s
         self.worker = Worker(f"producer {name}", findings, self._step)
 
     def _step(self) -> None:
-        for partition, offsets in enumerate(self.offsets):
-            number = len(offsets)
-            value = record_value(self.name, number)
-            try:
-                self._producer.produce(
-                    self.topic, value, partition=partition, on_delivery=partial(self._delivered, partition, number)
-                )
-                offsets.append(NOT_ACKNOWLEDGED)
-            except BufferError:
-                break  # the cluster is behind
-        self._producer.poll(0)
+        instance = self.instances[-1]
+        if instance.is_stuck:
+            # librdkafka forgets all brokers when it is told that none is alive, and does not recover from that.
+            instance = Instance(self._bootstrap, f"{self._name}{len(self.instances)}", self._partitions)
+            self.instances.append(instance)
+        for partition in range(self._partitions):
+            self._send(instance, partition)
+        instance.producer.poll(0)
         self.worker.is_ending.wait(self._pause_s)
-        self._producer.poll(0)
+        instance.producer.poll(0)
 
-    def _delivered(self, partition: int, number: int, error: Any, message: Any) -> None:
+    def _send(self, instance: Instance, partition: int) -> None:
+        offsets = instance.offsets[partition]
+        number = len(offsets)
+        told = partial(self._delivered, instance, partition, number)
+        try:
+            instance.producer.produce(
+                self.topic, record_value(instance.name, number), partition=partition, on_delivery=told
+            )
+        except BufferError:
+            return  # the cluster is behind
+        if not instance.waiting:
+            instance.heard_s = time.monotonic()
+        offsets.append(NOT_ACKNOWLEDGED)
+        instance.waiting += 1
+
+    def _delivered(self, instance: Instance, partition: int, number: int, error: Any, message: Any) -> None:
         if error is not None:
-            self._findings.add(f"{self.topic}-{partition}: record {number} of {self.name} was refused: {error}")
+            text = f"{self.topic}-{partition}: record {number} of {instance.name} was refused: {error}"
+            self._findings.add(text)
             return
-        with self._lock:
-            self.offsets[partition][number] = message.offset()
-            self.acknowledged += 1
+        instance.offsets[partition][number] = message.offset()
+        instance.waiting -= 1
+        instance.heard_s = time.monotonic()
+        self.acknowledged += 1
 
     def flush(self, patience_s: float) -> None:
-        left = self._producer.flush(patience_s)
-        if left:
-            self._findings.add(f"{left} records of {self.name} are not acknowledged after {patience_s:g} s of calm")
+        """Everything that the last instance has sent is acknowledged; of the others it is not known."""
+        left = self.instances[-1].producer.flush(patience_s)
+        if left and not self.instances[-1].is_stuck:
+            self._findings.add(f"{left} records of {self._name} are not acknowledged after {patience_s:g} s of calm")

@@ -16,6 +16,8 @@ from tests.chaos.producers import PATIENT
 
 PER_PARTITION = 3
 CALL_TIMEOUT_S = 10.0
+CALLS_MAX = 5
+STUCK_S = (2 * CALLS_MAX + 2) * CALL_TIMEOUT_S
 
 
 def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
@@ -50,6 +52,15 @@ class TransactionalLoad:
         self.zombies = 0
         self.last_error = ""
         self.worker = Worker(f"transactions of {name}", findings, self._step)
+
+    def successor(self) -> TransactionalLoad:
+        """One that goes on for this one, whose client does not come back from a call."""
+        self.worker.is_ending.set()
+        made = TransactionalLoad(self._bootstrap, self.name, self.topic, self._partitions, self._findings, self._next)
+        made._next = self._next + 1
+        made.committed, made.aborted, made.unknown = self.committed, self.aborted, self.unknown
+        made.fenced, made.zombies = self.fenced + 1, self.zombies
+        return made
 
     def _step(self) -> None:
         try:
@@ -118,18 +129,18 @@ class TransactionalLoad:
 
 def begin(producer: Producer, worker: Worker) -> None:
     """Until the coordinator has answered. A second instance meanwhile could be fenced by what the first has sent."""
-    while True:
+    for left in reversed(range(CALLS_MAX)):
         try:
             producer.init_transactions(CALL_TIMEOUT_S)
             return
         except KafkaException as error:
-            if not error.args[0].retriable() or worker.is_ending.is_set():
+            if not error.args[0].retriable() or worker.is_ending.is_set() or not left:
                 raise
 
 
 def end_transaction(producer: Producer, *, is_commit: bool) -> None:
     """Until it is decided: a call that has timed out may be repeated. Raises what has to be met otherwise."""
-    while True:
+    for left in reversed(range(CALLS_MAX)):
         try:
             if is_commit:
                 producer.commit_transaction(CALL_TIMEOUT_S)
@@ -137,5 +148,5 @@ def end_transaction(producer: Producer, *, is_commit: bool) -> None:
                 producer.abort_transaction(CALL_TIMEOUT_S)
             return
         except KafkaException as error:
-            if not error.args[0].retriable():
+            if not error.args[0].retriable() or not left:
                 raise

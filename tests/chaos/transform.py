@@ -30,7 +30,16 @@ class Transformer:
         self.transformed = 0
         self.done_again = 0
         self.last_error = ""
+        self._findings = findings
         self.worker = Worker(f"transformer {name}", findings, self._step)
+
+    def successor(self) -> Transformer:
+        """One that goes on for this one, whose client does not come back from a call."""
+        self.worker.is_ending.set()
+        seed = self._random.randrange(1_000_000)
+        made = Transformer(self._bootstrap, self._name, self._source, self._target, self._findings, seed)
+        made.transformed, made.done_again = self.transformed, self.done_again + 1
+        return made
 
     def _step(self) -> None:
         try:
@@ -60,6 +69,7 @@ class Transformer:
                     "isolation.level": "read_committed",
                     "session.timeout.ms": 10_000,
                     "heartbeat.interval.ms": 1_000,
+                    "max.poll.interval.ms": 60_000,
                     **PATIENT,
                 }
             )

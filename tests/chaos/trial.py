@@ -32,6 +32,7 @@ from tests.chaos.faults import Faults
 from tests.chaos.findings import Findings
 from tests.chaos.plan import Fault, make_plan
 from tests.chaos.producers import IdempotentLoad
+from tests.chaos.transactions import STUCK_S as STUCK_CALL_S
 from tests.chaos.transactions import TransactionalLoad
 from tests.chaos.transform import Transformer
 from tests.chaos.watchers import ISOLATIONS, Reader, Watermarks
@@ -140,11 +141,14 @@ class Trial:
             "records transformed": sum(one.transformed for one in self._transformers),
             "transformations done again": sum(one.done_again for one in self._transformers),
             **{f"records seen by {one.isolation}": one.count for one in self._readers},
+            "clients renewed": sum(one.renewals for one in self._readers)
+            + sum(len(one.instances) - 1 for one in self._idempotent),
             "watermarks compared": 0 if self._watermarks is None else self._watermarks.answers,
         }
 
     def _is_over(self) -> bool:
         """Something was found. Tells of the progress now and then."""
+        self._replace_stuck()
         now = time.monotonic()
         figures = self._figures()
         progress = (figures["records acknowledged"], figures["transactions committed"], figures["records transformed"])
@@ -175,18 +179,29 @@ class Trial:
             transformer.close()
 
     def _await_transformed(self) -> None:
-        wanted = sum(len(one) for load in self._idempotent if load.topic == "input" for one in load.offsets)
-        counts: list[int] = []
+        """Until all input is seen among what is committed of the output."""
+        keys = [("input", one) for one in range(TOPICS["input"])]
+        wanted = sum(len(self._read(*key, ISOLATIONS[0])) for key in keys)
+        reader = self._readers[1]
+        counts = [0]
 
         def is_done() -> bool:
-            counts.append(sum(one.transformed for one in self._transformers))
+            self._replace_stuck()
+            counts.append(sum(len(reader.seen["output", one].offsets) for one in range(TOPICS["output"])))
             return counts[-1] >= wanted or bool(self.findings.found)
 
-        # An instance that had no answer may have transformed what it did not count.
-        def is_done_by_log() -> bool:
-            return is_done() or sum(len(self._read("output", one, ISOLATIONS[1])) for one in range(2)) >= wanted
+        await_so(
+            is_done, "all input is transformed", lambda: f"{counts[-1]} of {wanted}. {self._places()}", patience_s=400
+        )
 
-        await_so(is_done_by_log, "all input is transformed", lambda: f"{counts[-1]} of {wanted}. {self._places()}")
+    def _replace_stuck(self) -> None:
+        """Clients that do not come back from a call."""
+        for loads in (self._transactional, self._transformers):
+            for place, one in enumerate(loads):
+                if one.worker.step_s > STUCK_CALL_S:
+                    self._tell(f"{one.worker.name} is stuck, and replaced. It is at\n{one.worker.place}")
+                    loads[place] = one.successor()
+                    loads[place].worker.start()
 
     # Checks
 
@@ -205,9 +220,10 @@ class Trial:
         for (topic, one), log in everything.items():
             self._report(check_offsets(f"{topic}-{one}", log))
         for load in self._idempotent:
-            for one, offsets in enumerate(load.offsets):
-                log = everything[load.topic, one]
-                self._report(check_idempotent(f"{load.topic}-{one}", log, load.name, offsets))
+            for instance in load.instances:
+                for one, offsets in enumerate(instance.offsets):
+                    log = everything[load.topic, one]
+                    self._report(check_idempotent(f"{load.topic}-{one}", log, instance.name, offsets))
         for writer in self._transactional:
             seen: dict[int, set[int]] = {}
             for one in range(TOPICS[writer.topic]):

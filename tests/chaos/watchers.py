@@ -22,6 +22,7 @@ from tests.chaos.producers import PATIENT
 from tests.support.raw_client import RawClient
 
 Key = tuple[str, int]
+SILENCE_S = 20.0
 ISOLATIONS = ("read_uncommitted", "read_committed")
 EXPECTED_ERRORS = frozenset(
     {"_ALL_BROKERS_DOWN", "_TRANSPORT", "_TIMED_OUT", "_RESOLVE", "_MAX_POLL_EXCEEDED", "LEADER_NOT_AVAILABLE"}
@@ -48,25 +49,44 @@ class Reader:
         self.isolation = isolation
         self.seen: dict[Key, Seen] = defaultdict(Seen)
         self.count = 0
+        self.renewals = 0
+        self._bootstrap = bootstrap
+        self._keys = [(topic, one) for topic, count in topics.items() for one in range(count)]
         self._findings = findings
-        self._consumer = Consumer(
+        self._heard_s = time.monotonic()
+        self._consumer = self._new_consumer()
+        self.worker = Worker(f"reader {isolation}", findings, self._step)
+
+    def _new_consumer(self) -> Consumer:
+        made = Consumer(
             {
-                "bootstrap.servers": bootstrap,
-                "client.id": f"reader-{isolation}",
-                "group.id": f"reader-{isolation}",
+                "bootstrap.servers": self._bootstrap,
+                "client.id": f"reader-{self.isolation}",
+                "group.id": f"reader-{self.isolation}",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
-                "isolation.level": isolation,
+                "isolation.level": self.isolation,
                 **PATIENT,
             }
         )
-        self._consumer.assign(
-            [TopicPartition(topic, one, 0) for topic, count in topics.items() for one in range(count)]
-        )
-        self.worker = Worker(f"reader {isolation}", findings, self._step)
+        ends = {key: self.seen[key].offsets[-1] + 1 if self.seen[key].offsets else 0 for key in self._keys}
+        made.assign([TopicPartition(topic, one, offset) for (topic, one), offset in ends.items()])
+        return made
+
+    def _renew(self) -> None:
+        """librdkafka forgets all brokers when it is told that none is alive, and does not recover from that."""
+        self._consumer.close()
+        self._consumer = self._new_consumer()
+        self._heard_s = time.monotonic()
+        self.renewals += 1
 
     def _step(self) -> None:
-        for message in self._consumer.consume(500, 0.5):
+        messages = self._consumer.consume(500, 0.5)
+        if messages:
+            self._heard_s = time.monotonic()
+        elif time.monotonic() - self._heard_s > SILENCE_S:
+            self._renew()
+        for message in messages:
             error = message.error()
             if error is not None:
                 if error.name() not in EXPECTED_ERRORS:
