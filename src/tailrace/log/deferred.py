@@ -17,9 +17,12 @@ class Deferred:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Action]] = []
         self._order = count()
+        self.on_first: Action | None = None  # told when there is something to wait for and was nothing before
 
     def add(self, due_ms: int, action: Action) -> None:
         heappush(self._heap, (due_ms, next(self._order), action))
+        if len(self._heap) == 1 and self.on_first is not None:
+            self.on_first()
 
     def run_due(self, now_ms: int) -> int:
         """Run what is due, in order of its time; says how much was run."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from tailrace.log import file_names
 from tailrace.log.checkpoints import (
@@ -76,6 +77,7 @@ class LogDirectory:
         self._producer_expiration_ms = producer_expiration_ms
         self._deferred = Deferred()
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        self._waiting: set[TopicPartition] = set()  # of the logs, those that have put something off
         self.futures: dict[TopicPartition, PartitionLog] = {}  # copies of logs that are still in other directories
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self._is_loading = False
@@ -206,6 +208,8 @@ class LogDirectory:
     def _add(self, partition: TopicPartition, log: PartitionLog) -> None:
         log.write_checkpoints = self.checkpoint
         log.flush_sealed, log.flush_soon = self.flush_sealed, self.flush_soon
+        log.deferred.on_first = partial(self._waiting.add, partition)
+        self._waiting.add(partition)
         self.logs[partition] = log
 
     def create(
@@ -310,7 +314,14 @@ class LogDirectory:
 
     def run_due(self, now_ms: int) -> int:
         """Do what was put off, here and in every log."""
-        return self._deferred.run_due(now_ms) + sum(log.run_due(now_ms) for log in list(self.logs.values()))
+        done = self._deferred.run_due(now_ms)
+        for partition in list(self._waiting):  # of thousands of logs few have anything
+            log = self.logs.get(partition)
+            if log is not None:
+                done += log.run_due(now_ms)
+            if log is None or not log.deferred:
+                self._waiting.discard(partition)
+        return done
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write how far each log is durable and where it starts; the high watermarks too when they are given."""

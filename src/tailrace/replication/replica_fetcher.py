@@ -90,22 +90,33 @@ class ReplicaFetcher:
         locate: Callable[[BrokerId], Peer | None],
         moved: Callable[[TopicPartition, int], None],
         number: int = 0,
+        resting: set[ReplicaFetcher] | None = None,
     ) -> None:
         """`locate`: where the leader is, by the metadata of now. `moved` is told when records or watermarks came.
-        `number`: which of the fetchers for this leader it is; each has a connection of its own."""
+        `number`: which of the fetchers for this leader it is; each has a connection of its own. `resting` has it while
+        no request of its own is on its way."""
         self.leader_id = leader_id
         self._settings = settings
         self._outbox = outbox
         self._partitions = partitions
         self._locate = locate
         self._moved = moved
-        self._number = number
+        self.number = number
         self._followed: dict[PartitionId, _Followed] = {}
         self._peer: Peer | None = None
         self._session = LeaderSession()
+        self._resting = set() if resting is None else resting
         self._is_asking = False
         self._due_ms = 0
         self._limited_log = LimitedLog(_log)
+
+    @property
+    def _is_asking(self) -> bool:
+        return self not in self._resting
+
+    @_is_asking.setter
+    def _is_asking(self, is_asking: bool) -> None:
+        (self._resting.discard if is_asking else self._resting.add)(self)
 
     # What is followed
 
@@ -178,9 +189,9 @@ class ReplicaFetcher:
 
     def _located(self) -> Peer | None:
         peer = self._locate(self.leader_id)
-        if peer is None or not self._number:
+        if peer is None or not self.number:
             return peer
-        return peer._replace(channel=f"{peer.channel}-{self._number}")
+        return peer._replace(channel=f"{peer.channel}-{self.number}")
 
     def _unthrottled(self, ready: list[_Followed], now_ms: int) -> list[_Followed]:
         """Without those that have to wait for the rate to fall."""

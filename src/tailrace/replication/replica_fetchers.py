@@ -43,6 +43,7 @@ class ReplicaFetchers:
         self._moved = moved
         self._count = count  # for each leader
         self._fetchers: dict[tuple[BrokerId, int], ReplicaFetcher] = {}
+        self._resting: set[ReplicaFetcher] = set()  # those of them that wait for no answer: few
 
     def __len__(self) -> int:
         return len(self._fetchers)
@@ -56,7 +57,14 @@ class ReplicaFetchers:
         fetcher = self._fetchers.get((role.leader_id, number))
         if fetcher is None:
             fetcher = self._fetchers[role.leader_id, number] = ReplicaFetcher(
-                role.leader_id, self._settings, self._outbox, self._partitions, self._locate, self._moved, number
+                role.leader_id,
+                self._settings,
+                self._outbox,
+                self._partitions,
+                self._locate,
+                self._moved,
+                number,
+                self._resting,
             )
         fetcher.add(partition, role)
 
@@ -76,15 +84,16 @@ class ReplicaFetchers:
         return max((one.max_lag for one in self._fetchers.values()), default=0)
 
     def tick(self, now_ms: int) -> None:
-        for key, fetcher in list(self._fetchers.items()):
+        for fetcher in sorted(self._resting, key=lambda one: (one.leader_id, one.number)):
             fetcher.step(now_ms)
             if fetcher.is_idle:
                 fetcher.close()
-                del self._fetchers[key]
+                self._resting.discard(fetcher)
+                del self._fetchers[fetcher.leader_id, fetcher.number]
 
     def next_deadline_ms(self) -> int | None:
         first_ms = None
-        for fetcher in self._fetchers.values():
+        for fetcher in self._resting:
             due_ms = fetcher.next_deadline_ms()
             if due_ms is not None and (first_ms is None or due_ms < first_ms):
                 first_ms = due_ms

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from tailrace.log.log_directory import DirectoryInUse, LogDirectory
+from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.memory_files import MemoryFiles
@@ -217,3 +218,26 @@ def test_l3_each_segment_gets_its_own_jitter_where_the_topic_wants_it() -> None:
     jittered.roll(NOW_MS)
     assert [segment.jitter_ms for segment in plain.segments] == [0]
     assert [segment.jitter_ms for segment in jittered.segments] == [7, 11]
+
+
+def test_only_logs_that_have_put_something_off_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = MemoryFiles()
+    directory = filled(files)
+    directory.run_due(NOW_MS + 10_000)
+    looked_at: list[TopicPartition] = []
+    run_due = PartitionLog.run_due
+
+    def noting(log: PartitionLog, now_ms: int) -> int:
+        looked_at.append(log.partition)
+        return run_due(log, now_ms)
+
+    monkeypatch.setattr(PartitionLog, "run_due", noting)
+    assert directory.run_due(NOW_MS + 20_000) == 0
+    assert looked_at == []
+    done: list[str] = []
+    directory.logs[USERS].deferred.add(NOW_MS + 30_000, lambda: done.append("removed"))
+    directory.run_due(NOW_MS + 29_999)
+    assert (looked_at, done) == ([USERS], [])
+    assert directory.run_due(NOW_MS + 30_000) == 1
+    directory.run_due(NOW_MS + 40_000)
+    assert (looked_at, done) == ([USERS, USERS], ["removed"])

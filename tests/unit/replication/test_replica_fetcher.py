@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.partition import Partition
-from tailrace.replication.replica_fetcher import FetcherSettings
+from tailrace.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
 from tailrace.replication.replica_fetchers import ReplicaFetchers
 from tests.simulation.node import LATEST_VERSION, NOW_MS, Asked, Node, broker, registration, sent_and_read
 from tests.support.batches import stored_batches
@@ -126,6 +128,20 @@ def test_the_largest_lag_is_known() -> None:
     pair.exchange()
     pair.exchange()
     assert pair.fetchers.max_lag == 0
+
+
+def test_a_fetcher_that_waits_for_its_answer_costs_a_tick_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair()
+    request = pair.take()
+    steps: list[int] = []
+    step = ReplicaFetcher.step
+    monkeypatch.setattr(ReplicaFetcher, "step", lambda one, now_ms: (steps.append(now_ms), step(one, now_ms)))
+    pair.fetchers.tick(pair.now_ms + 1)
+    assert (steps, pair.fetchers.next_deadline_ms()) == ([], None)
+    request.failed(Failure.LOST, pair.now_ms)
+    assert pair.fetchers.next_deadline_ms() == pair.now_ms + BACKOFF_MS
+    pair.fetchers.tick(pair.now_ms + BACKOFF_MS)
+    assert steps == [pair.now_ms + BACKOFF_MS]
 
 
 def test_a_request_is_one_of_a_session_that_names_what_has_changed() -> None:
