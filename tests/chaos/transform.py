@@ -6,6 +6,7 @@ the consumer joins anew, and a producer that cannot go on is replaced by one of 
 
 from __future__ import annotations
 
+import time
 from random import Random
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.chaos.producers import PATIENT
 from tests.chaos.transactions import CALL_TIMEOUT_S, begin, end_transaction, transactional_producer
 
 GROUP = "transform"
+SILENCE_S = 30.0
 
 
 class Transformer:
@@ -30,6 +32,7 @@ class Transformer:
         self.transformed = 0
         self.done_again = 0
         self.last_error = ""
+        self._heard_s = time.monotonic()
         self._findings = findings
         self.worker = Worker(f"transformer {name}", findings, self._step)
 
@@ -46,7 +49,11 @@ class Transformer:
             messages = self._ready_consumer().consume(50, 0.5)
             good = [one for one in messages if one.error() is None]
             if good:
+                self._heard_s = time.monotonic()
                 self._transform(good)
+            elif time.monotonic() - self._heard_s > SILENCE_S:
+                self._heard_s = time.monotonic()
+                self._join_anew()  # its client may have been told that no broker is alive, and know none since
         except KafkaException as error:
             self.last_error = str(error)
             self._producer = None
