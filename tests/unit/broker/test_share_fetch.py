@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey
+from tailrace.coordinator.shares.share_state import StateBatch
+from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey, ShareWrite
 from tailrace.log.files import Files
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
@@ -426,6 +429,29 @@ def test_another_epoch_of_the_state_fences_whoever_knows_the_old_one(world: Worl
     assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert told.current_leader.leader_id == 1
     assert one.acquire() == [(2, 3, 1)]
+
+
+def test_what_a_leader_in_between_has_seen_acknowledged_is_not_handed_out_again(world: World) -> None:
+    """Nobody has fetched here meanwhile, so only the leader epoch tells that somebody else has led."""
+    world.produce(4)
+    one, other = world.members("one", "other")
+    assert one.acquire() == [(0, 3, 1)]
+    place = TopicPartition(TOPIC, 0)
+    replica, state = world.broker.partitions.find(place), world.broker.image.partition(place)
+    assert state is not None
+    epoch = state.leader_epoch
+    replica.make_follower(replace(state, leader=2, leader_epoch=epoch + 1, partition_epoch=1))
+    answers: list[Any] = []
+    key = SharePartitionKey(GROUP, world.topic_id, 0)
+    world.broker.share_states.read(key, epoch + 1, lambda *_: None, lambda e, _: answers.append(e), world.admin.now_ms)
+    write = ShareWrite(0, epoch + 1, 0, 3, (StateBatch(0, 2, 2, 1),))
+    world.broker.share_states.write(
+        key, write, lambda code, _: answers.append(code), lambda e, _: answers.append(e), world.admin.now_ms
+    )
+    assert answers == [ErrorCode.NONE]
+    replica.make_leader(replace(state, leader_epoch=epoch + 2, partition_epoch=2), world.admin.now_ms)
+    assert other.acquire() == [(3, 3, 1)]
+    assert one.ack_code((0, 3, [ACCEPT])) == ErrorCode.INVALID_RECORD_STATE
 
 
 def test_a_group_without_state_is_refused(world: World) -> None:
