@@ -45,7 +45,7 @@ def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) 
 
 def configure(kafka: KafkaInstallation, cluster: ReplicatedCluster, kind: str, name: str, *change: str) -> str:
     return kafka.tool(
-        "org.apache.kafka.tools.ConfigCommand",
+        "kafka.admin.ConfigCommand",
         *("--bootstrap-server", cluster.bootstrap, "--entity-type", kind, "--entity-name", name, *change),
         check=False,
     )

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from tailrace.broker.broker import Broker
+from tailrace.broker.broker_changes import check_broker_change
 from tailrace.broker.request_context import Request
-from tailrace.broker.thread_counts import check_broker_change
 from tailrace.metadata.config_changes import plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.control import ControlState
 from tailrace.metadata.image import ResourceType

@@ -24,7 +24,8 @@ _HONOURED: Final = (
     "node.id", "broker.id", "broker.rack", "process.roles", "listeners", "advertised.listeners",
     "listener.security.protocol.map", "inter.broker.listener.name", "security.inter.broker.protocol",
     "controller.listener.names", "controller.quorum.bootstrap.servers", "controller.quorum.voters",
-    "log.dir", "log.dirs", "metadata.log.", "metadata.max.retention.", "internal.metadata.log.segment.bytes",
+    "log.dir", "log.dirs", "cordoned.log.dirs",
+    "metadata.log.", "metadata.max.retention.", "internal.metadata.log.segment.bytes",
     # topics
     "auto.create.topics.enable", "delete.topic.enable", "num.partitions", "default.replication.factor",
     "min.insync.replicas", "unclean.leader.election.enable", "compression.", "message.max.bytes",
@@ -85,7 +86,7 @@ _NO_EFFECT: Final = (
 _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name", "authorizer.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers",
-    "cordoned.log.dirs", "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
+    "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip
 

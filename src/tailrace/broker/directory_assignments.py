@@ -33,5 +33,8 @@ class DirectoryAssignments:
         if node_id not in state.replicas or not image.record_versions.has_directories:
             return
         place = self._logs.directory_of(partition.log).id
+        move = partition.move
+        if move is not None and state.directory_of(node_id) == move.target.id:
+            return  # it is about to come there
         if state.directory_of(node_id) != place:
             self._controller.assign_directories([(place, partition.topic_id, partition.key.partition)], now_ms)

@@ -1,7 +1,7 @@
 """DirectoryMoves: partitions on their way between log directories (AlterReplicaLogDirs), one at a time.
 
-    ordered ──► copying, a megabyte a step, on a worker ──► synced ──► the rest is copied here, the metadata is told,
-                and the copy takes the log's place; the old folder goes after file.delete.delay.ms
+    ordered ──► copying, a megabyte a step, on a worker ──► synced ──► the rest is copied here, the controller is told
+                ──► the metadata says so: the copy takes the log's place; the old folder goes after file.delete.delay.ms
 
 `replica.alter.log.dirs.io.max.bytes.per.second` bounds the copying. A move that a stop or a crash interrupts goes on
 with the next start. One that fails because of what is in the log is left alone for a while.
@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 _WAIT_FOR_QUOTA_MS = 100
 _WAIT_FOR_CLEANER_MS = 1_000
+_WAIT_FOR_CONTROLLER_MS = 50
+_TELL_AGAIN_MS = 30_000
 _WAIT_AFTER_FAILURE_MS = 10 * 60_000
 
 
@@ -76,6 +78,8 @@ class DirectoryMoves:
             return ErrorCode.KAFKA_STORAGE_ERROR if path in self._logs.unusable else ErrorCode.LOG_DIR_NOT_FOUND
         if target.failure is not None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if path in self._logs.cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partition = self._partitions.get(key)
         if partition is None:
             error = self._partitions.error_of(key)
@@ -160,7 +164,7 @@ class DirectoryMoves:
                 self._start(move, step)
             elif self._cleaning is not None and self._cleaning.current == move.partition.key:
                 move.due_ms = now_ms + _WAIT_FOR_CLEANER_MS
-            elif move.catch_up(now_ms):
+            elif move.catch_up(now_ms) and self._is_confirmed(move, now_ms):
                 self._finish(move, now_ms)
         except MetadataLogFailed as error:
             _log.error("%s stays where it is: %s", move.partition.key, error)  # and the broker ends
@@ -168,6 +172,29 @@ class DirectoryMoves:
             self._logs.on_failure(move.source, error.error)
         except OSError as error:
             self._logs.on_failure(move.target, error)
+
+    def _is_confirmed(self, move: DirectoryMove, now_ms: int) -> bool:
+        """Whether the metadata says that the replica is where the copy is; the controller is told, if it has to be.
+
+        Until then the log stays: whoever asks the metadata where the replica is, after a crash or when a directory
+        fails, has to find it there."""
+        if not self._controller.image.record_versions.has_directories or self._is_at(move, move.target):
+            return True
+        if now_ms >= move.told_ms + _TELL_AGAIN_MS:
+            move.told_ms = now_ms
+            self._assign(move, move.target, now_ms)
+            if self._is_at(move, move.target):
+                return True
+        move.due_ms = now_ms + _WAIT_FOR_CONTROLLER_MS
+        return False
+
+    def _is_at(self, move: DirectoryMove, directory: LogDirectory) -> bool:
+        state = self._controller.image.partition(move.partition.key)
+        return state is not None and state.directory_of(self._controller.node_id) == directory.id
+
+    def _assign(self, move: DirectoryMove, directory: LogDirectory, now_ms: int) -> None:
+        place = (directory.id, move.partition.topic_id, move.partition.key.partition)
+        self._controller.assign_directories([place], now_ms)
 
     def _start(self, move: DirectoryMove, step: CopyStep | SyncStep) -> None:
         before = move.bytes_copied
@@ -204,6 +231,7 @@ class DirectoryMoves:
     def _drop(self, move: DirectoryMove, now_ms: int) -> None:
         """Nobody writes to the copy any more, and nobody will."""
         self._forget(move)
+        self._take_back(move, now_ms)
         try:
             if move.target.failure is not None or not move.is_cancelled:
                 move.copy.abandon()  # it stays where it is, for the next start
@@ -212,6 +240,13 @@ class DirectoryMoves:
                 move.target.delete_future(move.copy, now_ms)
         except OSError as error:
             self._logs.on_failure(move.target, error)
+
+    def _take_back(self, move: DirectoryMove, now_ms: int) -> None:
+        """The controller may have been told already that the replica is there, where it never came to."""
+        key, source = move.partition.key, move.source
+        has_been_told = move.told_ms >= 0 or self._is_at(move, move.target)
+        if has_been_told and source.logs.get(key) is move.partition.log and self._partitions.get(key) is move.partition:
+            self._assign(move, source, now_ms)
 
     def _forget(self, move: DirectoryMove) -> None:
         self._moves.remove(move)
@@ -222,15 +257,13 @@ class DirectoryMoves:
 
     def _finish(self, move: DirectoryMove, now_ms: int) -> None:
         key = move.partition.key
-        place = (move.partition.topic_id, key.partition)
-        self._controller.assign_directories([(move.target.id, *place)], now_ms)
         try:
             move.promote(now_ms)
         except OSError as error:
             if key in move.target.logs:  # it is there; only the old folder could not be set apart
                 self._logs.on_failure(move.source, error)
             else:
-                self._controller.assign_directories([(move.source.id, *place)], now_ms)
+                self._assign(move, move.source, now_ms)
                 self._logs.on_failure(move.target, error)
                 return
         self._forget(move)

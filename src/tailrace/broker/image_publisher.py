@@ -50,6 +50,7 @@ class ImagePublisher:
         self._is_starting = True
         self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
         self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
+        self.on_settings: Callable[[MetadataImage], None] = lambda image: None  # this broker has other ones
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
@@ -165,6 +166,8 @@ class ImagePublisher:
             return
         changed: set[ConfigResource] = set(delta.configs)
         everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
+        if everything:
+            self.on_settings(image)
         topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
         for partition in self._partitions:
             if everything or partition.key.topic in topics:

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tailrace.broker.broker import Broker
+from tailrace.broker.broker_changes import check_broker_change
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
 from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.cordoned_directories import CordonedDirectories
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
 from tailrace.broker.groups import Groups
@@ -27,7 +29,6 @@ from tailrace.broker.load_proposals import LoadProposals
 from tailrace.broker.quorum_startup import Network, catch_up, join_cluster, open_remote_controller
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
-from tailrace.broker.thread_counts import check_broker_change
 from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
@@ -159,6 +160,8 @@ def open_broker(
     logs.unusable = tuple(path for path in config.log_dirs if path not in paths)
     for directory in directories:
         directory.id = ids[directory.path]
+    cordoned = CordonedDirectories(config, logs, controller)
+    cordoned.apply(controller.image)
     failures = DiskFailures(logs, partitions, purgatory, controller, ids=ids, metadata_path=config.metadata_log_dir)
     partitions.on_failure = failures.partition_failed
     logs.on_failure = failures.directory_failed
@@ -183,6 +186,7 @@ def open_broker(
     share_states = ShareStates(config, lambda: controller.image, partitions, purgatory, coordinators, now_ms)
     publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling, coordinators)
     publisher.now_ms = now_ms
+    publisher.on_settings = cordoned.apply
 
     image = controller.image
     reports = []

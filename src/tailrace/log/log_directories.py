@@ -22,6 +22,7 @@ class LogDirectories:
         assert directories, "at least one log directory is needed"
         self.directories = list(directories)
         self.unusable: tuple[str, ...] = ()  # paths that could not even be opened
+        self.cordoned: frozenset[str] = frozenset()  # paths that get no new partitions
         self.on_failure: Callable[[LogDirectory, OSError], object] = LogDirectory.fail  # what else to do when one fails
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not there yet
 
@@ -69,9 +70,11 @@ class LogDirectories:
             self._preferred[partition] = directory
 
     def _places(self, partition: TopicPartition) -> list[LogDirectory]:
-        places = sorted(self.online, key=lambda one: len(one.logs))
+        online = self.online
+        open_for_more = [one for one in online if one.path not in self.cordoned] or online[:1]
+        places = sorted(open_for_more, key=lambda one: len(one.logs))
         preferred = self._preferred.pop(partition, None)
-        return [preferred, *(one for one in places if one is not preferred)] if preferred in places else places
+        return [preferred, *(one for one in places if one is not preferred)] if preferred in online else places
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None

@@ -58,6 +58,9 @@ class Controller(Protocol):
     def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
         """Some of this broker's directories failed: these are the ones left."""
 
+    def cordon(self, directories: Sequence[bytes]) -> None:
+        """Which of this broker's directories get no new replicas; told with the next heartbeat, or tick."""
+
     def allocate_producer_ids(self, now_ms: int) -> range:
         """A block of producer ids that nobody else has got or will get; KafkaError while there is none to be had."""
 

@@ -92,6 +92,8 @@ class LocalController:
         self._next_int = next_int
         self._check_broker_config = check_broker_config
         self._registration: BrokerRegistration | None = None
+        self._cordoned: tuple[bytes, ...] = ()
+        self._is_cordoning = False  # the metadata has other ones
 
     @property
     def image(self) -> MetadataImage:
@@ -180,7 +182,7 @@ class LocalController:
         self._commit(registered.records, now_ms, atomic=False, flush=False)
         records = plan_unfence(self.state, self.node_id).records
         if self.image.record_versions.has_cordoned_directories:
-            records += plan_directories(self.state, self.node_id, cordoned=()).records
+            records += plan_directories(self.state, self.node_id, cordoned=self._cordoned).records
         self._commit(records, now_ms, atomic=False)
         return registered.result
 
@@ -196,10 +198,13 @@ class LocalController:
 
     def tick(self, now_ms: int) -> bool:
         """Upkeep of the log; True if there is more to do right away."""
+        if self._is_cordoning:
+            self._is_cordoning = False
+            self._carry_out(plan_directories(self.state, self.node_id, cordoned=self._cordoned), now_ms, atomic=False)
         return self.log.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return self.log.next_deadline_ms()
+        return 0 if self._is_cordoning else self.log.next_deadline_ms()
 
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
@@ -306,6 +311,11 @@ class LocalController:
     def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
         """Some of this broker's directories failed: these are the ones left."""
         self._carry_out(plan_directories(self.state, self.node_id, online=tuple(directories)), now_ms, atomic=False)
+
+    def cordon(self, directories: Sequence[bytes]) -> None:
+        """Not carried out here: it may be asked for while a change of the metadata is told."""
+        self._cordoned = tuple(directories)
+        self._is_cordoning = self._registration is not None and self.image.record_versions.has_cordoned_directories
 
     # The rest
 

@@ -68,6 +68,7 @@ class RemoteController:
         self._is_allocating = False
         self._assignments: dict[tuple[bytes, int], bytes] = {}  # to be told: (topic id, partition) → directory
         self._is_assigning = False
+        self._cordoned: tuple[bytes, ...] = ()
         self._retries: list[tuple[int, Callable[[int], None]]] = []  # when, what
         self._note_offset()
 
@@ -108,7 +109,7 @@ class RemoteController:
     def start_broker(self, now_ms: int) -> None:
         """The broker's logs are open: it may be let in."""
         if self.image.record_versions.has_cordoned_directories:
-            self.lifecycle.wishes.cordoned = ()
+            self.lifecycle.wishes.cordoned = self._cordoned
         self.lifecycle.wishes.is_ready = True
         self.lifecycle.hurry()
         self._allocate(now_ms)
@@ -183,7 +184,7 @@ class RemoteController:
         if not change.delta.features or not self.lifecycle.wishes.is_ready:
             return
         if versions.has_cordoned_directories:
-            self.lifecycle.wishes.cordoned = ()
+            self.lifecycle.wishes.cordoned = self._cordoned
         known = self.image.brokers.get(self.node_id)
         if versions.has_directories and known is not None and not known.directories:
             self.lifecycle.wishes.registration += 1
@@ -251,6 +252,12 @@ class RemoteController:
             one for one in self.lifecycle.registration.directories if one not in directories
         )
         self.lifecycle.hurry()
+
+    def cordon(self, directories: Sequence[bytes]) -> None:
+        self._cordoned = tuple(directories)
+        if self.lifecycle.wishes.cordoned is not None:
+            self.lifecycle.wishes.cordoned = self._cordoned
+            self.lifecycle.hurry()
 
     def assign_directories(self, assignments: Sequence[Assignment], now_ms: int) -> None:
         for directory, topic_id, partition in assignments:

@@ -48,6 +48,7 @@ class DirectoryMove:
         self.copy = target.futures[partition.key]
         self.is_cancelled = False
         self.due_ms = 0  # when to go on with it
+        self.told_ms = -(2**31)  # when the controller was told that it is where the copy is
         self.bytes_copied = 0
         self._unsynced_bytes = 0
         self._was_synced = False

@@ -9,8 +9,6 @@ Version notes
     3   an error for the whole request
     4   the size of the file system and what is left of it
     5   whether a directory takes no new partitions
-Not implemented
-    directories that take no new partitions: there are none (cordoned.log.dirs is refused)
 """
 
 from __future__ import annotations
@@ -56,6 +54,7 @@ def _described(broker: Broker, directory: LogDirectory, wanted: set[TopicPartiti
         topics=_topics(broker, directory, wanted),
         total_bytes=space.total,
         usable_bytes=space.usable,
+        is_cordoned=broker.image.record_versions.has_cordoned_directories and directory.path in broker.logs.cordoned,
     )
 
 

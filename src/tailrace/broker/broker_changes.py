@@ -1,6 +1,7 @@
-"""What Kafka asks of counts of threads that change while a broker runs: one step may halve or double them at most.
+"""What a change of a broker's settings has to satisfy, being what the broker is now.
 
-Some of these pools we do not have; but what Kafka's brokers would refuse, their cluster cannot be set to.
+Counts of threads are halved or doubled at most; some of these pools we do not have, but what Kafka's brokers would
+refuse, their cluster cannot be set to. Only directories of the broker's can be cordoned.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.cordoned_directories import CORDONED, check_cordoned
 from tailrace.broker.dynamic_config import check_dynamic_config
 from tailrace.metadata.config_definitions import definition
 from tailrace.metadata.image import ALL_BROKERS, MetadataImage, broker_resource
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
 
 _COUNTS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
 
@@ -20,8 +23,15 @@ _COUNTS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.thread
 def check_broker_change(
     config: BrokerConfig, image: MetadataImage, settings: Mapping[str, str], per_broker: bool
 ) -> None:
-    """Refuse what this broker, or all of them, could not be set to, being what it is now."""
+    """Refuse what this broker, or all of them, could not be set to."""
     check_dynamic_config(settings, per_broker)
+    if CORDONED in settings:
+        names = definition("broker")[CORDONED].parse(settings[CORDONED])
+        assert isinstance(names, tuple)
+        try:
+            check_cordoned(names, config.log_dirs)
+        except InvalidConfig as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
     own, common = image.config(broker_resource(config.node_id)), image.config(ALL_BROKERS)
     layers = (settings, common) if per_broker else (own, settings)
     for name in _COUNTS:

@@ -1,0 +1,122 @@
+"""A copy takes its log's place only when the metadata says that the replica is there, as below other controllers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tailrace.model.ids import TopicPartition
+from tests.support.memory_files import MemoryFiles
+from tests.unit.broker.support import NOW_MS, Client
+from tests.unit.broker.test_directory_moves import (
+    A,
+    B,
+    C,
+    create,
+    log_dirs,
+    order,
+    other,
+    place,
+    produce,
+    settle,
+    start,
+    values,
+)
+
+KEY = TopicPartition("orders", 0)
+
+
+class SlowController:
+    """What is told of directories is carried out when we say so."""
+
+    def __init__(self, client: Client) -> None:
+        controller: Any = client.broker.controller
+        self.told: list[tuple[bytes, bytes, int]] = []
+        self._assign = controller.assign_directories
+        controller.assign_directories = lambda places, now_ms: self.told.extend(places)
+
+    def carry_out(self) -> None:
+        places, self.told = self.told, []
+        self._assign(places, NOW_MS)
+
+
+def run(client: Client, ms: int = 1_000) -> None:
+    for now_ms in range(client.now_ms, client.now_ms + ms, 10):
+        client.broker.tick(now_ms)
+    client.now_ms += ms
+
+
+def directory(client: Client, path: str) -> bytes:
+    return next(one.id for one in client.broker.logs.directories if one.path == path)
+
+
+def assigned(client: Client) -> bytes:
+    state = client.broker.image.partition(KEY)
+    assert state is not None
+    return state.directory_of(1)
+
+
+def ordered(files: MemoryFiles, *paths: str) -> tuple[Client, SlowController, str, str]:
+    client = start(files, *paths)
+    create(client)
+    produce(client, b"a", b"b")
+    controller = SlowController(client)
+    (source,) = place(client.broker)
+    target = other(source)
+    assert order(client, target) == 0
+    run(client)
+    return client, controller, source, target
+
+
+def test_the_log_stays_until_the_metadata_says_that_it_is_elsewhere() -> None:
+    client, controller, source, target = ordered(MemoryFiles())
+    assert controller.told == [(directory(client, target), client.broker.partitions.find(KEY).topic_id, 0)]
+    assert place(client.broker) == [source]
+    produce(client, b"c")
+    run(client)
+    assert log_dirs(client)[target, True][1] == 0  # the copy follows all the while
+    assert len(controller.told) == 1
+    controller.carry_out()
+    run(client)
+    assert place(client.broker) == [target]
+    assert values(client.broker) == [b"a", b"b", b"c"]
+    assert not client.broker.moves
+
+
+def test_what_nobody_has_answered_is_told_again() -> None:
+    client, controller, _, _ = ordered(MemoryFiles())
+    run(client, 30_000)
+    assert len(controller.told) == 2
+
+
+def test_a_move_that_is_given_up_is_taken_back() -> None:
+    client, controller, source, _ = ordered(MemoryFiles(), A, B, C)
+    controller.carry_out()
+    assert assigned(client) != directory(client, source)
+    order(client, source)  # before the copy has taken its place
+    controller.carry_out()
+    assert assigned(client) == directory(client, source)
+    run(client)
+    assert place(client.broker) == [source]
+
+
+def test_a_crash_after_the_metadata_and_before_the_swap_ends_the_move_after_the_start() -> None:
+    files = MemoryFiles()
+    client, controller, _, target = ordered(files)
+    controller.carry_out()
+    client.broker.abandon()
+    client = start(files)
+    assert assigned(client) == directory(client, target)
+    settle(client.broker)
+    assert place(client.broker) == [target]
+    assert values(client.broker) == [b"a", b"b"]
+
+
+def test_a_crash_before_the_controller_has_heard_begins_at_the_copy_again() -> None:
+    files = MemoryFiles()
+    client, _, _, target = ordered(files)
+    client.broker.abandon()
+    client = start(files)
+    assert assigned(client) != directory(client, target)
+    settle(client.broker)
+    assert place(client.broker) == [target]
+    assert values(client.broker) == [b"a", b"b"]
