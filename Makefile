@@ -11,7 +11,7 @@ KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrac
            src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run tour test test-failed test-all fuzz check format bench clean clean-run
+.PHONY: help venv run tour test test-failed test-all fuzz chaos check format bench clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ test-all: $(READY) ## the test suite with the slow parts
 fuzz: $(READY) ## hostile input, guided by coverage: TARGET=requests MINUTES=5
 	$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --group fuzz
 	$(BIN)/python -m tests.fuzz.run $(TARGET) --minutes $(MINUTES)
+
+chaos: $(READY) ## three brokers below Kafka's controllers, under load and faults: MINUTES=5 ARGS='--seed 7 --controllers 3'
+	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
 
 check: $(READY) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check .

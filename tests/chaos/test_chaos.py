@@ -1,0 +1,25 @@
+"""Clusters of every shape under load and faults, for minutes; `make chaos` does it for as long as one likes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.cluster import Shape
+from tests.chaos.trial import Trial
+from tests.support.kafka_install import KafkaInstallation
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+SECONDS = 150.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "seed"),
+    [(Shape(1, 3, 0), 31), (Shape(3, 3, 0), 32), (Shape(1, 3, 1), 33), (Shape(3, 3, 1), 34)],
+    ids=str,
+)
+def test_nothing_is_lost_doubled_or_changed(kafka: KafkaInstallation, tmp_path: Path, shape: Shape, seed: int) -> None:
+    report = Trial(kafka, tmp_path, shape, seed=seed, seconds=SECONDS, tell=print).run()
+    assert report.findings == [], str(report)
