@@ -40,8 +40,12 @@ class QuorumNetwork:
         self._controller: RemoteController | None = None
         self._heartbeats: Heartbeats | None = None
 
-    def join(self, controller: RemoteController) -> None:
+    def follow(self, controller: RemoteController) -> None:
         self._controller = controller
+
+    def join(self) -> None:
+        controller = self._controller
+        assert controller is not None
         lifecycle = controller.lifecycle
         lifecycle.moved = lambda: self._surroundings.call_soon(controller.lifecycle_moved)
         self._heartbeats = Heartbeats(

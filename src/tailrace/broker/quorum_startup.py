@@ -38,7 +38,10 @@ from tailrace.replication.partition import Partition
 class Network(Protocol):
     """Who sends for a broker that is not served yet."""
 
-    def join(self, controller: RemoteController) -> None:
+    def follow(self, controller: RemoteController) -> None:
+        """What the broker sends is sent from here on."""
+
+    def join(self) -> None:
         """The broker's heartbeats may begin."""
 
     def run_until(self, is_so: Callable[[], bool], what: str) -> int:
@@ -87,7 +90,11 @@ def open_remote_controller(
 def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
     """Follow the quorum until the metadata is that of now; the time it is then."""
     controller.begin(now_ms)
-    network.join(controller)
+    network.follow(controller)
+    if controller.lifecycle.previous_epoch >= 0:
+        network.run_until(lambda: controller.observer.is_current, "a controller says what the cluster knows")
+        controller.lifecycle.come_back(controller.image.brokers.get(controller.node_id))
+    network.join()
     return network.run_until(lambda: controller.has_caught_up, "the controllers let this broker in")
 
 

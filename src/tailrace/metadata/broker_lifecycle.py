@@ -2,6 +2,10 @@
 
     REGISTERING ──epoch──► STARTING ──caught up──► RECOVERY ──unfenced──► RUNNING ──leave()──► LEAVING ──may go──► LEFT
 
+A broker that leaves asks to be fenced at the same time, which gives away what it leads just as a controlled shutdown
+does, but does not mark it as one that is shutting down: so the same incarnation may come back at once (`come_back`),
+where another one has to wait until the session of this one is over.
+
 A broker that says nothing for broker.session.timeout.ms is fenced and loses what it leads. So this is driven by a
 thread of its own, with a connection of its own (`server/heartbeats.py`): a busy loop must not cost a broker its place.
 The thread calls `next_request`, `answered` and `failed`. The broker's own thread sets the wishes, which are plain
@@ -12,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -27,6 +31,7 @@ SOON_MS: Final = 10  # what is waited for is about to happen
 SHUTDOWN_MS: Final = 50
 BACKOFF_MS: Final = 100
 BACKOFF_MS_MAX: Final = 10_000
+SESSION_BACKOFF_MS_MAX: Final = 250  # a session of another incarnation ends within seconds
 
 # Nothing that time would heal.
 FATAL: Final = (
@@ -90,6 +95,21 @@ class BrokerLifecycle:
     def has_left(self) -> bool:
         return self.state is LifecycleState.LEFT
 
+    def come_back(self, known: BrokerRegistration | None) -> bool:
+        """Register as the incarnation that the cluster knows, if that one left in order and nobody came since; before
+        the thread begins. Only after a clean stop: what a broker had is believed to be there."""
+        one = self.registration
+        if (
+            known is None
+            or known.epoch != self.previous_epoch
+            or not known.fenced
+            or known.in_controlled_shutdown
+            or set(known.directories) != set(one.directories)
+        ):
+            return False
+        self.registration = replace(one, incarnation_id=known.incarnation_id)
+        return True
+
     def hurry(self) -> None:
         """Something has changed that the controller should hear of now."""
         self.wake()
@@ -107,7 +127,7 @@ class BrokerLifecycle:
             broker_id=self.registration.id,
             broker_epoch=self.epoch,
             current_metadata_offset=wishes.metadata_offset,
-            want_fence=not wishes.is_ready,
+            want_fence=not wishes.is_ready or self.state is LifecycleState.LEAVING,
             want_shut_down=self.state is LifecycleState.LEAVING,
             offline_log_dirs=list(wishes.offline),
             cordoned_log_dirs=None if wishes.cordoned is None else list(wishes.cordoned),
@@ -174,7 +194,8 @@ class BrokerLifecycle:
 
     def _refused(self, request: Message, code: ErrorCode, now_ms: int) -> None:
         kind = "registration" if isinstance(request, BrokerRegistrationRequest) else "heartbeat"
-        _log.warning("the controller refuses a %s: %s", kind, code.name)
+        is_waiting = code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and self._failures > 0
+        _log.log(logging.DEBUG if is_waiting else logging.WARNING, "the controller refuses a %s: %s", kind, code.name)
         if kind == "registration":
             self.refusal = KafkaError(
                 code, f"the controller does not let broker {self.registration.id} in: {code.name}"
@@ -186,6 +207,8 @@ class BrokerLifecycle:
             self.previous_epoch = -1
             self._go_to(LifecycleState.REGISTERING)
         self.failed(now_ms)
+        if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            self.due_ms = min(self.due_ms, now_ms + SESSION_BACKOFF_MS_MAX)
 
     def failed(self, now_ms: int) -> None:
         """There was no answer, or one that says: later."""

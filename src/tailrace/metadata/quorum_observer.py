@@ -66,6 +66,11 @@ class QuorumObserver:
         self.on_change: Callable[[Change, int], None] = lambda change, now_ms: None
         self.on_leader: Callable[[int], None] = lambda now_ms: None
 
+    @property
+    def is_current(self) -> bool:
+        """A leader has said how far the log is committed, and the image has all of that."""
+        return 0 <= self._high_watermark <= self._log.image.offset + 1
+
     def start(self, now_ms: int) -> None:
         self._fetch(now_ms)
 

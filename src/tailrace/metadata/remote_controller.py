@@ -39,6 +39,7 @@ DIRECTORIES: Final = "directories"
 ALLOCATE_IDS: Final = "producer-ids"
 RETRY_MS: Final = 500
 FAREWELL_MS_MAX: Final = 300_000
+LINGER_MS: Final = 100  # so long others have to hear that this broker leads nothing any more
 ASSIGNMENTS_MAX: Final = 2_250  # in one request, as many as Kafka's brokers send
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class RemoteController:
         self.channel = ControllerChannel(outbox, lambda: self.observer.leader)
         self.observer.on_leader = self.channel.leader_changed
         self._ready: Callable[[], None] | None = None  # who waits for the permission to stop
+        self._has_left = False  # and nobody has acted upon it
         self._producer_ids: range | None = None
         self._is_allocating = False
         self._assignments: dict[tuple[bytes, int], bytes] = {}  # to be told: (topic id, partition) → directory
@@ -126,13 +128,20 @@ class RemoteController:
 
     def lifecycle_moved(self) -> None:
         """On the broker's thread, after the heartbeats' thread has gone on to another state."""
-        if self.lifecycle.state is LifecycleState.LEFT and self._ready is not None:
-            ready, self._ready = self._ready, None
-            ready()
+        self._has_left = self.lifecycle.state is LifecycleState.LEFT
+
+    def _linger(self, now_ms: int) -> None:
+        """The controllers have let it go: serve on for a moment, and say to whoever asks that others lead."""
+        self._has_left = False
+        self._retries.append((now_ms + LINGER_MS, self._go))
 
     def _stop_anyway(self, now_ms: int) -> None:
         if self._ready is not None:
             _log.warning("the controllers do not let this broker go: it stops all the same")
+            self._go(now_ms)
+
+    def _go(self, now_ms: int) -> None:
+        if self._ready is not None:
             ready, self._ready = self._ready, None
             ready()
 
@@ -150,6 +159,8 @@ class RemoteController:
     def tick(self, now_ms: int) -> bool:
         self.observer.tick(now_ms)
         self.channel.tick(now_ms)
+        if self._has_left:
+            self._linger(now_ms)
         due = [what for when_ms, what in self._retries if when_ms <= now_ms]
         self._retries = [one for one in self._retries if one[0] > now_ms]
         for what in due:
@@ -157,6 +168,8 @@ class RemoteController:
         return self.log.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
+        if self._has_left:
+            return 0
         deadline_ms = self.log.next_deadline_ms()
         for other_ms in (self.observer.next_deadline_ms(), self.channel.next_deadline_ms()):
             if other_ms is not None and (deadline_ms is None or other_ms < deadline_ms):

@@ -87,12 +87,48 @@ def test_a_broker_is_let_in_when_it_has_caught_up_and_is_ready() -> None:
 def test_a_broker_leaves_when_the_controller_says_so() -> None:
     one = running()
     one.wishes.leaves = True
-    assert say(one, 100, is_fenced=False).want_shut_down
+    first = say(one, 100, is_fenced=False)
+    assert first.want_shut_down
+    assert first.want_fence  # or it would be marked as shutting down, and could not come back as who it was
     assert one.due_ms == 150  # the first time it is asked again soon
     assert say(one, 150, is_fenced=False).want_shut_down
     assert one.due_ms == 2_150
     say(one, 2_150, should_shut_down=True)
     assert one.has_left
+
+
+def left(**fields: Any) -> BrokerRegistration:
+    """What the cluster knows of a broker that has left."""
+    values = {"id": 1, "epoch": 17, "incarnation_id": b"o" * 16, "directories": DIRECTORIES, "fenced": True}
+    return BrokerRegistration(**{**values, **fields})
+
+
+def test_a_broker_that_left_in_order_comes_back_as_who_it_was() -> None:
+    one = new()
+    assert one.come_back(left())
+    request = one.next_request()
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert request.incarnation_id == b"o" * 16
+    assert [(listener.name, listener.host) for listener in request.listeners] == [("PLAINTEXT", "kafka-1")]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        None,
+        left(epoch=18),  # somebody has registered since
+        left(fenced=False),
+        left(in_controlled_shutdown=True),  # which nothing but another incarnation ends
+        left(directories=DIRECTORIES[:1]),
+    ],
+    ids=["unknown", "another", "not fenced", "shutting down", "other directories"],
+)
+def test_anybody_else_comes_as_a_new_one(known: BrokerRegistration | None) -> None:
+    one = new()
+    assert not one.come_back(known)
+    request = one.next_request()
+    assert isinstance(request, BrokerRegistrationRequest)
+    assert request.incarnation_id == b"i" * 16
 
 
 def test_failed_and_cordoned_directories_are_told() -> None:
@@ -105,15 +141,21 @@ def test_failed_and_cordoned_directories_are_told() -> None:
     assert one.told_offline == (DIRECTORIES[1],)
 
 
-def test_a_refusal_is_tried_again_ever_later_but_within_an_interval() -> None:
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (ErrorCode.UNKNOWN_SERVER_ERROR, [100, 200, 400, 800, 1600, 2000, 2000, 2000]),
+        # A session is about to end.
+        (ErrorCode.DUPLICATE_BROKER_REGISTRATION, [100, 200, 250, 250, 250, 250, 250, 250]),
+    ],
+)
+def test_a_refusal_is_tried_again_ever_later_but_within_an_interval(code: ErrorCode, expected: list[int]) -> None:
     one = new()
     waits = []
     for _ in range(8):
-        one.answered(
-            one.next_request(), BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION), 1_000
-        )
+        one.answered(one.next_request(), BrokerRegistrationResponse(error_code=code), 1_000)
         waits.append(one.due_ms - 1_000)
-    assert waits == [100, 200, 400, 800, 1600, 2000, 2000, 2000]
+    assert waits == expected
     assert one.state is LifecycleState.REGISTERING
     assert one.refusal is not None
     register(one)

@@ -157,7 +157,12 @@ def test_a_broker_stops_when_it_may(broker: Broker) -> None:
     assert told == []
     lifecycle.state = LifecycleState.LEFT
     broker.controller.lifecycle_moved()
-    broker.controller.lifecycle_moved()
+    assert broker.controller.next_deadline_ms() == 0
+    broker.controller.tick(1_000)
+    assert told == []  # others have to hear of it
+    assert broker.controller.next_deadline_ms() == 1_100
+    broker.controller.tick(1_100)
+    broker.controller.tick(400_000)
     assert told == ["ready"]
 
 
