@@ -13,7 +13,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -71,9 +71,19 @@ def random_id() -> bytes:
 
 
 def broker_builder(
-    config: BrokerConfig, *, files: Files | None = None, clock_ms: Callable[[], int] = wall_clock_ms
+    config: BrokerConfig,
+    *,
+    files: Files | None = None,
+    clock_ms: Callable[[], int] = wall_clock_ms,
+    credentials: Sequence[str] = (),
 ) -> Callable[[Surroundings], Broker]:
-    """What opens the broker on its directories, once its ports are known."""
+    """What opens the broker on its directories, once its ports are known. `credentials` are those that a new cluster
+    has from the beginning: SCRAM-SHA-512=[name=…,password=…]"""
+    first_records = []
+    if credentials:
+        from tailrace.metadata.scram_credentials import first_credential
+
+        first_records = [first_credential(one, os.urandom(16)) for one in credentials]
 
     def build(surroundings: Surroundings) -> Broker:
         disk = files or TimedFiles()
@@ -97,6 +107,7 @@ def broker_builder(
                 work_ns=time.perf_counter_ns,
                 network=network,
                 cluster_id=cluster_id,
+                first_records=first_records,
             )
         except BaseException:
             if network is not None:

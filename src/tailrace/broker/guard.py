@@ -100,6 +100,9 @@ class Guard:
         return False
 
     def _may_begin_again(self, session: SaslSession, now_ms: int) -> bool:
+        """Where sessions do not end, nobody says it again."""
+        if session.ends_ms is None:
+            return False
         return session.begun_ms is None or now_ms - session.begun_ms >= AGAIN_MS_MIN
 
     def _step(self, session: SaslSession, frame: memoryview, context: ConnectionContext, now_ms: int) -> None:
@@ -169,7 +172,7 @@ class Guard:
             failed = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told)
             raise _Refused(told, None if isinstance(exchange, _OtherMechanism) else _written(header, failed)) from None
         lifetime_ms = self._complete(session, exchange, context, now_ms)
-        response = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms, error_message=None)
+        response = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms, error_message="")
         self._broker.put(Reply(context.connection_id, _written(header, response)))
 
     def _take_bare(
@@ -185,8 +188,9 @@ class Guard:
 
     def _check_same(self, exchange: Exchange, context: ConnectionContext) -> None:
         if exchange.user is not None and context.is_authenticated and context.principal != f"User:{exchange.user}":
+            before = _dotted(context.principal)
             raise AuthenticationRefused(
-                f"Cannot change principals during re-authentication from {context.principal}: User:{exchange.user}"
+                f"Cannot change principals during re-authentication from {before}: User.{exchange.user}"
             )
 
     def _complete(self, session: SaslSession, exchange: Exchange, context: ConnectionContext, now_ms: int) -> int:
@@ -255,6 +259,11 @@ class _DelayedRefusal(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         self._broker.put(self._reply)
+
+
+def _dotted(principal: str) -> str:
+    """As Kafka writes a principal there, and nowhere else."""
+    return principal.replace(":", ".", 1)
 
 
 def _key_of(frame: memoryview) -> int:

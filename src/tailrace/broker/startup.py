@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from tailrace.broker.broker import Broker
@@ -54,6 +54,7 @@ from tailrace.model.log_fields import fields
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.outgoing import Outbox
 from tailrace.protocol.errors import ProtocolError
+from tailrace.protocol.message import Message
 from tailrace.purgatory import Purgatory
 from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.records.batch import CorruptBatch
@@ -94,11 +95,13 @@ def open_broker(
     cluster_id: str | None = None,
     work_ns: Callable[[], int] = lambda: 0,
     network: Network | None = None,
+    first_records: Sequence[Message] = (),
 ) -> Broker:
     """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0.
 
     `work_ns` is the clock by which request_percentage is measured; one that stands still lets requests take no time.
     `network` is needed where the controllers are other nodes: nothing is known before they are heard.
+    `first_records` are what the metadata log of a new cluster begins with.
     """
     node_id = config.node_id
     selector = selector_of(config.text("replica.selector.class"))
@@ -113,6 +116,7 @@ def open_broker(
         controller_endpoints=controller_endpoints,
         new_id=new_id,
         metadata_path=config.metadata_log_dir,
+        more=first_records,
         now_ms=now_ms,
     )
     directories = [LogDirectory(files, path, new_id=lambda: new_id().hex()) for path in paths]

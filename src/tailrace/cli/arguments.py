@@ -92,6 +92,14 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "-o", dest="override", metavar="KEY=VALUE", action="append", default=[], help="a setting (may be repeated)"
     )
     serve.add_argument(
+        "--add-scram",
+        metavar="CREDENTIAL",
+        action="append",
+        default=[],
+        help="whom a new data directory knows from its first start, as `kafka-storage format` has it: "
+        "SCRAM-SHA-512=[name=alice,password=secret] (may be repeated)",
+    )
+    serve.add_argument(
         "--metrics-port",
         metavar="PORT",
         type=port,

@@ -19,6 +19,8 @@ from tailrace.broker.properties_file import MalformedProperties, parse_propertie
 from tailrace.broker.startup import REFUSALS
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log_format import set_up_logging
+from tailrace.log.files import DiskFiles
+from tailrace.metadata.storage_format import is_formatted
 from tailrace.model.log_fields import fields
 from tailrace.server.main import run_broker
 from tailrace.server.server import Server
@@ -61,7 +63,12 @@ def run(options: argparse.Namespace) -> int:
         config, ours = split_settings(properties)
         for warning in config.warnings:
             _log.warning("%s", warning)
-        run_broker(broker_builder(config), server_settings(config, ours), on_ready=tell)
+        if options.add_scram and config.roles.is_broker_only:
+            raise CommandError("--add-scram: the credentials of a cluster are with its controllers")
+        if options.add_scram and any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
+            _log.warning("--add-scram has no effect: the data is there already; kafka-configs changes its credentials")
+        build = broker_builder(config, credentials=options.add_scram)
+        run_broker(build, server_settings(config, ours), on_ready=tell)
     except REFUSALS as error:
         raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
     return 0

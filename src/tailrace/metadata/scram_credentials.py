@@ -6,6 +6,7 @@ from tailrace.metadata.control import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.image import MetadataImage
 from tailrace.model import scram
 from tailrace.model.errors import ErrorCode
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -59,6 +60,25 @@ def credential_record(
         server_key=scram.server_key(digest, bytes(salted)),
         iterations=iterations,
     )
+
+
+def first_credential(text: str, new_salt: bytes) -> messages.UserScramCredentialRecord:
+    """SCRAM-SHA-512=[name=alice,password=secret] and the like, as `kafka-storage format --add-scram` takes it."""
+    mechanism, equals, rest = text.strip().partition("=")
+    if mechanism not in scram.MECHANISMS or not equals or not (rest.startswith("[") and rest.endswith("]")):
+        raise InvalidConfig(f"{mechanism}: a credential is SCRAM-SHA-512=[name=…,password=…], or of SCRAM-SHA-256")
+    given = {}
+    for part in rest[1:-1].split(","):
+        key, _, value = part.partition("=")
+        given[key.strip()] = value.strip().strip('"')
+    unknown = set(given) - {"name", "password", "iterations"}
+    if unknown or not given.get("name") or not given.get("password"):
+        raise InvalidConfig(f"{mechanism}: a credential has a name and a password, and iterations if need be")
+    rounds = given.get("iterations", str(scram.ITERATIONS_MIN))
+    if not rounds.isdecimal() or not scram.ITERATIONS_MIN <= int(rounds) <= scram.ITERATIONS_MAX:
+        raise InvalidConfig(f"{mechanism}: iterations are {scram.ITERATIONS_MIN} to {scram.ITERATIONS_MAX}")
+    salted = scram.salted_password(scram.digest_of(mechanism), given["password"], new_salt, int(rounds))
+    return credential_record(given["name"], scram.MECHANISMS[mechanism], new_salt, salted, int(rounds))
 
 
 def _check(name: str, mechanism: int) -> ApiError:

@@ -59,11 +59,16 @@ def format_directory(
     *,
     controller_endpoints: tuple[Endpoint, ...] | None,
     levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
+    more: Sequence[Message] = (),
     now_ms: int,
 ) -> None:
-    """Make an empty directory the node's. With endpoints it will hold the metadata log, and the node is its voter."""
+    """Make an empty directory the node's. With endpoints it will hold the metadata log, and the node is its voter.
+    `more` are records that the log begins with, behind the feature levels."""
     files.make_directory(path)
-    records = [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level]
+    records: list[Message] = [
+        messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level
+    ]
+    records += more
     _write(files, join(path, BOOTSTRAP_CHECKPOINT), records, QuorumFacts(), levels, 0, now_ms)
     if controller_endpoints is not None:
         folder = join(path, METADATA_FOLDER)
@@ -88,6 +93,7 @@ def prepare_directories(
     new_id: Callable[[], bytes],
     metadata_path: str | None = None,
     levels: Mapping[str, int] = BOOTSTRAP_LEVELS,
+    more: Sequence[Message] = (),
     now_ms: int,
 ) -> list[DirectoryIdentity]:
     """The identities of a node's log directories; those that are new are formatted.
@@ -112,7 +118,9 @@ def prepare_directories(
         if path not in known:
             known[path] = DirectoryIdentity(cluster, node_id, _text(fresh_id(new_id)))
             endpoints = controller_endpoints if path == (metadata_path or paths[0]) else None
-            format_directory(files, path, known[path], controller_endpoints=endpoints, levels=levels, now_ms=now_ms)
+            format_directory(
+                files, path, known[path], controller_endpoints=endpoints, levels=levels, more=more, now_ms=now_ms
+            )
         found.append(known[path])
     return found
 
@@ -124,7 +132,7 @@ def _text(raw: bytes) -> str:
 def _write(
     files: Files,
     path: str,
-    records: list[messages.FeatureLevelRecord],
+    records: Sequence[Message],
     quorum: QuorumFacts,
     levels: Mapping[str, int],
     last_contained_timestamp: int,

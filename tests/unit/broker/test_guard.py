@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.cleaning import run_at_once
 from tailrace.broker.request_context import Reply
 from tailrace.client.sasl import exchange_of
 from tailrace.client.security import Sasl
+from tailrace.metadata.scram_credentials import first_credential
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.serving import broker_builder
 from tests.unit.broker.support import Client, start
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -235,3 +239,45 @@ def test_who_says_it_again_at_once_is_not_listened_to(timed: Stranger) -> None:
 def test_what_cannot_be_is_refused_at_the_start(change: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidConfig, match=why):
         BrokerConfig.of(log_dirs=["/data"], port=0, settings={**SETTINGS, **change})
+
+
+def test_a_new_cluster_knows_whom_it_was_told_of(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
+    build = broker_builder(
+        BrokerConfig(settings),
+        credentials=["SCRAM-SHA-512=[name=ann,password=x y]", "SCRAM-SHA-256=[name=ben,password=z]"],
+    )
+    broker = build(_Nowhere())
+    Stranger(broker).log_in("SCRAM-SHA-512", "ann", "x y")
+    Stranger(broker, 2).log_in("SCRAM-SHA-256", "ben", "z")
+    broker.close(Stranger(broker).now_ms)
+
+
+class _Nowhere:
+    """A server that is not there."""
+
+    endpoints: tuple[Any, ...] = ()
+    advertised: tuple[Any, ...] = ()
+
+    @property
+    def submit(self) -> Any:
+        return run_at_once(lambda: 0)
+
+    def call_soon(self, function: Any) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "PLAIN=[name=a,password=b]",
+        "SCRAM-SHA-512=name=a",
+        "SCRAM-SHA-512=[name=a]",
+        "SCRAM-SHA-512=[name=a,password=b,iterations=1]",
+        "SCRAM-SHA-512=[name=a,password=b,colour=red]",
+    ],
+)
+def test_what_is_no_credential_is_refused(text: str) -> None:
+    with pytest.raises(InvalidConfig):
+        first_credential(text, b"salt")
