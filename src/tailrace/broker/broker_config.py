@@ -42,6 +42,9 @@ class BrokerConfig:
         self.warnings: list[str] = []
         keys = definition("broker")
         self._values: dict[str, Value] = {}
+        # Most topics have the same configuration: by what is set for a topic, while the broker's own is this.
+        self._topic_configs: dict[tuple[tuple[str, str], ...], TopicConfig] = {}
+        self._topic_layers: list[Mapping[str, str]] = []
         # Two names for the same, of which Kafka shows both.
         self.static.setdefault("node.id", self.static.get("broker.id", "1"))
         self.static.setdefault("broker.id", self.static["node.id"])
@@ -174,7 +177,16 @@ class BrokerConfig:
         """What counts for a topic; keys in the metadata that we do not know are left alone."""
         known = definition("topic")
         overrides = {name: text for name, text in image.topic_config(topic).items() if name in known}
-        return TopicConfig.parse(self.effective.topic_settings(image, overrides))
+        layers = [settings for _, settings in self.effective.broker_layers(image)]
+        if layers != self._topic_layers:
+            self._topic_layers = layers
+            self._topic_configs.clear()
+        chosen = tuple(sorted(overrides.items()))
+        found = self._topic_configs.get(chosen)
+        if found is None:
+            found = TopicConfig.parse(self.effective.topic_settings(image, overrides))
+            self._topic_configs[chosen] = found
+        return found
 
     # Reading
 
