@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from tailrace.log.checkpoints import DirectoryIdentity
 from tailrace.log.files import DiskFiles
@@ -21,6 +22,7 @@ from tailrace.metadata.metadata_snapshot import SnapshotId, snapshot_batches, wr
 from tailrace.metadata.observed_log import ObservedLog
 from tailrace.metadata.record_framing import build_batch
 from tailrace.metadata.storage_format import METADATA_FOLDER, format_directory
+from tailrace.model.ids import TopicId
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 
@@ -97,6 +99,8 @@ class World:
                     replicas=replicas,
                     isr=replicas,
                     leader=replicas[0],
+                    leader_epoch=0,
+                    partition_epoch=0,
                     directories=[directory_id(one) for one in replicas],
                 )
             )
@@ -117,8 +121,8 @@ class World:
         if (directory / "made").exists():
             return
         files, now_ms = DiskFiles(), int(time.time() * 1000)
+        identity = DirectoryIdentity(CLUSTER_ID, 0, str(TopicId(UUID(bytes=directory_id(0)))))
         for name in ("log", "snapshot"):
-            identity = DirectoryIdentity(CLUSTER_ID, 0, "c2NhbGUtb2YtdGhpbmdzMg")
             format_directory(files, str(directory / name), identity, controller_endpoints=None, now_ms=now_ms)
         log = ObservedLog(files, str(directory / "log"), identity, QUIET, now_ms=now_ms)
         log.note_leader(3000, EPOCH)
