@@ -1,0 +1,116 @@
+"""Replicas on one broker: what each costs in memory, descriptors and time, when it starts and when nothing happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from benchmarks.scale.child import cpu_s, cpu_us, memory_mb, settle
+from benchmarks.scale.member import PlayedCluster, open_member
+from benchmarks.scale.world import World
+from tailrace.broker.broker import Broker
+from tailrace.metrics.exposition import pieces
+from tailrace.records.builder import BatchBuilder
+
+
+def start(directory: str, how: str) -> dict[str, float]:
+    """`how`: new (every log has to be made, and gets a record), clean, or crashed; it is left as it was found."""
+    cluster = PlayedCluster()
+    kept: list[Broker] = []
+    before_mb, files_before, maps_before = memory_mb(), _descriptors(), _maps()
+    taken_s = cpu_s(lambda: kept.append(open_member(Path(directory), cluster)))
+    settle()
+    broker = kept[0]
+    found = {
+        "cpu_s": taken_s,
+        "mb": memory_mb() - before_mb,
+        "hosted": len(broker.partitions),
+        "led": len(broker.partitions.leaders()),
+        "descriptors": _descriptors() - files_before,
+        "maps": _maps() - maps_before,
+    }
+    if how == "new":
+        for partition in broker.partitions:
+            batch = BatchBuilder()
+            batch.append(cluster.now_ms, b"key", b"value")
+            partition.log.append_as_leader(batch.build(), leader_epoch=0, now_ms=cluster.now_ms)
+        found["close_s"] = cpu_s(lambda: broker.close(cluster.now_ms))
+    else:
+        broker.abandon()
+        if how == "clean":
+            (Path(directory) / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+    return found
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def _maps() -> int:
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def prepare(world: str, directory: str) -> dict[str, float]:
+    """A directory for broker 0 that has the metadata and no logs."""
+    shutil.rmtree(directory, ignore_errors=True)
+    shutil.copytree(f"{world}/log", directory)
+    return {}
+
+
+def passes(directory: str) -> dict[str, float]:
+    """What comes round again and again while nothing happens, in microseconds of CPU time."""
+    cluster = PlayedCluster()
+    broker = open_member(Path(directory), cluster)
+    settle()
+    cluster.answer(broker.outbox.take_requests())
+    now_ms = cluster.now_ms
+    housekeeping = broker.housekeeping
+    directory_ = broker.logs.directories[0]
+    found = {
+        "hosted": len(broker.partitions),
+        "tick_us": cpu_us(lambda: broker.tick(now_ms)),
+        "deadline_us": cpu_us(broker.next_deadline_ms),
+        "retention_us": cpu_us(lambda: housekeeping._apply_retention(directory_, now_ms)),
+        "flush_us": cpu_us(lambda: housekeeping._flush_due(directory_, now_ms)),
+        "checkpoint_us": cpu_us(lambda: housekeeping._checkpoint(directory_, now_ms)),
+        "scrape_us": cpu_us(lambda: list(pieces(broker.measures(now_ms), "text/plain")), times=20),
+    }
+    assert broker.replication is not None
+    proposals = broker.replication.proposals
+    found["isr_check_us"] = cpu_us(
+        lambda: [one.leader.lagging(now_ms) for one in proposals._partitions.leaders() if one.leader]
+    )
+    broker.abandon()
+    return found
+
+
+def rounds(directory: str, brokers: int, partitions: int) -> dict[str, float]:
+    """Followers' fetches that bring nothing: what the asking costs the broker for each leader and round."""
+    cluster = PlayedCluster()
+    before = World(brokers, partitions)
+    broker = open_member(Path(directory), cluster)
+    settle()
+    cluster.answer(broker.outbox.take_requests())
+    replication = broker.replication
+    assert replication is not None
+
+    def one_round() -> None:
+        replication.tick(cluster.now_ms)
+        cluster.answer(broker.outbox.take_requests())
+        cluster.answer_fetches()
+        cluster.answer(broker.outbox.take_requests())
+
+    one_round()
+    leaders = len(cluster.fetches)
+    taken_us = cpu_us(one_round, times=50)
+    found = {
+        "leaders": leaders,
+        "followed": len(broker.partitions) - len(broker.partitions.leaders()),
+        "partitions": before.partitions,
+        "round_us": taken_us,
+        "per_leader_us": taken_us / max(leaders, 1),
+        "deadline_us": cpu_us(broker.next_deadline_ms),
+    }
+    broker.abandon()
+    return found
