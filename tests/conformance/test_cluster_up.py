@@ -95,6 +95,15 @@ def test_a_cluster_runs_once_and_its_nodes_outlive_a_starter_that_is_killed(
         assert "is running already" in again.err
 
 
+def test_it_can_be_stopped_while_it_starts(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    cluster = ClusterCommand(tmp_path / "cluster", "--brokers", "1").launch()
+    wait_until_told(cluster, "starting controller 3000")
+    assert cluster.stop(signal.SIGINT) == 0
+    pid = int(cluster.errors.partition("(pid ")[2].partition(")")[0])
+    assert not is_running(pid)
+    assert cluster.start().stop() == 0  # nothing of the first try is in its way
+
+
 def test_what_keeps_it_from_starting_is_told(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 from tailrace.cli.errors import CommandError
@@ -22,7 +21,7 @@ from tailrace.cli.output import count_text, json_document, say, size_text, table
 from tailrace.cli.progress import Progress
 from tailrace.cli.serve import parse_overrides
 from tailrace.java import JavaMissing, find_java
-from tailrace.local_cluster.cluster import CannotStart, LocalCluster
+from tailrace.local_cluster.cluster import CannotStart, LocalCluster, StopAsked
 from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars
 from tailrace.local_cluster.maven import VARIABLE, CannotFetch, MavenRepository
 from tailrace.local_cluster.plan import CannotPlan, plan_cluster
@@ -31,10 +30,6 @@ from tailrace.serving import split_settings
 
 _POLL_S: Final = 0.2
 NO_BROKER_LEFT: Final = 1
-
-
-class _StopAsked(BaseException):
-    """SIGINT or SIGTERM came; like KeyboardInterrupt it passes by whatever handles errors."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,25 +49,24 @@ def run(options: argparse.Namespace) -> int:
     except (CannotPlan, InvalidConfig, NoKafka, JavaMissing, CannotFetch) as error:
         raise CommandError(str(error)) from error
     cluster = LocalCluster(plan, kafka, _tell, log_level=options.log_level)
-    before = _on_signals(_stop)
+    before = _on_signals(cluster.ask_to_stop)
     try:
         cluster.start()
         _show(cluster, is_json=options.json)
-        while cluster.watch_once():
+        while not cluster.times_asked_to_stop:
+            if not cluster.watch_once():
+                _tell("no broker is left")
+                return NO_BROKER_LEFT
             time.sleep(_POLL_S)
-        _tell("no broker is left")
-        return NO_BROKER_LEFT
-    except _StopAsked:
+        return 0
+    except StopAsked:
         return 0
     except CannotStart as error:
         raise CommandError(str(error)) from error
     finally:
-        _on_signals(lambda number, frame: setattr(cluster, "is_in_a_hurry", True))
-        try:
-            cluster.stop()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        cluster.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _kafka(options: argparse.Namespace) -> KafkaProgram:
@@ -137,10 +131,6 @@ def _tell(text: str) -> None:
     print(f"tailrace: {text}", file=sys.stderr, flush=True)
 
 
-def _on_signals(handler: Callable[[int, FrameType | None], Any]) -> dict[signal.Signals, Any]:
-    """Let the handler have the signals that ask for an end; who had them before."""
-    return {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _StopAsked
+def _on_signals(act: Callable[[], None]) -> dict[signal.Signals, Any]:
+    """Have something done when a signal asks for an end; who had these signals before."""
+    return {number: signal.signal(number, lambda *_: act()) for number in (signal.SIGINT, signal.SIGTERM)}

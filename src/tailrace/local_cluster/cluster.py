@@ -3,6 +3,7 @@
     cluster = LocalCluster(plan, kafka, tell)
     cluster.start()         # controllers first; returns when clients can connect to every broker
     cluster.watch_once()    # tells of nodes that have ended
+    cluster.ask_to_stop()   # from a signal handler: a start gives up; asked twice, a stop does not wait
     cluster.stop()          # brokers first, which hand over what they lead, then the controllers
 
 `tell` is called with each step, in words. One process at a time has a folder: its nodes hold the folder's lock, so that
@@ -14,7 +15,6 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,6 @@ _POLL_S: Final = 0.05
 _START_TIMEOUT_S: Final = 120.0
 _REMIND_EVERY_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 60.0
-_FORMAT_TIMEOUT_S: Final = 120.0
 _PIDS: Final = "pids"
 
 Tell = Callable[[str], None]
@@ -42,18 +41,27 @@ class CannotStart(Exception):
     """The cluster does not start; says why, with the last words of the node that is at fault."""
 
 
+class StopAsked(Exception):
+    """Somebody wants it to stop before it has started."""
+
+
 class LocalCluster:
     def __init__(self, plan: ClusterPlan, kafka: KafkaProgram, tell: Tell, *, log_level: str = "info") -> None:
         self.plan = plan
         self.processes: list[NodeProcess] = []
-        self.is_in_a_hurry = False  # set from a signal handler: stop without waiting
+        self.times_asked_to_stop = 0
         self._kafka = kafka
         self._tell = tell
         self._log_level = log_level
         self._told: set[NodeProcess] = set()
+        self._formatting: list[NodeProcess] = []
         self._lock: int | None = None
 
+    def ask_to_stop(self) -> None:
+        self.times_asked_to_stop += 1
+
     def start(self) -> None:
+        """CannotStart, or StopAsked; `stop` has to be called whatever comes."""
         self.plan.directory.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         self._check_ports()
@@ -79,6 +87,9 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Returns when no node runs any more."""
+        for one in self._formatting:
+            one.kill()
+            one.wait()
         self._stop("broker")
         self._stop("controller")
         if self._lock is not None:
@@ -115,19 +126,13 @@ class LocalCluster:
             return
         self._tell(f"formatting {_names(nodes)}")
         options = ("--cluster-id", self.plan.cluster_id, "--initial-controllers", self.plan.initial_controllers)
-        running = []
         for node in nodes:
             command = self._kafka.command(STORAGE_TOOL, "format", "-c", str(node.settings_file), *options)
-            running.append((node, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)))
-        try:
-            for node, process in running:
-                said, _ = process.communicate(timeout=_FORMAT_TIMEOUT_S)
-                if process.returncode:
-                    raise CannotStart(f"{node.name} could not be formatted:\n{said.decode(errors='replace').strip()}")
-        finally:
-            for _, process in running:
-                process.kill()
-                process.wait()
+            self._formatting.append(NodeProcess(node, command))
+        self._wait_for("to be formatted", lambda: [one for one in self._formatting if one.is_running])
+        for one in self._formatting:
+            if one.status:
+                raise CannotStart(_fault(one, "could not be formatted"))
 
     def _launch(self, nodes: Iterable[Node], command: Callable[[Node], list[str]]) -> None:
         assert self._lock is not None
@@ -151,6 +156,8 @@ class LocalCluster:
     def _wait_for(self, what: str, missing: Callable[[], list[NodeProcess]]) -> None:
         began = reminded = time.monotonic()
         while waiting := missing():
+            if self.times_asked_to_stop:
+                raise StopAsked
             for one in self.processes:
                 if not one.is_running:
                     raise CannotStart(_fault(one, one.ending))
@@ -195,7 +202,7 @@ class LocalCluster:
                 one.ask_to_stop()
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while any(one.is_running for one in running):
-            if self.is_in_a_hurry or time.monotonic() > deadline:
+            if self.times_asked_to_stop > 1 or time.monotonic() > deadline:
                 for one in running:
                     if one.is_running:
                         self._tell(f"killing {one.node.name}")
