@@ -1,4 +1,4 @@
-"""Producers in the simulated cluster: plain ones, and idempotent ones that send a batch until it is acknowledged."""
+"""Producers in the simulated cluster: idempotent and transactional ones, which send until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.records.validation import Origin
 from tailrace.replication.delayed_produce import DelayedProduce
 from tailrace.replication.produce import append_produced
 from tests.simulation.cluster import Cluster, SimulatedBroker
 from tests.simulation.network import Host
-from tests.support.batches import batch
+from tests.support.batches import batch, end_marker
 
 PRODUCE_TIMEOUT_MS = 700
+TRANSACTION_VERSION = 2  # each transaction has its own producer epoch, so that what comes late does no harm
 
 
 class Produced(NamedTuple):
@@ -22,11 +24,24 @@ class Produced(NamedTuple):
 
 
 def produce_at(
-    one: SimulatedBroker, key: TopicPartition, records: bytearray, acks: int, answer: Callable[[Produced], None]
+    one: SimulatedBroker,
+    key: TopicPartition,
+    records: bytearray,
+    acks: int,
+    answer: Callable[[Produced], None],
+    origin: Origin = Origin.CLIENT,
 ) -> None:
-    """What a broker does with a Produce request."""
+    """What a broker does with a Produce request, or a coordinator's marker."""
     node = one.now()
-    part = append_produced(node.partitions, key, records, required_acks=acks, now_ms=node.now_ms)
+    part = append_produced(
+        node.partitions,
+        key,
+        records,
+        required_acks=acks,
+        now_ms=node.now_ms,
+        origin=origin,
+        transaction_version=TRANSACTION_VERSION,
+    )
     node.check(key)
     if acks != -1 or not part.is_appended:
         answer(Produced(part.response.error_code, part.response.base_offset))
@@ -46,7 +61,9 @@ def leader_of(cluster: Cluster, key: TopicPartition) -> SimulatedBroker | None:
     return cluster.random.choice(leading) if leading else None
 
 
-class IdempotentProducer(Host):
+class PersistentProducer(Host):
+    """One batch after the other to one partition, each sent until it is acknowledged."""
+
     def __init__(
         self, cluster: Cluster, producer_id: int, key: TopicPartition, acknowledged: Callable[[int, bytes], None]
     ) -> None:
@@ -55,41 +72,103 @@ class IdempotentProducer(Host):
         self._network = cluster.network
         self.key = key
         self._acknowledged = acknowledged
+        self.number = 0  # of the value that is on its way
+        self.epoch = 0
         self.sequence = 0
-        self.last_offset = -1  # of what was acknowledged
+        self.settled_offset = -1  # nothing before it will be asked about again
         self.is_ending = False
-        self._network.after(1, self, self._send)
+        self._network.after(1, self, self._go_on)
 
-    def value(self, sequence: int) -> bytes:
-        return b"%d:%d" % (self.host_id, sequence)
+    def value(self, number: int) -> bytes:
+        return b"%d:%d" % (self.host_id, number)
 
-    def _send(self) -> None:
+    def _go_on(self) -> None:
+        raise NotImplementedError
+
+    def _send_next(self, done: Callable[[int], None], *, transactional: bool = False) -> None:
+        value = self.value(self.number)
+        records = batch(
+            value,
+            timestamp=self._network.now_ms,
+            producer_id=self.host_id,
+            producer_epoch=self.epoch,
+            sequence=self.sequence,
+            transactional=transactional,
+        )
+
+        def acknowledged(offset: int) -> None:
+            self._acknowledged(offset, value)
+            self.number += 1
+            self.sequence += 1
+            done(offset)
+
+        self._send(records, Origin.CLIENT, acknowledged)
+
+    def _send(self, records: bytearray, origin: Origin, done: Callable[[int], None]) -> None:
+        def again() -> None:
+            self._soon(lambda: self._send(records, origin, done))
+
+        def answered(answer: Produced) -> None:
+            if answer.error == ErrorCode.NONE:
+                done(answer.base_offset)
+            else:
+                again()
+
         if self.is_ending:
             return
         leader = leader_of(self._cluster, self.key)
         if leader is None:
-            self._again()
+            again()
             return
-        records = batch(
-            self.value(self.sequence), timestamp=self._network.now_ms, producer_id=self.host_id, sequence=self.sequence
-        )
         self._network.request(
             self,
             leader,
-            lambda answer: produce_at(leader, self.key, records, -1, answer),
-            self._answered,
-            self._again,
+            lambda answer: produce_at(leader, self.key, bytearray(records), -1, answer, origin),
+            answered,
+            again,
             PRODUCE_TIMEOUT_MS,
         )
 
-    def _answered(self, answer: Produced) -> None:
-        if answer.error != ErrorCode.NONE:
-            self._again()
-            return
-        self._acknowledged(answer.base_offset, self.value(self.sequence))
-        self.last_offset = answer.base_offset
-        self.sequence += 1
-        self._again()
+    def _soon(self, action: Callable[[], None]) -> None:
+        self._network.after(self._network.random.choice([1, 10, 40, 90]), self, action)
 
-    def _again(self) -> None:
-        self._network.after(self._network.random.choice([1, 10, 40, 90]), self, self._send)
+
+class IdempotentProducer(PersistentProducer):
+    def _go_on(self) -> None:
+        def done(offset: int) -> None:
+            self.settled_offset = offset
+            self._soon(self._go_on)
+
+        self._send_next(done)
+
+
+class TransactionalProducer(PersistentProducer):
+    """One to three batches, then a marker, which its coordinator would write."""
+
+    def __init__(
+        self, cluster: Cluster, producer_id: int, key: TopicPartition, acknowledged: Callable[[int, bytes], None]
+    ) -> None:
+        super().__init__(cluster, producer_id, key, acknowledged)
+        self.committed: set[bytes] = set()  # the values of transactions that were to be committed
+        self.aborted: set[bytes] = set()
+
+    def _go_on(self) -> None:
+        random = self._network.random
+        self._write(random.randint(1, 3), [], commit=random.random() < 0.5)
+
+    def _write(self, left: int, written: list[bytes], *, commit: bool) -> None:
+        if left:
+            written.append(self.value(self.number))
+            self._send_next(
+                lambda _: self._soon(lambda: self._write(left - 1, written, commit=commit)), transactional=True
+            )
+            return
+        (self.committed if commit else self.aborted).update(written)
+        self.epoch += 1
+        self.sequence = 0
+        marker = end_marker(self.host_id, producer_epoch=self.epoch, commit=commit, timestamp=self._network.now_ms)
+        self._send(marker, Origin.COORDINATOR, self._ended)
+
+    def _ended(self, offset: int) -> None:
+        self.settled_offset = offset
+        self._soon(self._go_on)

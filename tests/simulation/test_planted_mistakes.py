@@ -75,10 +75,6 @@ def a_replica_of_an_earlier_life_may_join(patch: Patch) -> None:
     patch.setattr(LeaderRole, "_broker_epoch", lambda self, broker_id: UNKNOWN_BROKER_EPOCH)
 
 
-def old_metadata_is_taken(patch: Patch) -> None:
-    patch.setattr(Partition, "_known_partition_epoch", lambda self: -1)
-
-
 def an_epoch_without_records_is_not_noted(patch: Patch) -> None:
     make_leader = Partition.make_leader
 
@@ -128,6 +124,10 @@ def a_log_start_is_taken_beyond_what_is_committed(patch: Patch) -> None:
     patch.setattr(FollowerRole, "restart_at", restart_at)
 
 
+def a_last_stable_offset_does_not_wait(patch: Patch) -> None:
+    patch.setattr(PartitionLog, "_update_first_unstable", lambda self: None)
+
+
 MISTAKES = [
     the_leader_alone_counts,
     a_dropped_replica_counts_no_more_before_it_is_decided,
@@ -136,12 +136,12 @@ MISTAKES = [
     a_follower_does_not_cut_its_log,
     a_follower_cuts_to_its_high_watermark,
     a_replica_of_an_earlier_life_may_join,
-    old_metadata_is_taken,
     an_epoch_without_records_is_not_noted,
     producers_are_not_read_again_after_a_cut,
     what_was_sent_twice_is_acknowledged_at_once,
     a_session_forgets_what_was_answered_in_vain,
     a_log_start_is_taken_beyond_what_is_committed,
+    a_last_stable_offset_does_not_wait,
 ]
 
 

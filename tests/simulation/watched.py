@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import FetchResponse
 from tailrace.records.batch import RecordBatch
 from tailrace.records.conversion import split_any
 from tailrace.records.record import iter_records
@@ -15,7 +16,7 @@ from tests.simulation.cluster import Cluster, SimulatedBroker
 from tests.simulation.controller import KEYS
 from tests.simulation.network import Host
 from tests.simulation.node import Asked, bytes_of, want
-from tests.simulation.producers import IdempotentProducer, Produced, leader_of, produce_at
+from tests.simulation.producers import IdempotentProducer, Produced, TransactionalProducer, leader_of, produce_at
 from tests.support.batches import batch
 
 CALM_MS = 12_000
@@ -36,6 +37,26 @@ def values_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         assert isinstance(one, RecordBatch)
         for record in iter_records(one):
             yield record.offset, one.leader_epoch, bytes(record.value or b"")
+
+
+def aborted_in(answer: FetchResponse.PartitionData) -> list[tuple[int, int]]:
+    return [(one.producer_id, one.first_offset) for one in answer.aborted_transactions or []]
+
+
+def committed_values(data: bytes, aborted: list[tuple[int, int]]) -> set[bytes]:
+    """The values that are left of what was fetched with read_committed, by the list of what was aborted."""
+    found: set[bytes] = set()
+    open_aborted: set[int] = set()
+    waiting = sorted(aborted, key=lambda one: one[1])
+    for one in split_any(data):
+        assert isinstance(one, RecordBatch)
+        while waiting and waiting[0][1] <= one.last_offset:
+            open_aborted.add(waiting.pop(0)[0])
+        if one.is_control:
+            open_aborted.discard(one.producer_id)
+        elif not (one.is_transactional and one.producer_id in open_aborted):
+            found.update(bytes(record.value or b"") for record in iter_records(one))
+    return found
 
 
 def history_of(partition: Partition, start: int = 0) -> dict[int, Record]:
@@ -64,8 +85,12 @@ class Watched:
         self.answered: Counter[int] = Counter()  # error code → how many produces ended so
         self.faults: Counter[str] = Counter()
         self.consumed = 0
+        self.transactional = [
+            TransactionalProducer(self.cluster, 200 + n, key, self._acknowledge(key)) for n, key in enumerate(KEYS)
+        ]
         self.producers = [
-            IdempotentProducer(self.cluster, 100 + n, key, self._acknowledge(key)) for n, key in enumerate(KEYS)
+            *(IdempotentProducer(self.cluster, 100 + n, key, self._acknowledge(key)) for n, key in enumerate(KEYS)),
+            *self.transactional,
         ]
 
     # Clients
@@ -105,7 +130,8 @@ class Watched:
         partition = one.partition(key)
         assert partition is not None
         offset = self.random.randint(partition.log.log_start_offset, max(partition.log.high_watermark, 0))
-        asked: Asked = one.now().fetch([want(partition, offset)], max_wait_ms=0)
+        is_committed = self.random.random() < 0.4
+        asked: Asked = one.now().fetch([want(partition, offset)], max_wait_ms=0, isolation_level=int(is_committed))
         answer = asked.only
         if answer.error_code:
             return
@@ -118,6 +144,18 @@ class Watched:
             assert at < answer.high_watermark, "a consumer saw what is not committed"
             assert at < len(committed), "a consumer saw what no leader has committed"
             assert committed[at] == (epoch, value), "a committed record changed"
+        if is_committed:
+            self._check_committed(partition, offset, answer)
+
+    def _check_committed(self, partition: Partition, offset: int, answer: FetchResponse.PartitionData) -> None:
+        """What a client with read_committed would make of an answer."""
+        read = committed_values(bytes_of(answer), aborted_in(answer))
+        for producer in self.transactional:
+            if producer.key == partition.key:
+                assert not read & producer.aborted, "an aborted record was read"
+                assert not {one for one in read if one.startswith(b"%d:" % producer.host_id)} - producer.committed, (
+                    "a record was read before its transaction ended"
+                )
 
     def delete_records(self, key: TopicPartition) -> None:
         """Up to what every producer has long been told of: it may ask again about what comes after."""
@@ -127,7 +165,7 @@ class Watched:
         partition = one.partition(key)
         assert partition is not None
         node = one.now()
-        told = min(producer.last_offset for producer in self.producers if producer.key == key)
+        told = min(producer.settled_offset for producer in self.producers if producer.key == key)
         offset = min(told, partition.log.high_watermark)
         if offset > 0:
             partition.delete_records(self.random.randint(0, offset), node.now_ms)
@@ -219,7 +257,7 @@ class Watched:
         for producer in self.producers:
             prefix = b"%d:" % producer.host_id
             found = [value for _, value in self.committed[producer.key] if value.startswith(prefix)]
-            wanted = [producer.value(n) for n in range(producer.sequence + 1)]
+            wanted = [producer.value(n) for n in range(producer.number + 1)]
             assert found in (wanted, wanted[:-1]), f"{producer.key}: {found} of {wanted}"
 
     def _check_history(self, member: int, partition: Partition, committed: list[Record]) -> None:
@@ -239,6 +277,24 @@ class Watched:
                     end = len(self.committed[key])
                     assert (partition.log.high_watermark, partition.log.log_end_offset) == (end, end), broker_id
                     self._check_history(broker_id, partition, self.committed[key])
+                    self._check_transactions(one, partition)
+
+    def _check_transactions(self, one: SimulatedBroker, partition: Partition) -> None:
+        """A reader of committed records gets all of them that are still there, up to a transaction without an end."""
+        start, end = partition.log.log_start_offset, partition.log.last_stable_offset
+        read: set[bytes] = set()
+        offset = start
+        while offset < end:
+            answer = one.now().fetch([want(partition, offset)], max_wait_ms=0, isolation_level=1).only
+            assert answer.last_stable_offset == end
+            data = bytes_of(answer)
+            read |= committed_values(data, aborted_in(answer))
+            offset = max(at for at, _, _ in values_of(data)) + 1
+        there = {value for _, value in self.committed[partition.key][start:end]}
+        for producer in self.transactional:
+            if producer.key == partition.key:
+                assert there & producer.committed <= read, "a committed record was not read"
+                assert not read & producer.aborted, "an aborted record was read"
 
     # A schedule
 
