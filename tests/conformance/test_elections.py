@@ -1,0 +1,482 @@
+"""Who leads and who is in sync, below real controllers, on brokers of ours and of Kafka's: followers that lag, leaders
+that miss records, and what becomes of replicas whose broker was away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from tailrace.protocol.messages import DescribeQuorumRequest
+from tests.conformance.test_replication import Load, check_nothing_lost
+from tests.support.confluent import consume, produce
+from tests.support.kafka_controllers import KafkaControllers
+from tests.support.kafka_install import KafkaInstallation, kafka_installation
+from tests.support.kafka_member import KafkaMember
+from tests.support.kraft_broker import kraft_broker
+from tests.support.raw_client import RawClient
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+# Long enough for a broker that is stopped to fall out of sync before it counts as dead.
+CONTROLLERS = {"broker.session.timeout.ms": "10000", "unclean.leader.election.interval.ms": "1000"}
+BROKERS = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.fetch.backoff.ms": "200",
+    "replica.lag.time.max.ms": "3000",
+    "log.retention.check.interval.ms": "1000",
+}
+ONE_ACK = {"acks": "1", "enable.idempotence": False}
+KAFKA = {"log.initial.task.delay.ms": "500"}  # how long it waits before it looks for the first time
+
+
+@pytest.fixture(scope="module")
+def trio(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+    """Brokers of ours, 1 and 2, and one of Apache Kafka, 3. A test leaves them running."""
+    tmp_path = tmp_path_factory.mktemp("trio")
+    with ExitStack() as stack:
+        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
+        brokers: dict[int, Node] = {}
+        for number in (1, 2):
+            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
+            brokers[number] = stack.enter_context(broker)
+        brokers[3] = KafkaMember(kafka, tmp_path / "broker-3", controllers, 3, {**BROKERS, **KAFKA})
+        stack.enter_context(brokers[3])
+        yield ReplicatedCluster(brokers)
+
+
+@contextmanager
+def frozen(node: Node) -> Iterator[None]:
+    """It does nothing, and its connections stay open."""
+    assert node.process is not None
+    os.kill(node.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(node.process.pid, signal.SIGCONT)
+
+
+class Trickle:
+    """A producer that sends all the time with acks=all, and is told of refusals rather than trying again by itself."""
+
+    def __init__(self, bootstrap: str, topic: str, acks: str = "all") -> None:
+        self._topic = topic
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": acks, "retries": 0, "linger.ms": 0})
+        self.acknowledged: dict[int, bytes] = {}
+        self.refused: list[str] = []
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_ending:
+            self._producer.produce(self._topic, b"%d" % number, partition=0, on_delivery=self._delivered)
+            number += 1
+            self._producer.poll(0.02)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self.refused.append(error.name())
+        else:
+            self.acknowledged[message.offset()] = message.value()
+
+    def await_more(self, count: int = 20) -> None:
+        wanted = len(self.acknowledged) + count
+        eventually(lambda: len(self.acknowledged) >= wanted, "more is acknowledged")
+
+    def end(self) -> None:
+        self._is_ending = True
+        self._thread.join()
+        assert self._producer.flush(PATIENCE_S) == 0
+
+
+def check_kept(cluster: ReplicatedCluster, topic: str, acknowledged: dict[int, bytes]) -> None:
+    found = {one.offset: one.value for one in consume(cluster.bootstrap, topic, 0)}
+    assert {offset: found.get(offset) for offset in acknowledged} == acknowledged
+
+
+def values(bootstrap: str, topic: str, start: int = 0) -> list[bytes | None]:
+    return [one.value for one in consume(bootstrap, topic, 0, start)]
+
+
+# In sync
+
+
+@pytest.mark.parametrize(("leader", "stopped"), [(1, 2), (1, 3), (3, 1)])
+def test_a_follower_that_stands_still_is_dropped_and_comes_back(
+    trio: ReplicatedCluster, leader: int, stopped: int
+) -> None:
+    topic = f"stopped-{leader}-{stopped}"
+    other = 6 - leader - stopped
+    trio.create(topic, [[leader, other, stopped]], min_insync_replicas="2")
+    load = Trickle(trio[leader].bootstrap, topic)
+    try:
+        load.await_more()
+        with frozen(trio[stopped]):
+            eventually(
+                lambda: sorted(trio_state(trio, leader, topic)[1]) == sorted([leader, other]), "the one is dropped"
+            )
+            load.await_more()
+        trio.await_isr(topic, 0, [1, 2, 3])
+        load.await_more()
+    finally:
+        load.end()
+    check_kept(trio, topic, load.acknowledged)
+    trio.await_same(topic, 0, [1, 2, 3])
+
+
+def trio_state(cluster: ReplicatedCluster, asked: int, topic: str) -> tuple[int, list[int]]:
+    """As one broker tells it, since another may not answer at all."""
+    return ReplicatedCluster({asked: cluster[asked]}).state(topic, 0)
+
+
+@pytest.mark.parametrize(("leader", "stopped"), [(1, 3), (3, 1)])
+def test_too_few_in_sync_are_told(trio: ReplicatedCluster, leader: int, stopped: int) -> None:
+    """What was taken while enough were in sync waits for them, or for its time to pass; what comes then is refused."""
+    topic = f"few-{leader}"
+    trio.create(topic, [[leader, stopped]], min_insync_replicas="2")
+    assert refusal(trio[leader], topic, b"a") is None
+    with frozen(trio[stopped]):
+        assert refusal(trio[leader], topic, b"b", **{"request.timeout.ms": 2000}) == "REQUEST_TIMED_OUT"
+        eventually(lambda: trio_state(trio, leader, topic)[1] == [leader], "the one is dropped")
+        assert refusal(trio[leader], topic, b"c") == "NOT_ENOUGH_REPLICAS"
+        assert values(trio[leader].bootstrap, topic) == [b"a"]
+    trio.await_isr(topic, 0, [leader, stopped])
+    assert refusal(trio[leader], topic, b"d") is None
+    trio.await_same(topic, 0, [leader, stopped])
+    assert values(trio.bootstrap, topic) == [b"a", b"b", b"d"]
+
+
+def refusal(node: Node, topic: str, value: bytes, **settings: Any) -> str | None:
+    """The error that one record with acks=all is answered with."""
+    answers: list[Any] = []
+    producer = Producer({"bootstrap.servers": node.bootstrap, "acks": "all", "retries": 0, **settings})
+    producer.produce(topic, value, partition=0, on_delivery=lambda error, _: answers.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    return None if answers[0] is None else str(answers[0].name())
+
+
+# Leaders that miss records
+
+
+@pytest.mark.parametrize(("leader", "behind"), [(1, 2), (1, 3), (3, 1)])
+def test_an_unclean_leader_goes_on_from_what_it_has(trio: ReplicatedCluster, leader: int, behind: int) -> None:
+    topic = f"unclean-{leader}-{behind}"
+    trio.create(topic, [[leader, behind]], unclean_leader_election_enable="true")
+    alone = {"batch.num.messages": 1}
+    produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all", **alone)
+    trio.kill(behind)
+    trio.await_isr(topic, 0, [leader])
+    produce(trio[leader].bootstrap, topic, 0, [b"lost-%d" % one for one in range(10)], **alone)
+    trio.kill(leader)
+    trio.start(behind)
+    trio.await_leader(topic, 0, [behind])
+    assert values(trio[behind].bootstrap, topic) == [b"%d" % one for one in range(10)]
+    assert produce(trio[behind].bootstrap, topic, 0, [b"new-%d" % one for one in range(5)], **alone) == list(
+        range(10, 15)
+    )
+    trio.start(leader)
+    trio.await_isr(topic, 0, [leader, behind])
+    trio.await_same(topic, 0, [leader, behind])
+    kept = [*(b"%d" % one for one in range(10)), *(b"new-%d" % one for one in range(5))]
+    assert values(trio.bootstrap, topic) == kept
+    epochs = {(trio[one].data / f"{topic}-0" / "leader-epoch-checkpoint").read_text() for one in (leader, behind)}
+    assert len(epochs) == 1
+    # The former leader leads again, in another epoch, and has nothing of its own.
+    elect(trio, topic, "preferred")
+    trio.await_leader(topic, 0, [leader])
+    assert values(trio.bootstrap, topic) == kept
+
+
+def elect(cluster: ReplicatedCluster, topic: str, kind: str) -> str:
+    return kafka_installation().tool(
+        ELECTION,
+        *("--bootstrap-server", cluster.bootstrap, "--topic", topic, "--partition", "0", "--election-type", kind),
+    )
+
+
+@pytest.mark.parametrize(("leader", "behind"), [(1, 2), (3, 1)])
+def test_nobody_leads_uncleanly_unless_someone_says_so(trio: ReplicatedCluster, leader: int, behind: int) -> None:
+    topic = f"refused-{leader}-{behind}"
+    trio.create(topic, [[leader, behind]])
+    produce(trio.bootstrap, topic, 0, [b"a", b"b"], acks="all")
+    trio.kill(behind)
+    trio.await_isr(topic, 0, [leader])
+    produce(trio[leader].bootstrap, topic, 0, [b"lost"])
+    trio.kill(leader)
+    trio.start(behind)
+    other = ReplicatedCluster({behind: trio[behind]})
+    eventually(lambda: other.state(topic, 0)[0] == -1, "nobody leads")
+    time.sleep(3)  # longer than the controller takes to look for partitions without a leader
+    assert other.state(topic, 0)[0] == -1
+    elect(other, topic, "unclean")
+    other.await_leader(topic, 0, [behind])
+    assert values(other.bootstrap, topic) == [b"a", b"b"]
+    trio.start(leader)
+    trio.await_isr(topic, 0, [leader, behind])
+    trio.await_same(topic, 0, [leader, behind])
+
+
+# Replicas whose broker was away
+
+
+@pytest.mark.parametrize("away", [2, 3])
+def test_a_topic_made_anew_while_a_follower_was_away(trio: ReplicatedCluster, away: int) -> None:
+    topic = f"anew-{away}"
+    admin = AdminClient({"bootstrap.servers": trio[1].bootstrap})
+    trio.create(topic, [[1, away]])
+    produce(trio.bootstrap, topic, 0, [b"old-%d" % one for one in range(100)], acks="all")
+    trio.kill(away)
+    trio.await_isr(topic, 0, [1])
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    eventually(lambda: topic not in admin.list_topics(timeout=30).topics, "it is gone")
+    rest = ReplicatedCluster({1: trio[1]})
+    other = 5 - away
+    trio_without(trio, away).create(topic, [[1, other]])
+    produce(rest.bootstrap, topic, 0, [b"new"], acks="all")
+    trio.start(away)
+    # Its replica is of a topic that is no more: it is set apart, and has nothing to do with the new one.
+    eventually(lambda: any(trio[away].data.glob(f"{topic}-0.*-stray")), "the old replica is a stray")
+    assert not (trio[away].data / f"{topic}-0").exists()
+    reassign(trio, topic, [1, away])
+    trio.await_isr(topic, 0, [1, away])
+    trio.await_same(topic, 0, [1, away])
+    assert values(trio.bootstrap, topic) == [b"new"]
+
+
+def trio_without(cluster: ReplicatedCluster, away: int) -> ReplicatedCluster:
+    return ReplicatedCluster({number: one for number, one in cluster.brokers.items() if number != away})
+
+
+def reassign(cluster: ReplicatedCluster, topic: str, replicas: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        plan = Path(place) / "plan.json"
+        plan.write_text(
+            f'{{"version": 1, "partitions": [{{"topic": "{topic}", "partition": 0, "replicas": {replicas}}}]}}'
+        )
+        kafka_installation().tool(
+            REASSIGN,
+            *("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan), "--execute"),
+        )
+
+
+@pytest.mark.parametrize("away", [2, 3])
+def test_partitions_added_while_a_broker_was_away(trio: ReplicatedCluster, away: int) -> None:
+    topic = f"more-{away}"
+    trio.create(topic, [[1, away]])
+    trio.kill(away)
+    trio.await_isr(topic, 0, [1])
+    admin = AdminClient({"bootstrap.servers": trio[1].bootstrap})
+    wanted = NewPartitions(topic, 2, replica_assignment=[[1, away]])
+    try:
+        admin.create_partitions([wanted])[topic].result(PATIENCE_S)
+        eventually(lambda: trio_without(trio, away).state(topic, 1)[0] == 1, "the new partition is led")
+        produce(trio[1].bootstrap, topic, 1, [b"a", b"b"])
+    finally:
+        trio.start(away)
+    trio.await_isr(topic, 1, [1, away])
+    trio.await_same(topic, 1, [1, away])
+
+
+@pytest.mark.parametrize(("leader", "follower"), [(1, 3), (3, 1), (1, 2)])
+def test_deleted_records_are_gone_at_all_replicas(trio: ReplicatedCluster, leader: int, follower: int) -> None:
+    """The answer is the low watermark: that of the replica that has deleted least."""
+    topic = f"deleted-{leader}-{follower}"
+    trio.create(topic, [[leader, follower]])
+    produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(20)], acks="all", **{"batch.num.messages": 1})
+    admin = AdminClient({"bootstrap.servers": trio.bootstrap})
+    place = TopicPartition(topic, 0, 7)
+    told = admin.delete_records([place], request_timeout=30)[place].result(PATIENCE_S)
+    assert told.low_watermark == 7
+    trio.kill(leader)
+    trio.await_leader(topic, 0, [follower])
+    assert start_offset(trio[follower], topic) == 7
+    assert values(trio[follower].bootstrap, topic, 7) == [b"%d" % one for one in range(7, 20)]
+    trio.start(leader)
+    trio.await_isr(topic, 0, [leader, follower])
+
+
+def start_offset(node: Node, topic: str) -> int:
+    """As its leader tells it."""
+    consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "none"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), 30.0)[0])
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize(("leader", "follower"), [(1, 3), (3, 1)])
+def test_retention_moves_the_start_of_all_replicas(trio: ReplicatedCluster, leader: int, follower: int) -> None:
+    topic = f"kept-{leader}"
+    trio.create(topic, [[leader, follower]], segment_bytes="1048576", retention_bytes="1048576")
+    produce(trio.bootstrap, topic, 0, [os.urandom(100_000) for _ in range(60)], acks="all")
+    for one in (leader, follower):
+        place = trio[one].data / f"{topic}-0"
+        eventually(lambda place=place: not (place / f"{0:020}.log").exists(), f"the first segment is gone at {one}")
+    eventually(
+        lambda: (
+            sorted(one.name for one in (trio[leader].data / f"{topic}-0").glob("*.log"))
+            == sorted(one.name for one in (trio[follower].data / f"{topic}-0").glob("*.log"))
+        ),
+        "the same segments",
+    )
+
+
+def test_a_partition_moves_while_its_leader_is_killed(trio: ReplicatedCluster) -> None:
+    topic = "moved"
+    trio.create(topic, [[1, 2]], min_insync_replicas="1")
+    load = Trickle(trio.bootstrap, topic)
+    try:
+        load.await_more(100)
+        reassign(trio, topic, [3, 2])
+        trio.kill(1)
+        trio.await_leader(topic, 0, [2, 3])
+        load.await_more()
+        trio.start(1)
+        trio.await_isr(topic, 0, [2, 3])
+        eventually(lambda: not any(trio[1].data.glob(f"{topic}-0*/*.log")), "the replica on 1 is gone")
+        reassign(trio, topic, [1, 3])
+        trio.await_isr(topic, 0, [1, 3])
+        load.await_more()
+    finally:
+        load.end()
+    check_kept(trio, topic, load.acknowledged)
+    trio.await_same(topic, 0, [1, 3])
+
+
+def test_a_controller_and_the_leader_are_killed_together(kafka: KafkaInstallation, tmp_path: Path) -> None:
+    settings = {**BROKERS, "replica.lag.time.max.ms": "10000"}
+    with ExitStack() as stack:
+        quick = {"broker.session.timeout.ms": "3000"}
+        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, count=3, properties=quick))
+        brokers: dict[int, Node] = {}
+        for number in (1, 2, 3):
+            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, settings)
+            brokers[number] = stack.enter_context(broker)
+        cluster = ReplicatedCluster(brokers)
+        cluster.create("both", [[1, 2, 3]], min_insync_replicas="2")
+        load = Load(cluster, "both")
+        try:
+            for _ in range(2):
+                load.await_more()
+                leader = cluster.state("both", 0)[0]
+                active = active_controller(cluster)
+                controllers.node(active).crash()
+                cluster.kill(leader)
+                cluster.await_leader("both", 0, [one for one in (1, 2, 3) if one != leader])
+                load.await_more()
+                controllers.node(active).start()
+                cluster.start(leader)
+                cluster.await_isr("both", 0, [1, 2, 3])
+        finally:
+            load.end()
+        check_nothing_lost(cluster, "both", load)
+        cluster.await_same("both", 0, [1, 2, 3])
+
+
+def active_controller(cluster: ReplicatedCluster) -> int:
+    quorum = DescribeQuorumRequest(
+        topics=[
+            DescribeQuorumRequest.TopicData(
+                topic_name="__cluster_metadata", partitions=[DescribeQuorumRequest.PartitionData(partition_index=0)]
+            )
+        ]
+    )
+    with RawClient(cluster[1].bootstrap) as client:
+        return int(client.ask(quorum, 0).topics[0].partitions[0].leader_id)
+
+
+# Replicas that may lead though they are not in sync (KIP-966)
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+
+
+def described(cluster: ReplicatedCluster, topic: str) -> dict[str, str]:
+    """What kafka-topics says of a topic's first partition."""
+    told = kafka_installation().tool(TOPICS, *("--bootstrap-server", cluster.bootstrap, "--describe", "--topic", topic))
+    line = next(one for one in told.splitlines() if "Partition: 0" in one)
+    return {name.strip(): text.strip() for name, _, text in (one.partition(":") for one in line.split("\t"))}
+
+
+@pytest.mark.parametrize(("last", "eligible", "other"), [(3, 1, 2), (1, 3, 2), (2, 1, 3)])
+def test_an_eligible_replica_leads_after_a_clean_stop(
+    trio: ReplicatedCluster, last: int, eligible: int, other: int
+) -> None:
+    """Those that stopped when too few were in sync already have everything that was committed."""
+    topic = f"eligible-{last}-{eligible}"
+    trio.create(topic, [[last, eligible, other]], min_insync_replicas="2")
+    produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all")
+    trio[other].stop()
+    trio.await_isr(topic, 0, sorted([last, eligible]))
+    trio[eligible].stop()
+    trio.await_isr(topic, 0, [last])
+    rest = ReplicatedCluster({last: trio[last]})
+    assert described(rest, topic)["Elr"] == str(eligible)
+    produce(rest.bootstrap, topic, 0, [b"not committed"], **ONE_ACK)
+    assert values_committed(rest, topic) == 10
+    trio.kill(last)
+    trio.start(eligible)
+    now = ReplicatedCluster({eligible: trio[eligible]})
+    now.await_leader(topic, 0, [eligible])
+    told = described(now, topic)
+    assert (told["Elr"], told["LastKnownElr"]) == (str(last), "")
+    trio.start(other)
+    trio.await_isr(topic, 0, sorted([eligible, other]))
+    produce(now.bootstrap, topic, 0, [b"new"], acks="all")
+    trio.start(last)
+    trio.await_isr(topic, 0, [1, 2, 3])
+    trio.await_same(topic, 0, [1, 2, 3])
+    assert values(trio.bootstrap, topic) == [*(b"%d" % one for one in range(10)), b"new"]
+
+
+def values_committed(cluster: ReplicatedCluster, topic: str) -> int:
+    """The high watermark, as the leader tells it."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), 30.0)[1])
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize(("last", "killed", "other"), [(3, 1, 2), (1, 2, 3)])
+def test_whoever_was_killed_is_eligible_no_more(trio: ReplicatedCluster, last: int, killed: int, other: int) -> None:
+    """It may have lost what it had; the last known leader leads when it is back, whatever it has lost."""
+    topic = f"killed-{last}-{killed}"
+    trio.create(topic, [[last, killed, other]], min_insync_replicas="2")
+    produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all")
+    trio.kill(other)
+    trio.await_isr(topic, 0, sorted([last, killed]))
+    trio.kill(killed)
+    trio.await_isr(topic, 0, [last])
+    rest = ReplicatedCluster({last: trio[last]})
+    assert described(rest, topic)["Elr"] == str(killed)
+    trio.kill(last)
+    trio.start(killed)
+    now = ReplicatedCluster({killed: trio[killed]})
+    eventually(
+        lambda: described(now, topic)["LastKnownElr"] != "" or described(now, topic)["Elr"] == str(last), "known"
+    )
+    assert now.state(topic, 0)[0] == -1
+    trio.start(last)
+    now.await_leader(topic, 0, [last])
+    trio.start(other)
+    trio.await_isr(topic, 0, [1, 2, 3])
+    trio.await_same(topic, 0, [1, 2, 3])
+    assert values(trio.bootstrap, topic) == [b"%d" % one for one in range(10)]
