@@ -57,7 +57,7 @@ class DirectoryMoves:
         self._purgatory = purgatory
         self._controller = controller
         self._submit = submit
-        self._quota = quota
+        self.quota = quota
         self._cleaning = cleaning
         self._moves: list[DirectoryMove] = []
         self._running: DirectoryMove | None = None  # a step of it is at work
@@ -152,7 +152,7 @@ class DirectoryMoves:
         move = next((move for move in self._moves if move.due_ms <= now_ms), None)
         if move is None:
             return
-        if self._quota.is_exceeded(now_ms):
+        if self.quota.is_exceeded(now_ms):
             move.due_ms = now_ms + _WAIT_FOR_QUOTA_MS
         else:
             self._go_on(move, now_ms)
@@ -201,7 +201,7 @@ class DirectoryMoves:
         self._running = move
 
         def apply(_: Any, now_ms: int) -> None:
-            self._quota.record(move.bytes_copied - before, now_ms)
+            self.quota.record(move.bytes_copied - before, now_ms)
             self._ended(move, now_ms)
             if move.is_valid:
                 step.undo_if_replaced(now_ms)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from tailrace.broker.disk_failures import DiskFailures
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
+from tailrace.model.ids import Offset, TopicPartition
 from tailrace.purgatory import Purgatory
 
 LOADS_INTERVAL_MS = 2_000
@@ -40,16 +41,19 @@ class Housekeeping:
         retention_interval_ms: int,
         flush_interval_ms: int,
         checkpoint_interval_ms: int,
+        high_watermark_interval_ms: int,
         take_loads: Callable[[LogDirectory, int], None] | None = None,
         now_ms: int,
     ) -> None:
         self._logs = logs
         self._purgatory = purgatory
         self._failures = failures
+        self._noted: dict[str, dict[TopicPartition, Offset]] = {}  # high watermarks, by directory
         self._chores = [
             _Chore(retention_interval_ms, self._apply_retention, now_ms + retention_interval_ms),
             _Chore(flush_interval_ms, self._flush_due, now_ms + flush_interval_ms),
             _Chore(checkpoint_interval_ms, self._checkpoint, now_ms + checkpoint_interval_ms),
+            _Chore(high_watermark_interval_ms, self._note_high_watermarks, now_ms + high_watermark_interval_ms),
         ]
         if take_loads is not None:
             self._chores.append(_Chore(LOADS_INTERVAL_MS, take_loads, now_ms + LOADS_INTERVAL_MS))
@@ -85,4 +89,10 @@ class Housekeeping:
             log.flush_if_due(now_ms)
 
     def _checkpoint(self, directory: LogDirectory, now_ms: int) -> None:
-        directory.checkpoint({key: log.high_watermark for key, log in directory.logs.items()})
+        directory.checkpoint()
+
+    def _note_high_watermarks(self, directory: LogDirectory, now_ms: int) -> None:
+        offsets = {key: log.high_watermark for key, log in directory.logs.items()}
+        if offsets != self._noted.get(directory.path):
+            directory.note_high_watermarks(offsets)
+            self._noted[directory.path] = offsets

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from tailrace.broker.replication_measures import replication_families
 from tailrace.broker.share_measures import share_families
 from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge, histogram_samples
 from tailrace.model.errors import ErrorCode
@@ -53,6 +54,7 @@ def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
     yield from share_families(broker.shares)
     yield from _replicas(broker)
     yield from _isr(broker)
+    yield from replication_families(broker, now_ms)
     yield from _controller(broker)
     yield from _directories(broker)
     yield from _moves(broker)

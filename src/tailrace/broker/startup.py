@@ -276,6 +276,7 @@ def open_broker(
             retention_interval_ms=config.integer("log.retention.check.interval.ms"),
             flush_interval_ms=config.integer("log.flush.scheduler.interval.ms"),
             checkpoint_interval_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+            high_watermark_interval_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
             take_loads=LoadProposals(files, partitions, purgatory).take,
             now_ms=now_ms,
         ),

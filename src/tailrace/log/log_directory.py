@@ -333,7 +333,10 @@ class LogDirectory:
         }
         self._write_checkpoint(file_names.LOG_START_CHECKPOINT, log_starts)
         if high_watermarks is not None:
-            self._write_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT, high_watermarks)
+            self.note_high_watermarks(high_watermarks)
+
+    def note_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+        self._write_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT, offsets)
 
     def _write_recovery_points(self) -> None:
         recovery_points = {partition: log.recovery_point for partition, log in self._all_logs()}
