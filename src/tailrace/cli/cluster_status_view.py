@@ -42,10 +42,16 @@ def _quorum(quorum: Quorum) -> list[str]:
             quorum.lag(one),
             _ago(quorum.behind_ms(one)),
         )
-        for role, replicas in (("voter", quorum.voters), ("observer", quorum.observers))
+        for role, replicas in (("voter", quorum.voters), ("observer", _latest(quorum.observers)))
         for one in replicas
     ]
     return table(heads, rows)
+
+
+def _latest(replicas: tuple[QuorumReplica, ...]) -> list[QuorumReplica]:
+    """Of a node that came back with another disk, what it is now."""
+    in_time = sorted(replicas, key=lambda one: one.last_caught_up_ms)
+    return sorted({one.node_id: one for one in in_time}.values())
 
 
 def _brokers(state: ClusterState) -> list[str]:
@@ -183,6 +189,7 @@ def _quorum_json(quorum: Quorum) -> dict[str, Any]:
         address = quorum.addresses.get(one.node_id)
         return {
             "id": one.node_id,
+            "directoryId": one.directory_id or None,
             "address": None if address is None else str(address),
             "logEndOffset": one.end_offset if one.end_offset >= 0 else None,
             "lag": quorum.lag(one),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tailrace.client.addresses import Address
 from tailrace.client.cluster import ClusterClient
 from tailrace.client.errors import Refused
-from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.model.ids import LeaderEpoch, Offset, TopicId
 from tailrace.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from tailrace.protocol.schema import ZERO_UUID
 
 _TOPIC: Final = "__cluster_metadata"
 
@@ -21,6 +23,7 @@ class QuorumReplica(NamedTuple):
     end_offset: Offset  # -1 where the leader has not heard of it
     last_fetch_ms: int  # by the leader's clock; -1 where it does not say
     last_caught_up_ms: int
+    directory_id: str = ""  # a node whose disk was replaced is told twice for a while
 
 
 class Quorum(NamedTuple):
@@ -80,7 +83,13 @@ def describe_quorum(cluster: ClusterClient) -> Quorum:
 
 def _replicas(states: Iterable[DescribeQuorumResponse.ReplicaState]) -> tuple[QuorumReplica, ...]:
     replicas = (
-        QuorumReplica(one.replica_id, one.log_end_offset, one.last_fetch_timestamp, one.last_caught_up_timestamp)
+        QuorumReplica(
+            one.replica_id,
+            one.log_end_offset,
+            one.last_fetch_timestamp,
+            one.last_caught_up_timestamp,
+            "" if one.replica_directory_id == ZERO_UUID else str(TopicId(uuid.UUID(bytes=one.replica_directory_id))),
+        )
         for one in states
     )
     return tuple(sorted(replicas))

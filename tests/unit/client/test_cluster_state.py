@@ -106,6 +106,12 @@ def test_a_controller_that_does_not_follow_is_a_problem() -> None:
     assert ill.quorum.behind_ms(gone) == 40_000
 
 
+def test_a_node_with_a_new_disk_is_shown_as_it_is_now() -> None:
+    twice = (QuorumReplica(1, 300, 0, 50_000, "old"), QuorumReplica(1, 510, 0, 99_990, "new"))
+    lines = show(ClusterState("id", quorum(LEADER)._replace(observers=twice), (), ()), [], with_all=False)
+    assert [line.split()[-3:] for line in lines if "observer" in line] == [["510", "0", "now"]]
+
+
 def test_few_are_listed_worst_first_and_all_if_asked() -> None:
     ill = state(*(partition(n, isr=(1, 2), min_isr=2) for n in range(30)), partition(30, leader=None), partition(31))
     lines = show(ill, ill.problems(), with_all=False)
