@@ -47,7 +47,8 @@ class Heartbeats:
         )
         self._asked = 0
         self._connection: Connection | None = None
-        self._will = LastWill()
+        # The process beside us can send a frame, and knows nothing of TLS or of who we are.
+        self._will = LastWill() if security == PLAIN_TEXT else None
         self._wakes = threading.Event()
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="tailrace-heartbeats", daemon=True)
@@ -75,7 +76,8 @@ class Heartbeats:
                 self._wakes.wait(wait_ms / 1_000)
             self._wakes.clear()
         self._disconnect()
-        self._will.close(is_revoked=lifecycle.has_left)
+        if self._will is not None:
+            self._will.close(is_revoked=lifecycle.has_left)
 
     def _say_something(self) -> None:
         request = self._lifecycle.next_request()
@@ -95,7 +97,7 @@ class Heartbeats:
         self._asked = 0
         lifecycle = self._lifecycle
         lifecycle.answered(request, response, monotonic_ms())
-        if lifecycle.epoch >= 0 and not lifecycle.has_left:
+        if self._will is not None and lifecycle.epoch >= 0 and not lifecycle.has_left:
             self._will.write(lifecycle.registration.id, lifecycle.epoch, self._addresses())
 
     def _addresses(self) -> list[Address]:
