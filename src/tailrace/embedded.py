@@ -19,7 +19,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from os import PathLike, fspath
 from os.path import realpath
 from types import TracebackType
@@ -28,13 +31,19 @@ from typing import Any, Final, Self
 from tailrace.broker.broker import Broker as BrokerCore
 from tailrace.faults import Fault, FaultKind, FaultyBroker, api_named, can_fail, error_named
 from tailrace.log.log_directory import DirectoryInUse
+from tailrace.metadata.local_controller import LocalController
+from tailrace.metadata.remote_controller import FORWARDING, RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.messages import CreateTopicsRequest
+from tailrace.outgoing import Failure
+from tailrace.protocol.message import Message
+from tailrace.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import wall_clock_ms
 from tailrace.server.server import Server
 from tailrace.serving import broker_builder, server_settings, split_settings
 from tailrace.unsynced_files import UnsyncedFiles
+
+_CONTROLLERS_TIMEOUT_S: Final = 60
 
 # The lock on a directory keeps other processes out; within this one it takes a note.
 _DIRECTORIES_IN_USE: Final[set[str]] = set()
@@ -185,19 +194,57 @@ class Broker:
     # Topics
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> None:
-        """Make a topic, or raise a KafkaError that says why not."""
+        """Make a topic, or raise a KafkaError that says why not. In a cluster it has default.replication.factor
+        replicas, and this broker knows of it when this returns."""
         configs = [
             CreateTopicsRequest.CreatableTopicConfig(name=key, value=_text(value))
             for key, value in (config or {}).items()
         ]
+        controller = self._running_core().controller
+        is_alone = isinstance(controller, LocalController)
         topic = CreateTopicsRequest.CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=1, configs=configs
+            name=name, num_partitions=partitions, replication_factor=1 if is_alone else -1, configs=configs
         )
-        request = CreateTopicsRequest(topics=[topic])
-        core = self._running_core()
-        result = self._running().call(lambda: core.local_controller.create_topics(request, self._clock_ms())).topics[0]
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=_CONTROLLERS_TIMEOUT_S * 1_000)
+        response: CreateTopicsResponse
+        if isinstance(controller, LocalController):
+            response = self._running().call(partial(controller.create_topics, request, self._clock_ms()))
+        else:
+            assert isinstance(controller, RemoteController)
+            response = self._ask_controllers(controller, request)
+        result = response.topics[0]
         if result.error_code:
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
+        if not is_alone:
+            self._await_topic(name)
+
+    def _ask_controllers(self, controller: RemoteController, request: Message) -> Any:
+        """What the active controller answers to a request of this broker's."""
+        answer: Future[Any] = Future()
+
+        def failed(failure: Failure, now_ms: int) -> None:
+            answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller answers: {failure.value}"))
+
+        self._running().call(
+            lambda: controller.ask(
+                FORWARDING, request, lambda response, now_ms: answer.set_result(response), failed, self._clock_ms()
+            )
+        )
+        try:
+            return answer.result(_CONTROLLERS_TIMEOUT_S)
+        except TimeoutError:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller answers") from None
+
+    def _await_topic(self, name: str) -> None:
+        """The controllers know of it before their brokers do."""
+        deadline_s = time.monotonic() + _CONTROLLERS_TIMEOUT_S
+        core = self._running_core()
+        while not self._running().call(lambda: name in core.image.topics):
+            if time.monotonic() > deadline_s:
+                raise KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is made, and this broker does not hear of it"
+                )
+            time.sleep(0.01)
 
     # Faults
 
