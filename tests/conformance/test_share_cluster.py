@@ -3,11 +3,13 @@ partition are different ones, and any of them may be killed."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from uuid import UUID
 
@@ -258,6 +260,49 @@ def test_whoever_is_killed_nothing_is_lost_or_delivered_again(ours: ReplicatedCl
         for member in members:
             member.end()
     check_ledger(ledger, values)
+
+
+def test_whoever_stands_still_for_a_while_does_no_harm(ours: ReplicatedCluster) -> None:
+    """The leader, who keeps the state and who coordinates the group: each comes back and believes to be what it was."""
+    ours.create("frozen", [[1, 2, 3]], min_insync_replicas="1")
+    group = group_at(ours, "frozen", 3, 2)
+    values: list[str] = []
+    ledger: list[tuple[str, str]] = []
+    members = [Member(ours, "frozen", group, ledger) for _ in range(2)]
+
+    def more(cluster: ReplicatedCluster) -> None:
+        made = [f"v-{len(values) + number}" for number in range(200)]
+        produce(cluster.bootstrap, "frozen", 0, [value.encode() for value in made])
+        values.extend(made)
+
+    try:
+        for still in (1, 2, 3):
+            rest = ReplicatedCluster({number: one for number, one in ours.brokers.items() if number != still})
+            more(ours)
+            with frozen(ours[still]):
+                rest.await_leader("frozen", 0, list(rest.brokers))
+                for partition in range(3):
+                    rest.await_leader(STATE, partition, list(rest.brokers))
+                more(rest)
+                await_done(ledger, values[:-100], members)
+            await_done(ledger, values, members)
+            for topic, partition in (("frozen", 0), (STATE, 0), (STATE, 1), (STATE, 2)):
+                ours.await_isr(topic, partition, [1, 2, 3])
+    finally:
+        for member in members:
+            member.end()
+    check_ledger(ledger, values)
+
+
+@contextmanager
+def frozen(node: Node) -> Iterator[None]:
+    """It does nothing, and its connections stay open."""
+    assert node.process is not None
+    os.kill(node.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(node.process.pid, signal.SIGCONT)
 
 
 def test_java_consumers_while_brokers_of_both_kinds_are_killed(
