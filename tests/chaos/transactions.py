@@ -7,12 +7,17 @@ came instead of an answer; an unknown one is in all of its partitions or in none
 
 from __future__ import annotations
 
+import logging
 from random import Random
 
 from confluent_kafka import KafkaException, Producer
 
 from tests.chaos.findings import Findings, Worker
 from tests.chaos.producers import PATIENT
+
+QUIET = logging.getLogger("tests.chaos.librdkafka")  # it speaks of each zombie that is fenced, as they are meant to be
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 PER_PARTITION = 3
 CALL_TIMEOUT_S = 10.0
@@ -30,7 +35,8 @@ def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
             "message.timeout.ms": 60_000,
             "linger.ms": 1,
             **PATIENT,
-        }
+        },
+        logger=QUIET,
     )
 
 
