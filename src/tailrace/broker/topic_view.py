@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.metadata.registrations import Endpoint
+from tailrace.metadata.registrations import BrokerRegistration, Endpoint
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId
 
@@ -29,23 +29,29 @@ def endpoint_of(image: MetadataImage, broker_id: BrokerId, listener: str) -> End
     return None if broker is None or broker.fenced else broker.endpoints.get(listener)
 
 
-def _has_disk(image: MetadataImage, partition: PartitionRegistration, replica: BrokerId) -> bool:
-    return image.brokers[replica].is_online(partition.directory_of(replica))
+def _is_usable(broker: BrokerRegistration | None, listener: str, directory: bytes) -> bool:
+    """A replica whose broker clients of a listener can reach, and whose disk is there."""
+    return broker is not None and not broker.fenced and listener in broker.endpoints and broker.is_online(directory)
 
 
 def view_partition(
     image: MetadataImage, partition: PartitionRegistration, listener: str, *, hide_unreachable: bool = False
 ) -> PartitionView:
     """A partition as a client of a listener sees it. The oldest clients are not told of replicas they cannot reach."""
-    reachable = {replica for replica in partition.replicas if endpoint_of(image, replica, listener) is not None}
+    brokers = image.brokers
     replicas = list(partition.replicas)
     isr = list(partition.isr)
-    offline = [replica for replica in replicas if replica not in reachable or not _has_disk(image, partition, replica)]
+    offline = [
+        replica
+        for replica, directory in zip(replicas, partition.directories, strict=True)
+        if not _is_usable(brokers.get(replica), listener, directory)
+    ]
     if hide_unreachable:
-        replicas = [replica for replica in replicas if replica in reachable]
-        isr = [replica for replica in isr if replica in reachable]
-    if partition.leader == NO_LEADER or not image.is_active(partition.leader):
+        replicas = [replica for replica in replicas if endpoint_of(image, replica, listener) is not None]
+        isr = [replica for replica in isr if replica in replicas]
+    leader = brokers.get(partition.leader)  # nobody has the number NO_LEADER
+    if leader is None or not leader.is_active:
         return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, partition.leader_epoch, replicas, isr, offline)
-    if endpoint_of(image, partition.leader, listener) is None:
+    if listener not in leader.endpoints:
         return PartitionView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, partition.leader_epoch, replicas, isr, offline)
     return PartitionView(ErrorCode.NONE, partition.leader, partition.leader_epoch, replicas, isr, offline)

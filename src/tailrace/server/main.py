@@ -27,9 +27,13 @@ def run_broker(
 ) -> None:
     """Serve until a signal asks to stop; `on_ready` is called once clients can connect."""
     server = Server(build, settings)
-    server.open()
-    # What is there now stays until the end: collections need not look at it again, nor now for the first time.
-    gc.freeze()
+    gc.disable()
+    try:
+        server.open()
+        # What is there now stays until the end: collections need not look at it again, nor now for the first time.
+        gc.freeze()
+    finally:
+        gc.enable()
     # A chore that computes must not keep the loop waiting for its turn: 5 ms each time, unless told otherwise.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with stopped_by_signals(server):
