@@ -38,8 +38,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> ClusterState:
-    with connected(options) as cluster:
-        return read_cluster_state(cluster)
+    try:
+        with connected(options) as cluster:
+            return read_cluster_state(cluster)
+    except CommandError as error:
+        raise CommandError(str(error)) from error  # whoever may not look has seen nothing ill
 
 
 def _well_in_time(options: argparse.Namespace) -> ClusterState:

@@ -66,7 +66,7 @@ def _brokers(state: ClusterState) -> list[str]:
             one.replicas,
             one.out_of_sync,
             None if one.is_fenced else one.max_lag,
-            None if one.is_fenced or one.size is None else size_text(one.size),
+            None if one.size is None else size_text(one.size),
             _free(one),
         )
         for one in state.brokers
@@ -118,7 +118,9 @@ def _notable(state: ClusterState) -> list[PartitionState]:
         for one in state.partitions
         if one.is_offline or one.is_under_replicated or one.is_under_min_isr or one.moving or one.max_lag
     ]
-    found.sort(key=lambda one: (not one.is_offline, not one.is_under_min_isr, not one.is_under_replicated))
+    found.sort(
+        key=lambda one: (not one.is_offline, not one.is_under_min_isr, not one.is_under_replicated, -one.max_lag)
+    )
     return found
 
 

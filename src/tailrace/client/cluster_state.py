@@ -103,7 +103,8 @@ class BrokerState:
 
     @property
     def size(self) -> int | None:
-        return None if self.error else sum(one.size for one in self.directories)
+        """Of its replicas; None where it does not say, to us or at all."""
+        return sum(one.size for one in self.directories) if self.directories else None
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,13 @@ def test_few_are_listed_worst_first_and_all_if_asked() -> None:
     assert len(state_json(ill, [], with_all=False)["partitions"]) == 31
 
 
+def test_of_those_that_lag_the_last_is_first() -> None:
+    behind = state(*(partition(n, ends={1: 100, 2: 100 - n, 3: 100}) for n in range(4)))
+    lines = show(behind, behind.problems(), with_all=False)
+    assert [line.split()[0] for line in lines if line.startswith("orders-")] == ["orders-3", "orders-2", "orders-1"]
+    assert "largest lag of a follower: 3 records, orders-3" in lines
+
+
 def test_a_volume_with_two_directories_is_free_once() -> None:
     twice = tuple(LogDirectoryState(path, 0, 10, 1 << 40, 1 << 30) for path in ("/a", "/b"))
     lines = show(state(brokers=(broker(directories=twice),)), [], with_all=False)
