@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,6 +103,17 @@ def test_metadata_of_every_version_tells_the_leader(client: Client, version: int
     response = client.ask(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="orders")]), version)
     assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(1, "127.0.0.1", 9092)]
     assert [(one.partition_index, one.leader_id) for one in response.topics[0].partitions] == [(0, 1), (1, 1)]
+
+
+def test_metadata_names_the_registered_brokers_while_none_is_alive(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is told of no broker at all does not know where to ask again."""
+    log = client.broker.local_controller.log
+    fenced = {one.id: replace(one, fenced=True) for one in log.image.brokers.values()}
+    monkeypatch.setattr(log, "image", replace(log.image, brokers=fenced))
+    assert log.image.unfenced_brokers() == []
+    assert [one.node_id for one in client.ask(MetadataRequest(topics=[]), 12).brokers] == [1]
 
 
 @pytest.mark.parametrize(

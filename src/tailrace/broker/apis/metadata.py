@@ -17,12 +17,15 @@ Version notes
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
 from tailrace.broker.auto_creation import auto_create_topic
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.metadata.image import TopicImage
+from tailrace.metadata.registrations import BrokerRegistration
 from tailrace.metadata.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import MetadataRequest, MetadataResponse
@@ -53,7 +56,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
                 port=one.endpoints[context.listener].port,
                 rack=one.rack,
             )
-            for one in broker.image.unfenced_brokers()
+            for one in _brokers(broker)
             if context.listener in one.endpoints
         ],
         cluster_id=broker.image.cluster_id,
@@ -65,6 +68,12 @@ def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
             broker.authorizer, context.principal, context.client_host
         )
     return response
+
+
+def _brokers(broker: Broker) -> Iterable[BrokerRegistration]:
+    """Those alive. Where none is, which all controllers' silence may lead to for a moment, those that were: a client
+    that is told of none, as librdkafka is by Kafka then, forgets where to ask again."""
+    return broker.image.unfenced_brokers() or broker.image.brokers.values()
 
 
 def _refuse_whole(body: MetadataRequest, version: int) -> MetadataResponse | None:
