@@ -80,7 +80,7 @@ class ChaosCluster:
 
     def _add_broker(self, installation: KafkaInstallation, number: int, *, is_java: bool) -> None:
         name, port, internal = str(number), free_port(), free_port()
-        outside = self.links.lead_to(name, port)
+        outside = self.links.lead_to(name, port, source=CLIENTS)
         settings = {
             **BROKER_SETTINGS,
             "listeners": f"PLAINTEXT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal}",

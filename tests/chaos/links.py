@@ -79,13 +79,15 @@ class Links:
     def _run(self, what: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(30)
 
-    def lead_to(self, node: str, port: int) -> int:
-        """A port that leads to a node's."""
+    def lead_to(self, node: str, port: int, *, source: str | None = None) -> int:
+        """A port that leads to a node's. `source`: who alone uses it, if that is known."""
 
         async def open_server() -> int:
             outside = free_port()
             self._servers.append(
-                await asyncio.start_server(lambda *ends: self._accepted(node, port, *ends), "127.0.0.1", outside)
+                await asyncio.start_server(
+                    lambda *ends: self._accepted(source, node, port, *ends), "127.0.0.1", outside
+                )
             )
             return outside
 
@@ -110,12 +112,16 @@ class Links:
         self._thread.join(30)
         self._loop.close()
 
-    async def _accepted(self, node: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accepted(
+        self, source: str | None, node: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            link = self._links[self._opened_by(_port(writer, "peername"), _port(writer, "sockname")), node]
+            if source is None:
+                source = self._opened_by(_port(writer, "peername"), _port(writer, "sockname"))
+            link = self._links[source, node]
             if link.weather.is_cut:
                 return
             with contextlib.suppress(OSError):

@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 from tests.chaos.findings import Findings, Worker
 
 PATIENT = {
-    "reconnect.backoff.ms": 50,
-    "reconnect.backoff.max.ms": 500,
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 1_000,
     "retry.backoff.ms": 50,
     "retry.backoff.max.ms": 500,
     "socket.timeout.ms": 5_000,
@@ -56,6 +56,10 @@ class Instance:
             }
         )
 
+    def end(self) -> None:
+        """Nothing more is sent; what became of that without an answer is not known."""
+        del self.producer
+
     @property
     def is_stuck(self) -> bool:
         return self.waiting > 0 and time.monotonic() - self.heard_s > STUCK_S
@@ -79,6 +83,7 @@ class IdempotentLoad:
         instance = self.instances[-1]
         if instance.is_stuck:
             # librdkafka forgets all brokers when it is told that none is alive, and does not recover from that.
+            instance.end()
             instance = Instance(self._bootstrap, f"{self._name}{len(self.instances)}", self._partitions)
             self.instances.append(instance)
         for partition in range(self._partitions):

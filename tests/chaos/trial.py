@@ -41,7 +41,7 @@ from tests.support.kafka_install import KafkaInstallation
 TOPICS: Final = {"plain": 3, "input": 2, "output": 2, "transactions": 3}
 TOPIC_CONFIG: Final = {"min.insync.replicas": "2", "segment.bytes": "1048576", "retention.ms": "-1"}
 PATIENCE_S: Final = 180.0
-STUCK_S: Final = 150.0
+STUCK_S: Final = 240.0
 PROGRESS_S: Final = 10.0
 
 
