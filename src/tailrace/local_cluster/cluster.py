@@ -29,7 +29,7 @@ from tailrace.local_cluster.plan import HOST, ClusterPlan, Node
 from tailrace.local_cluster.process import NodeProcess
 
 _POLL_S: Final = 0.05
-_START_TIMEOUT_S: Final = 120.0
+_START_TIMEOUT_S: Final = 600.0  # whoever recovers much takes long; whoever ends is told of at once
 _REMIND_EVERY_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 60.0
 _PIDS: Final = "pids"
