@@ -58,6 +58,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 if TYPE_CHECKING:
     from tailrace.broker.quick_produce import QuickProduce
     from tailrace.broker.replication import Replication
+    from tailrace.broker.waiting_produce import Run
 
 _log = logging.getLogger(__name__)
 
@@ -122,6 +123,7 @@ class Broker:
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._replies: list[Reply] = []
         self.unsettled: QuickProduce | None = None  # who has collected requests and not carried them out
+        self.runs: dict[int, Run] = {}  # requests of a connection that wait for the replicas of one partition
         self._parked: dict[int, DelayedOperation] = {}  # what each connection's request waits as
         self._appended: dict[TopicPartition, int] = {}  # since replies were last taken, and when
         self._limited_log = LimitedLog(_log)
@@ -148,6 +150,8 @@ class Broker:
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Take one request, without the size in front of it; whether its reply waits for what else the round brings."""
+        if self.runs and len(frame) > 1 and (run := self.runs.get(context.connection_id)) is not None:
+            return run.take(frame, now_ms)
         quick = self._quick.get(frame[1]) if len(frame) > 1 and not self.throttling.is_on else None
         if quick is None or not quick(frame, context, now_ms):
             self.handle_generally(frame, context, now_ms)
@@ -365,6 +369,7 @@ class Broker:
     def connection_closed(self, connection_id: int) -> None:
         """The client is gone: what it waited for is not waited for any more. What it has changed stays."""
         self.throttling.forget(connection_id)
+        self.runs.pop(connection_id, None)
         operation = self._parked.pop(connection_id, None)
         if operation is not None:
             self.purgatory.cancel(operation)

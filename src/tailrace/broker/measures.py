@@ -113,7 +113,9 @@ def _quotas(broker: Broker, now_ms: int) -> Iterator[Family]:
 def _waiting(broker: Broker) -> Iterator[Family]:
     kinds = {"Produce": 0, "Fetch": 0, "DeleteRecords": 0}
     for name, waiting in broker.purgatory.waiting_by_kind().items():
-        kinds[name.removeprefix("Delayed")] = waiting
+        # Those that wait on a short way have names of their own.
+        kind = name.removeprefix("Delayed").removeprefix("Waiting").removeprefix("Replica")
+        kinds[kind] = kinds.get(kind, 0) + waiting
     purgatory = broker.purgatory.statistics()
     yield Family(
         "kafka_server_delayedoperationpurgatory_purgatorysize",

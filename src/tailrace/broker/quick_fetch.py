@@ -12,6 +12,7 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from tailrace.broker.quick_replica_fetch import QuickReplicaFetch
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
@@ -50,12 +51,13 @@ class QuickFetch:
         self.broker = broker
         self._codes = broker.errors_of(1)
         self._selects = broker.fetches.reader.select_replica is not None
+        self._replicas = None if broker.replication is None else QuickReplicaFetch(broker)
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""
         asked = read_fetch(frame)
         if asked is None:
-            return False
+            return self._replicas is not None and self._replicas.handle(frame, context, now_ms)
         version, _, wait_ms, least, most, level, start, stop, index, epoch, offset, partition_most = asked
         topic = bytes(frame[start:stop])
         broker = self.broker

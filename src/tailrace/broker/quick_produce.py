@@ -1,8 +1,8 @@
 """QuickProduce: the Produce request that comes most, answered without the objects of the general way.
 
-One batch for one partition that is led here and has no other replica, from a client that needs no permission and has no
-quota. Everything else, and everything that is refused, is left to `apis/produce.py`: the same request gets the same
-answer, byte for byte, on either way.
+One batch for one partition that is led here, from a client that needs no permission and has no quota. Where there are
+other replicas, acks=all waits for them (`waiting_produce.py`). Everything else, and everything that is refused, is left
+to `apis/produce.py`: the same request gets the same answer, byte for byte, on either way.
 
 What comes together for one partition is written together (`log/append_group.py`). A request that is taken has its
 offset; it is carried out and answered when the round ends, or before a request that goes another way.
@@ -15,6 +15,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.waiting_produce import Run, WaitingProduce
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import read_produce
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_FROM = 13
 _NO_OFFSET = bytes(8)
+_TIMEOUT = Struct(">i")
 _REST = (1, 0, 0, 0, 0, 0)  # no refused records, no message, tags twice, no throttling, tags
 
 
@@ -38,8 +40,9 @@ def _response(topic_size: int, has_length: bool) -> Struct:
 _BY_ID = _response(16, False).pack
 
 
-# A request whose batch has been placed: its answer, None if it wants none, and what it takes to do it another way.
-Taken: TypeAlias = tuple[Partition, bytes | None, Buffer, ConnectionContext, memoryview]
+# A request whose batch has been placed: its answer, None if it wants none, what it takes to do it another way, and what
+# it waits as, if it waits for other replicas.
+Taken: TypeAlias = tuple[Partition, bytes | None, Buffer, ConnectionContext, memoryview, WaitingProduce | None]
 
 
 class QuickProduce:
@@ -62,12 +65,14 @@ class QuickProduce:
             partition = self._partitions.of_topic(topic, index)
         else:
             partition = self._partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
+        run = self._broker.runs.get(context.connection_id)
         if (
             partition is None
+            or (run is not None and (run.partition is not partition or acks != -1))
             or (leader := partition.leader) is None
-            or leader.followers
             or not leader.isr.committed
             or acks not in (-1, 0, 1)
+            or (leader.followers and acks == -1 and leader.is_under_min_isr)
         ):
             return False
         records, log, epoch = memoryview(frame)[start:stop], partition.log, partition.leader_epoch
@@ -87,7 +92,19 @@ class QuickProduce:
             else:
                 size = len(topic)
                 answer = _response(size, True).pack(correlation_id, 0, 2, size + 1, topic, *values)
-        self._taken.append((partition, answer, frame, context, records))
+        waiting = None
+        if acks == -1 and leader.followers and answer is not None:
+            run = self._broker.runs.get(context.connection_id)
+            if run is None:
+                run = Run(self._broker, context, partition, self.handle)
+                self._broker.runs[context.connection_id] = run
+            # The timeout stands in front of the one topic, whose name has its length with it.
+            (timeout_ms,) = _TIMEOUT.unpack_from(frame, topic_start - (5 if version >= _TOPIC_IDS_FROM else 6))
+            run.count += 1
+            run.deadline_ms = max(run.deadline_ms, now_ms + timeout_ms)
+            head, offsets = bytes(frame[:topic_start]), (offset, log.group.end_offset)
+            waiting = WaitingProduce(self._broker, context, head, run, offsets, answer, run.deadline_ms)
+        self._taken.append((partition, answer, frame, context, records, waiting))
         self._partitions_taken[partition] = None
         self._now_ms = now_ms
         self._broker.unsettled = self
@@ -101,10 +118,18 @@ class QuickProduce:
         partitions, self._partitions_taken = self._partitions_taken, {}
         broker.publisher.now_ms = now_ms
         failed = [partition for partition in partitions if not self._write(partition, now_ms)]
-        for partition, answer, frame, context, records in taken:
+        for partition, answer, frame, context, records, waiting in taken:
             if failed and partition in failed:
+                if waiting is not None and not waiting.leaves_run():
+                    # Its answer would overtake those before it: the client asks again, elsewhere.
+                    broker.put(Reply(context.connection_id, None, close=True))
+                    continue
                 records[:8] = _NO_OFFSET
                 broker.handle_generally(frame, context, now_ms)
+                continue
+            if waiting is not None:
+                if not broker.purgatory.try_complete_or_watch(waiting, (partition.key,), now_ms):
+                    broker.parked(context, waiting)
                 continue
             if answer is not None:
                 self._codes[0] += 1
@@ -118,7 +143,8 @@ class QuickProduce:
             group.write(log, now_ms)
         except OSError:
             return False
-        log.advance_high_watermark(group.end_offset)  # there is nobody to wait for
+        if partition.leader is not None:
+            partition.leader.advance_high_watermark(now_ms)
         traffic.produce_requests += count
         traffic.bytes_in += size
         traffic.messages_in += group.end_offset - start

@@ -94,9 +94,10 @@ class IncrementalContext:
     __slots__ = ("_epoch", "session")
     kind = "incremental"
 
-    def __init__(self, session: FetchSession) -> None:
+    def __init__(self, session: FetchSession, epoch: int | None = None) -> None:
+        """`epoch`: that of the session when the request had come, which is now unless it has waited."""
         self.session = session
-        self._epoch = session.epoch
+        self._epoch = session.epoch if epoch is None else epoch
 
     @property
     def partitions(self) -> dict[Identity, PartitionFetch]:

@@ -168,12 +168,13 @@ class Fetch:
         self.woken_by = by
         if self.context.is_current:
             if self._generation != self.reader.partitions.generation:
-                self._find_again()
+                self.find_again()
             reads = self.all_reads()
             self._read(unsettled(reads) if self.skips_settled else list(reads), now_ms, notes_progress=False)
         self._ready(reason, now_ms)
 
-    def _find_again(self) -> None:
+    def find_again(self) -> None:
+        """What is hosted may be another since its partitions were found."""
         for fetch in self.all_reads():
             fetch.partition = self.reader.partitions.get(fetch.key)
             fetch.is_settled = False

@@ -105,7 +105,7 @@ class FetchSessions:
         if not session.partitions:
             self.remove(session_id)
             return SessionlessContext(_partitions_of(request, version, image))
-        self._touch(session, now_ms)
+        self.touch(session, now_ms)
         session.epoch = next_epoch(epoch)
         return IncrementalContext(session)
 
@@ -129,7 +129,7 @@ class FetchSessions:
             session_id, partitions, is_privileged=is_privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
         self._sessions[session_id] = session
-        self._touch(session, now_ms)
+        self.touch(session, now_ms)
         return session
 
     def _unused_id(self) -> int | None:
@@ -166,7 +166,7 @@ class FetchSessions:
         session.close(self._purgatory)
         return True
 
-    def _touch(self, session: FetchSession, now_ms: int) -> None:
+    def touch(self, session: FetchSession, now_ms: int) -> None:
         """It is used now, and may have another size than before."""
         del self._sessions[session.id]
         self._sessions[session.id] = session

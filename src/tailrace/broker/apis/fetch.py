@@ -20,8 +20,13 @@ Version notes
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
+from tailrace.fetch.context import FetchContext
+from tailrace.fetch.delayed_fetch import Reason
+from tailrace.fetch.fetch_plan import FetchParams
 from tailrace.fetch.fetches import Fetch
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import FetchRequest, FetchResponse
@@ -31,8 +36,33 @@ _TOPIC_IDS_FROM = 13
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    try:
+        fetch = broker.fetches.start(
+            request.body,
+            request.version,
+            now_ms,
+            _answer_to(broker, request.without_body()),
+            client=request.context,
+            listener=request.context.listener,
+            quota_bytes=broker.throttling.fetch_bytes_max(request),
+        )
+    except KafkaError as error:
+        broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
+        return
+    if fetch.operation is not None and fetch.operation.is_waiting:
+        broker.parked(request.context, fetch.operation)
+
+
+def go_on(broker: Broker, request: Request, context: FetchContext, params: FetchParams, now_ms: int) -> None:
+    """Answer a fetch that has waited elsewhere with what can be read now."""
+    listener, answer = request.context.listener, _answer_to(broker, request)
+    fetch = Fetch(broker.fetches, context, params, request.version, listener, answer, now_ms)
+    fetch.find_again()
+    fetch.woken(Reason.DEADLINE, None, now_ms)
+
+
+def _answer_to(broker: Broker, waiting: Request) -> Callable[[Fetch, int], None]:
     throttling = broker.throttling
-    waiting = request.without_body()
 
     def answer(fetch: Fetch, now_ms: int) -> None:
         if throttling.is_on and not fetch.params.is_follower:
@@ -44,21 +74,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         _count_bytes(response, broker.partitions.traffic, is_follower=fetch.params.is_follower)
         broker.reply(waiting, response)
 
-    try:
-        fetch = broker.fetches.start(
-            request.body,
-            request.version,
-            now_ms,
-            answer,
-            client=request.context,
-            listener=request.context.listener,
-            quota_bytes=throttling.fetch_bytes_max(request),
-        )
-    except KafkaError as error:
-        broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
-        return
-    if fetch.operation is not None and fetch.operation.is_waiting:
-        broker.parked(request.context, fetch.operation)
+    return answer
 
 
 def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> None:

@@ -112,6 +112,12 @@ def _append(broker: Broker, request: Request, refusals: Refusals, now_ms: int) -
     _answer(broker, request, _response(broker, request, topics), now_ms)
 
 
+def answer_part(broker: Broker, request: Request, topic_id: bytes, part: ProducedPartition, now_ms: int) -> None:
+    """Answer a request of one partition that has waited elsewhere (`waiting_produce.py`)."""
+    topic = ProducedTopic(part.key.topic, topic_id, [part])
+    _answer(broker, request, _response(broker, request, [topic]), now_ms)
+
+
 def _answer(broker: Broker, request: Request, response: ProduceResponse, now_ms: int) -> None:
     throttling = broker.throttling
     throttle_ms = throttling.of_produce(request, now_ms, is_answered=True) if throttling.is_on else 0
