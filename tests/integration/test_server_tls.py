@@ -239,3 +239,30 @@ def test_a_farewell_is_said_and_understood(server: Server) -> None:
         client.receive()
     leaving: Callable[[], ssl.SSLSocket | socket.socket] = TlsClient(server.port()).socket.unwrap  # type: ignore[attr-defined]
     leaving()
+
+
+def guarded() -> ServerSettings:
+    return ServerSettings.parse({"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.server.max.receive.size": "1000"})
+
+
+def test_before_a_client_has_said_who_it_is_it_may_not_send_much() -> None:
+    with Harness(settings=guarded()) as harness:
+        known, stranger = harness.client(), harness.client()
+        assert harness.ask(known, b"Ex") == b"x"
+        assert harness.ask(known, b"E" + bytes(5_000)) == bytes(5_000)
+        stranger.send(b"N")
+        stranger.socket.sendall(pack(">i", 1_001))
+        harness.until(stranger.is_closed)
+        assert harness.loop.statistics().closed == {"invalid frame": 1}
+
+
+def test_and_has_only_so_long() -> None:
+    with Harness(settings=guarded()) as harness:
+        known, stranger = harness.client(), harness.client()
+        assert harness.ask(known, b"Ex") == b"x"
+        stranger.send(b"N")
+        harness.until(lambda: harness.broker.handled == 2)
+        harness.timer_ms += PROOF_MS_MAX
+        harness.until(stranger.is_closed)
+        assert harness.ask(known, b"Ey") == b"y"
+        assert harness.loop.statistics().closed == {"unproven": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -281,3 +282,29 @@ class _Nowhere:
 def test_what_is_no_credential_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig):
         first_credential(text, b"salt")
+
+
+def test_nobody_comes_in_by_chance_and_nothing_breaks(broker: Broker) -> None:
+    dice = Random(7)
+    tokens = [b"\0alice\0wrong", b"n,,n=alice,r=abc", b"c=biws,r=abc,p=AAAA", b"", b"\xff" * 40]
+    seeds: list[tuple[Any, int]] = [
+        (m.ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3),
+        *((m.SaslHandshakeRequest(mechanism=name), 1) for name in ("PLAIN", "SCRAM-SHA-512", "x")),
+        *((m.SaslAuthenticateRequest(auth_bytes=token), 2) for token in tokens),
+        (m.MetadataRequest(topics=None), 9),
+    ]
+    frames = [
+        write_request_header(RequestHeader(one.SCHEMA.api_key, version, 1, "x")) + one.encode(version)
+        for one, version in seeds
+    ]
+    for number in range(400):
+        stranger = Stranger(broker, connection_id=number + 10)
+        for _ in range(4):
+            frame = bytearray(dice.choice(frames))
+            for _ in range(dice.choice((0, 0, 1, 3))):
+                frame[dice.randrange(len(frame))] = dice.randrange(256)
+            del frame[dice.choice((len(frame), dice.randrange(len(frame) + 1))) :]
+            if any(reply.close for reply in stranger.send_bare(bytes(frame))):
+                break
+        assert not stranger.context.is_authenticated
+        broker.connection_closed(stranger.context.connection_id)
