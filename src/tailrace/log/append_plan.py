@@ -17,7 +17,7 @@ from tailrace.log.producer_states import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.topic_config import INT_MAX, TopicConfig
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX, Buffer, CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message
 from tailrace.records.validation import Origin
@@ -70,11 +70,14 @@ def plan_follower_append(
     log_end_offset: Offset,
     leader_epoch: LeaderEpoch,
 ) -> FollowerPlan | None:
-    """Take a leader's batches as they are. A last one that is cut short stays out, and so does a later epoch's."""
+    """Take a leader's batches as they are. A last one that is cut short stays out, and so does a later epoch's, and
+    what does not fit into a segment with the first one: compaction may leave gaps that large."""
     batches: list[RecordBatch | BatchHeader] = []
     next_offset, max_timestamp = log_end_offset, NO_TIMESTAMP
     end = 0
     for batch in _whole_batches(memoryview(data)):
+        if batches and batch.next_offset - 1 - batches[0].base_offset > INT_MAX:
+            break
         if batch.leader_epoch > leader_epoch:
             # From a leader elected after the one we asked: its epoch has to be learned first.
             break
