@@ -61,19 +61,16 @@ class FetcherSettings:
 class _Followed:
     """A partition, in the role that it is fetched for."""
 
-    __slots__ = ("due_ms", "is_in_sync", "is_lost", "lag", "partition", "role")
+    __slots__ = ("due_ms", "id", "is_in_sync", "is_lost", "lag", "partition", "role")
 
     def __init__(self, partition: Partition, role: FollowerRole) -> None:
+        self.id: PartitionId = (partition.topic_id, partition.key.partition)
         self.partition = partition
         self.role = role
         self.due_ms = 0  # it rests until then
         self.is_lost = False  # the leader has nothing at its log end
         self.lag = 0  # behind the leader's high watermark, when it was last heard of
         self.is_in_sync = False  # it is known to have no lag
-
-    @property
-    def id(self) -> PartitionId:
-        return self.partition.topic_id, self.partition.key.partition
 
     def want(self) -> Want:
         log, role = self.partition.log, self.role
