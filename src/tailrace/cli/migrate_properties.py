@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tailrace.broker.listener_config import SECURITY_PROTOCOLS
+from tailrace.broker.listener_config import SECURITY_PROTOCOLS, parse_security_map
 from tailrace.metadata.migration import Migration, NewController
 
 _PROTOCOL_NAMES: Final = {code: name for name, code in SECURITY_PROTOCOLS.items()}
@@ -31,7 +31,7 @@ _CONTROLLERS: Final = (
     "broker.session.timeout.ms",
     "delegation.token.secret.key",
 )
-_CONTROLLERS_PREFIXES: Final = ("log.", "metadata.", "controller.quorum.", "controller.quota.")
+_CONTROLLERS_PREFIXES: Final = ("log.", "metadata.", "controller.quorum.", "controller.quota.", "sasl.", "ssl.")
 # A node that is alone gives the coordinators' topics one replica whatever these say; a cluster of one would not.
 _ONE_REPLICA: Final = (
     "offsets.topic.replication.factor",
@@ -64,18 +64,20 @@ def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict
 def controller_properties(
     migration: Migration, controller: NewController, settings: Mapping[str, str]
 ) -> dict[str, str]:
+    prefixes = (*_CONTROLLERS_PREFIXES, f"listener.name.{migration.listener.lower()}.")
     made = {
         key: text
         for key, text in settings.items()
-        if (key in _CONTROLLERS or key.startswith(_CONTROLLERS_PREFIXES)) and key not in (*_PLACES, *_DROPPED)
+        if (key in _CONTROLLERS or key.startswith(prefixes)) and key not in (*_PLACES, *_DROPPED)
     }
     address = str(controller).partition("@")[2]
+    security = parse_security_map(settings.get("listener.security.protocol.map", ""))
     return {
         **made,
         "process.roles": "controller",
         "node.id": str(controller.node_id),
         "listeners": f"{migration.listener}://{address}",
-        "listener.security.protocol.map": f"{migration.listener}:PLAINTEXT",
+        "listener.security.protocol.map": f"{migration.listener}:{security.get(migration.listener, 'PLAINTEXT')}",
         "log.dirs": controller.path,
         **_quorum(migration),
     }
