@@ -1,8 +1,8 @@
 """A cluster's events as one broker hears them, in virtual time: every other broker is restarted, one after the other.
 
-For each the controller writes, in the batches it would: the broker leaves (what it led is led by the next in sync, and it
-leaves every ISR), is registered anew, is let in, is back in the ISRs as their leaders propose it, and leads again what
-it should. All of it goes through the broker's observer, image, publisher, replicas and fetchers.
+For each the controller writes, in the batches it would: the broker leaves (what it led is led by the next in sync, and
+it leaves every ISR), is registered anew, is let in, is back in the ISRs as their leaders propose it, and leads again
+what it should. All of it goes through the broker's observer, image, publisher, replicas and fetchers.
 """
 
 from __future__ import annotations

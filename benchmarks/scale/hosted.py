@@ -10,8 +10,16 @@ from benchmarks.scale.child import cpu_s, cpu_us, memory_mb, settle
 from benchmarks.scale.member import PlayedCluster, open_member
 from benchmarks.scale.world import World
 from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import ConnectionContext
 from tailrace.metrics.exposition import pieces
+from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
+from tailrace.protocol.messages import BrokerHeartbeatResponse, FetchRequest, FetchResponse
 from tailrace.records.builder import BatchBuilder
+
+FETCH_KEY = 1
+FETCH_VERSION = 17
+FETCH_WAIT_MS = 500
+HEARTBEAT_VERSION = BrokerHeartbeatResponse.SCHEMA.versions.high
 
 
 def start(directory: str, how: str) -> dict[str, float]:
@@ -112,5 +120,93 @@ def rounds(directory: str, brokers: int, partitions: int) -> dict[str, float]:
         "per_leader_us": taken_us / max(leaders, 1),
         "deadline_us": cpu_us(broker.next_deadline_ms),
     }
+    broker.abandon()
+    return found
+
+
+def serving(directory: str, brokers: int, partitions: int) -> dict[str, float]:
+    """The other side: fetches of followers that bring them nothing, each of which waits as long as it may."""
+    cluster, world = PlayedCluster(), World(brokers, partitions)
+    broker = open_member(Path(directory), cluster)
+    settle()
+    cluster.answer(broker.outbox.take_requests())
+    wanted: dict[int, dict[bytes, list[int]]] = {}
+    for partition in broker.partitions.leaders():
+        number = int(partition.key.topic.partition("-")[2])
+        for follower in world.replicas(number, partition.key.partition)[1:]:
+            wanted.setdefault(follower, {}).setdefault(partition.topic_id, []).append(partition.key.partition)
+    sessions = dict.fromkeys(wanted, (0, 0))
+
+    def one_round() -> None:
+        for follower, topics in wanted.items():
+            session, epoch = sessions[follower]
+            body = _follower_fetch(follower, session, epoch, {} if session else topics)
+            header = write_request_header(RequestHeader(FETCH_KEY, FETCH_VERSION, 1, "scale"))
+            frame = memoryview(bytearray(header + body.encode(FETCH_VERSION)))
+            broker.handle(frame, ConnectionContext(follower), cluster.now_ms)
+        cluster.now_ms += FETCH_WAIT_MS
+        broker.tick(cluster.now_ms)
+        replies = broker.take_replies()
+        assert len(replies) >= len(wanted)
+        for reply in replies:
+            assert reply.parts is not None
+            if not sessions[reply.connection_id][0]:
+                data = b"".join(map(bytes, reply.parts))
+                position = read_response_header(FETCH_KEY, FETCH_VERSION, data)[1]
+                answer = FetchResponse.decode(data, FETCH_VERSION, position)
+                sessions[reply.connection_id] = answer.session_id, 0
+            session, epoch = sessions[reply.connection_id]
+            sessions[reply.connection_id] = session, epoch + 1
+
+    one_round()
+    taken_us = cpu_us(one_round, times=20)
+    found = {
+        "followers": len(wanted),
+        "led": len(broker.partitions.leaders()),
+        "per_fetch_us": taken_us / len(wanted),
+        "tick_us": cpu_us(lambda: broker.tick(cluster.now_ms)),
+    }
+    broker.abandon()
+    return found
+
+
+def _follower_fetch(follower: int, session: int, epoch: int, topics: dict[bytes, list[int]]) -> FetchRequest:
+    partition = FetchRequest.FetchPartition
+    return FetchRequest(
+        replica_state=FetchRequest.ReplicaState(replica_id=follower, replica_epoch=follower),
+        max_wait_ms=FETCH_WAIT_MS,
+        min_bytes=1,
+        session_id=session,
+        session_epoch=epoch,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic_id=topic,
+                partitions=[
+                    partition(
+                        partition=one, current_leader_epoch=0, fetch_offset=1, last_fetched_epoch=0, log_start_offset=0
+                    )
+                    for one in found
+                ],
+            )
+            for topic, found in topics.items()
+        ],
+    )
+
+
+def heartbeats(directory: str) -> dict[str, float]:
+    """One heartbeat: made, written, its answer read; without the socket."""
+    cluster = PlayedCluster()
+    broker = open_member(Path(directory), cluster)
+    settle()
+    assert cluster.controller is not None
+    lifecycle = cluster.controller.lifecycle
+    answer = BrokerHeartbeatResponse(is_caught_up=True).encode(HEARTBEAT_VERSION)
+
+    def beat() -> None:
+        request = lifecycle.next_request()
+        request.encode(HEARTBEAT_VERSION)
+        lifecycle.answered(request, BrokerHeartbeatResponse.decode(answer, HEARTBEAT_VERSION), cluster.now_ms)
+
+    found = {"beat_us": cpu_us(beat), "bytes": len(lifecycle.next_request().encode(HEARTBEAT_VERSION))}
     broker.abandon()
     return found
