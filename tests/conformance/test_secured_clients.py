@@ -53,7 +53,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     options = [part for key, text in settings.items() for part in ("-o", f"{key}={text}")]
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         options += ["--add-scram", f"{mechanism}=[name=bob,password=sesame]"]
-    with TailraceProcess(tmp_path_factory.mktemp("secured") / "data", *options) as broker:
+    broker = TailraceProcess(tmp_path_factory.mktemp("secured") / "data", *options)
+    broker.ready_timeout_s = 120
+    with broker:
         yield Secured(broker, ports)
 
 
