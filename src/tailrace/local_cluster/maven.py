@@ -19,6 +19,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -96,7 +97,7 @@ class MavenRepository:
                     self._copy(artifact, file.write, on_bytes)
                 made.replace(target)
                 return
-            except (OSError, EOFError) as error:
+            except (OSError, EOFError, HTTPException) as error:
                 if not tries_left or not _is_passing(error):
                     raise CannotFetch(f"{artifact.name} cannot be had from {self.url}: {_reason(error)}") from error
             finally:
