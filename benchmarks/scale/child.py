@@ -61,9 +61,11 @@ def settle() -> None:
     """As a broker does when it has started: what is there stays, and is not looked at by collections."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def main() -> None:
+    gc.disable()  # as a broker that starts
     module, _, function = sys.argv[1].partition(":")
     step = getattr(importlib.import_module(f"benchmarks.scale.{module}"), function)
     print(json.dumps(step(**json.loads(sys.argv[2]))))
