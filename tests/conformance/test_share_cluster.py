@@ -19,14 +19,19 @@ from confluent_kafka.admin import AdminClient
 
 from tailrace.coordinator.key_partition import partition_of
 from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey
-from tailrace.protocol.messages import IncrementalAlterConfigsRequest
+from tailrace.protocol.messages import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from tests.support.confluent import produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually
 from tests.support.share_workers import ShareWorkers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -229,6 +234,31 @@ def test_roles_on_our_broker_and_on_kafkas(
         said = workers.said()
     assert sorted(line.split()[2] for line in said if line.startswith("got")) == sorted(values[30:])
     assert not [line for line in said if line.startswith("failed")]
+    with RawClient(mixed[coordinator].bootstrap) as client:
+        assert offsets(client, group)[0][1] == 0
+        eventually(lambda: alter(client, group, topic, 5) == 0, "nobody is a member")
+        assert offsets(client, group) == {0: (5, 55)}
+        deleted = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic(topic_name=topic)
+        told = client.ask(DeleteShareGroupOffsetsRequest(group_id=group, topics=[deleted]), 0)
+        assert (told.error_code, [one.error_code for one in told.responses]) == (0, [0])
+        assert offsets(client, group) == {}
+
+
+def alter(client: RawClient, group: str, topic: str, start: int) -> int:
+    request = AlterShareGroupOffsetsRequest
+    partition = request.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=start)
+    named = request.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])
+    told = client.ask(request(group_id=group, topics=[named]), 0)
+    return int(told.error_code or told.responses[0].partitions[0].error_code)
+
+
+def offsets(client: RawClient, group: str) -> dict[int, tuple[int, int]]:
+    """By partition of the only topic: where the group begins, and how many records are left."""
+    request = DescribeShareGroupOffsetsRequest
+    asked = request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    (told,) = client.ask(request(groups=[asked]), 1).groups
+    assert told.error_code == 0
+    return {one.partition_index: (one.start_offset, one.lag) for topic in told.topics for one in topic.partitions}
 
 
 def test_whoever_is_killed_nothing_is_lost_or_delivered_again(ours: ReplicatedCluster) -> None:
