@@ -16,16 +16,16 @@ def producer_for(bootstrap: str, **settings: Any) -> Producer:
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
             "queue.buffering.max.messages": 1_000_000,
-            "queue.buffering.max.kbytes": 262_144,
+            "queue.buffering.max.kbytes": 8_192,
             "batch.num.messages": 1_000_000,
-            "message.timeout.ms": 120_000,
+            "message.timeout.ms": 300_000,
             **{key.replace("_", "."): value for key, value in settings.items()},
         }
     )
 
 
-def produce_bytes(bootstrap: str, topic: str, size: int, batch_bytes: int) -> float:
-    """Produce so many bytes as fast as they are taken; the seconds until all are acknowledged."""
+def produce_for(bootstrap: str, topic: str, seconds: float, batch_bytes: int) -> tuple[int, float]:
+    """Produce as fast as it is taken; the bytes of records that were acknowledged, and the seconds that took."""
     producer = producer_for(bootstrap, batch_size=batch_bytes, linger_ms=5)
     failed: list[Any] = []
 
@@ -35,19 +35,20 @@ def produce_bytes(bootstrap: str, topic: str, size: int, batch_bytes: int) -> fl
 
     value = bytes(range(250)) * (RECORD_BYTES // 250)
     produce, poll = producer.produce, producer.poll
-    producer.list_topics(topic, timeout=30)
-    began = time.perf_counter()
-    for number in range(size // RECORD_BYTES):
-        while True:
-            try:
-                produce(topic, value, partition=0, on_delivery=delivered)
-                break
-            except BufferError:
-                poll(0.01)
-        if not number % 1_000:
-            poll(0)
-    left = producer.flush(120)
+    producer.list_topics(topic, timeout=60)
+    number, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        for _ in range(100):
+            while True:
+                try:
+                    produce(topic, value, partition=0, on_delivery=delivered)
+                    break
+                except BufferError:
+                    poll(0.01)
+            number += 1
+        poll(0)
+    left = producer.flush(300)
     took = time.perf_counter() - began
     if left or failed:
         raise RuntimeError(f"{left + len(failed)} records were not acknowledged: {failed[:1]}")
-    return took
+    return number * RECORD_BYTES, took
