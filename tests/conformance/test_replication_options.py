@@ -1,4 +1,4 @@
-"""Several fetchers for one leader, and throttled reassignments, between brokers of ours and Kafka's.
+"""Several fetchers for one leader, throttled reassignments, directories: between brokers of ours and Kafka's.
 
 Brokers 1 and 2 are ours, 3 is Kafka's.
 """
@@ -12,38 +12,68 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.confluent import produce
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from tests.support.confluent import consume, produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
-from tests.support.replicated_cluster import Node, ReplicatedCluster, eventually
+from tests.support.raw_client import RawClient
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually
 from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 RATE = 500_000
 SIZE = 6_000_000  # bytes, so that it takes twelve seconds
+CONTROLLERS = {"leader.imbalance.check.interval.seconds": "1", "leader.imbalance.per.broker.percentage": "0"}
 BROKERS = {"num.replica.fetchers": "3", "broker.heartbeat.interval.ms": "500", "replica.fetch.backoff.ms": "200"}
 
 
+class Cluster(ReplicatedCluster):
+    def __init__(self, brokers: dict[int, Node], controllers: KafkaControllers) -> None:
+        super().__init__(brokers)
+        self.controllers = controllers
+
+
 @pytest.fixture(scope="module")
-def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
+def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     tmp_path = tmp_path_factory.mktemp("options")
     with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path))
+        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
         brokers: dict[int, Node] = {}
         for number in (1, 2):
-            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
-            brokers[number] = stack.enter_context(broker)
+            brokers[number] = stack.enter_context(
+                kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
+            )
         theirs = KafkaMember(kafka, tmp_path / "broker-3", controllers, 3, BROKERS)
         stack.enter_context(theirs)
         brokers[3] = theirs
-        yield ReplicatedCluster(brokers)
+        yield Cluster(brokers, controllers)
 
 
-def configure(kafka: KafkaInstallation, cluster: ReplicatedCluster, kind: str, name: str, *change: str) -> str:
+@pytest.fixture(scope="module")
+def directories(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Brokers 2 and 3 with two log directories each."""
+    tmp_path = tmp_path_factory.mktemp("directories")
+    with ExitStack() as stack:
+        settings = {"broker.session.timeout.ms": "3000"}
+        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=settings))
+        broker = kraft_broker(controllers, tmp_path / "broker-2", 2, BROKERS)
+        broker.options += ("--data", f"{tmp_path / 'broker-2'}-other")
+        stack.enter_context(broker)
+        place = tmp_path / "broker-3" / "data"
+        theirs = KafkaMember(
+            kafka, tmp_path / "broker-3", controllers, 3, {**BROKERS, "log.dirs": f"{place},{place}-other"}
+        )
+        stack.enter_context(theirs)
+        yield Cluster({2: broker, 3: theirs}, controllers)
+
+
+def configure(kafka: KafkaInstallation, cluster: Cluster, kind: str, name: str, *change: str) -> str:
     return kafka.tool(
         "kafka.admin.ConfigCommand",
         *("--bootstrap-server", cluster.bootstrap, "--entity-type", kind, "--entity-name", name, *change),
@@ -62,7 +92,7 @@ def connections(follower: TailraceProcess, leader: Node) -> int:
 
 
 @pytest.mark.parametrize("leader", [1, 3])
-def test_several_fetchers_follow_one_leader(cluster: ReplicatedCluster, leader: int) -> None:
+def test_several_fetchers_follow_one_leader(cluster: Cluster, leader: int) -> None:
     topic = f"many-of-{leader}"
     cluster.create(topic, [[leader, 2]] * 8)
     for partition in range(8):
@@ -73,7 +103,7 @@ def test_several_fetchers_follow_one_leader(cluster: ReplicatedCluster, leader: 
     assert connections(follower, cluster[leader]) == 3
 
 
-def test_the_number_of_fetchers_changes_while_brokers_run(cluster: ReplicatedCluster, kafka: KafkaInstallation) -> None:
+def test_the_number_of_fetchers_changes_while_brokers_run(cluster: Cluster, kafka: KafkaInstallation) -> None:
     cluster.create("resized", [[1, 2]] * 16)
     follower = cluster[2]
     assert isinstance(follower, TailraceProcess)
@@ -91,20 +121,20 @@ def test_the_number_of_fetchers_changes_while_brokers_run(cluster: ReplicatedClu
         cluster.await_same("resized", partition, [1, 2])
 
 
-def fill(cluster: ReplicatedCluster, topic: str, leader: int) -> None:
+def fill(cluster: Cluster, topic: str, leader: int) -> None:
     cluster.create(topic, [[leader]])
     values = [b"%06d" % number + bytes(994) for number in range(SIZE // 1_000)]
     produce(cluster.bootstrap, topic, 0, values, **{"compression.type": "none", "batch.size": 50_000})
 
 
-def reassign(kafka: KafkaInstallation, cluster: ReplicatedCluster, folder: Path, topic: str, *replicas: int) -> str:
+def reassign(kafka: KafkaInstallation, cluster: Cluster, folder: Path, topic: str, *replicas: int) -> str:
     plan = folder / f"{topic}.json"
     moves = [{"topic": topic, "partition": 0, "replicas": list(replicas)}]
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
     return str(plan)
 
 
-def run_tool(kafka: KafkaInstallation, cluster: ReplicatedCluster, plan: str, *options: str) -> str:
+def run_tool(kafka: KafkaInstallation, cluster: Cluster, plan: str, *options: str) -> str:
     return kafka.tool(
         "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
         *("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", plan, *options),
@@ -113,7 +143,7 @@ def run_tool(kafka: KafkaInstallation, cluster: ReplicatedCluster, plan: str, *o
 
 @pytest.mark.parametrize(("leader", "follower", "side"), [(3, 1, "follower"), (1, 3, "leader"), (1, 2, "follower")])
 def test_one_side_holds_a_new_replica_to_the_rate(
-    cluster: ReplicatedCluster, kafka: KafkaInstallation, tmp_path: Path, leader: int, follower: int, side: str
+    cluster: Cluster, kafka: KafkaInstallation, tmp_path: Path, leader: int, follower: int, side: str
 ) -> None:
     topic = f"slow-{side}-{leader}-{follower}"
     fill(cluster, topic, leader)
@@ -133,7 +163,7 @@ def test_one_side_holds_a_new_replica_to_the_rate(
 
 
 def test_kafkas_tool_throttles_a_reassignment_and_lifts_it(
-    cluster: ReplicatedCluster, kafka: KafkaInstallation, tmp_path: Path
+    cluster: Cluster, kafka: KafkaInstallation, tmp_path: Path
 ) -> None:
     fill(cluster, "moved", 1)
     plan = reassign(kafka, cluster, tmp_path, "moved", 2)
@@ -145,3 +175,107 @@ def test_kafkas_tool_throttles_a_reassignment_and_lifts_it(
     assert "is completed" in run_tool(kafka, cluster, plan, "--verify")
     for number in (1, 2):
         assert "throttled" not in configure(kafka, cluster, "brokers", str(number), "--describe")
+
+
+def places(cluster: Cluster, broker_id: int, topic: str) -> list[str]:
+    """The log directories that have something of a topic, by their last word; what moves has a future there."""
+    request = DescribeLogDirsRequest(topics=None)
+    with RawClient(cluster[broker_id].bootstrap) as client:
+        results = client.ask(request, 4).results
+    return [
+        ("future " if one.is_future_key else "") + ("other" if result.log_dir.endswith("-other") else "first")
+        for result in results
+        for told in result.topics
+        for one in told.partitions
+        if told.name == topic
+    ]
+
+
+def cordoned(cluster: Cluster, broker_id: int) -> set[str]:
+    with RawClient(cluster[broker_id].bootstrap) as client:
+        results = client.ask(DescribeLogDirsRequest(topics=None), 5).results
+    return {"other" if one.log_dir.endswith("-other") else "first" for one in results if one.is_cordoned}
+
+
+def move(cluster: Cluster, broker_id: int, topic: str, to: str) -> str:
+    request = AlterReplicaLogDirsRequest()
+    path = f"{cluster[broker_id].data}{'-other' if to == 'other' else ''}"
+    wanted = request.AlterReplicaLogDirTopic(name=topic, partitions=[0])
+    request.dirs = [request.AlterReplicaLogDir(path=path, topics=[wanted])]
+    with RawClient(cluster[broker_id].bootstrap) as client:
+        return ErrorCode(client.ask(request, 2).results[0].partitions[0].error_code).name
+
+
+@pytest.mark.parametrize("broker_id", [2, 3])
+def test_cordoned_directories_get_nothing_new(directories: Cluster, kafka: KafkaInstallation, broker_id: int) -> None:
+    """The same, step by step, at Kafka's broker and at ours."""
+    cluster = directories
+    first, other = str(cluster[broker_id].data), f"{cluster[broker_id].data}-other"
+
+    def cordon(value: str) -> None:
+        change = ("--alter", "--add-config", f"cordoned.log.dirs=[{value}]")
+        configure(kafka, cluster, "brokers", str(broker_id), *change)
+
+    cordon(first)
+    eventually(lambda: cordoned(cluster, broker_id) == {"first"}, "the first one is cordoned")
+    cluster.create(f"cordoned-{broker_id}", [[broker_id]] * 4)
+    eventually(lambda: places(cluster, broker_id, f"cordoned-{broker_id}") == ["other"] * 4, "all are in the other one")
+    assert move(cluster, broker_id, f"cordoned-{broker_id}", "first") == "INVALID_REPLICA_ASSIGNMENT"
+    cordon("*")
+    eventually(lambda: cordoned(cluster, broker_id) == {"first", "other"}, "both are cordoned")
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for number in range(3):
+        name = f"elsewhere-{broker_id}-{number}"
+        admin.create_topics([NewTopic(name, 2, 1)])[name].result(PATIENCE_S)
+        eventually(lambda name=name: len(admin.list_topics(name, 30).topics[name].partitions) == 2, "it is there")
+        replicas = {
+            one for part in admin.list_topics(name, 30).topics[name].partitions.values() for one in part.replicas
+        }
+        assert broker_id not in replicas
+    cordon(other)
+    eventually(lambda: cordoned(cluster, broker_id) == {"other"}, "the other one is cordoned")
+    assert move(cluster, broker_id, f"cordoned-{broker_id}", "first") == "NONE"
+    wanted = ["first"] + ["other"] * 3
+    eventually(lambda: sorted(places(cluster, broker_id, f"cordoned-{broker_id}")) == wanted, "it has moved")
+    configure(kafka, cluster, "brokers", str(broker_id), "--alter", "--delete-config", "cordoned.log.dirs")
+    eventually(lambda: cordoned(cluster, broker_id) == set(), "none is cordoned")
+
+
+def test_a_move_waits_for_the_controllers(directories: Cluster) -> None:
+    """While they cannot be asked the log stays where it is, and is written to; over a crash, too."""
+    cluster = directories
+    cluster.create("waiting", [[2]])
+    sent = [b"%d" % number for number in range(100)]
+    produce(cluster[2].bootstrap, "waiting", 0, sent)
+    eventually(lambda: len(places(cluster, 2, "waiting")) == 1, "it is there")
+    (source,) = places(cluster, 2, "waiting")
+    target = "first" if source == "other" else "other"
+    controllers = cluster.controllers.nodes
+    for node in controllers:
+        node.crash()
+    assert move(cluster, 2, "waiting", target) == "NONE"
+    moving = sorted([source, f"future {target}"])
+    eventually(lambda: sorted(places(cluster, 2, "waiting")) == moving, "it is on its way")
+    produce(cluster[2].bootstrap, "waiting", 0, sent)
+    time.sleep(2)
+    assert sorted(places(cluster, 2, "waiting")) == moving
+    cluster.kill(2)
+    for node in controllers:
+        node.start()
+    cluster.start(2)
+    eventually(lambda: places(cluster, 2, "waiting") == [target], "it has moved")
+    assert [one.value for one in consume(cluster.bootstrap, "waiting", 0)] == sent * 2
+
+
+def test_the_preferred_leader_leads_again(cluster: Cluster) -> None:
+    """auto.leader.rebalance.enable, which is the controllers' doing."""
+    cluster.create("balanced", [[1, 2], [3, 1]])
+    for broker_id, partition in ((1, 0), (3, 1)):
+        other = {0: 2, 1: 1}[partition]
+        broker = cluster[broker_id]
+        broker.stop()
+        cluster.await_leader("balanced", partition, [other])
+        broker.start()
+        cluster.await_leader("balanced", partition, [broker_id])
+        produce(cluster.bootstrap, "balanced", partition, [b"x"])
+        cluster.await_same("balanced", partition, [broker_id, other])

@@ -223,3 +223,11 @@ def test_the_others_are_fetched_while_one_is_held() -> None:
     pair.run(1_000)
     assert pair.copies[1].log.log_end_offset == 100
     assert pair.copies[0].log.log_end_offset < 100
+
+
+def test_a_batch_larger_than_every_limit_comes_all_the_same() -> None:
+    pair = Pair(3)
+    for index in range(3):
+        pair.fill(index, 2, size=50_000)
+    pair.run(500)
+    assert pair.are_same()
