@@ -205,6 +205,52 @@ def test_an_unclean_leader_goes_on_from_what_it_has(trio: ReplicatedCluster, lea
     assert values(trio.bootstrap, topic) == kept
 
 
+@pytest.mark.parametrize(("leader", "behind"), [(1, 2), (1, 3), (3, 1)])
+def test_a_consumer_is_told_that_what_it_read_is_gone(trio: ReplicatedCluster, leader: int, behind: int) -> None:
+    topic = f"gone-{leader}-{behind}"
+    trio.create(topic, [[leader, behind]], unclean_leader_election_enable="true")
+    alone = {"batch.num.messages": 1}
+    produce(trio.bootstrap, topic, 0, [b"%d" % one for one in range(10)], acks="all", **alone)
+    trio.kill(behind)
+    trio.await_isr(topic, 0, [leader])
+    produce(trio[leader].bootstrap, topic, 0, [b"lost-%d" % one for one in range(10)], **alone)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": trio.bootstrap,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "topic.metadata.refresh.interval.ms": 500,
+        }
+    )
+    told: list[Any] = []
+    got: list[int] = []
+
+    def poll() -> bool:
+        for message in consumer.consume(100, 0.2):
+            if message.error() is None:
+                got.append(message.offset())
+            elif message.topic() == topic:
+                told.append(message.error().name())
+        return bool(told) or len(got) >= 20
+
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        eventually(poll, "everything is read")
+        assert (got, told) == (list(range(20)), [])
+        trio.kill(leader)
+        trio.start(behind)
+        trio.await_leader(topic, 0, [behind])
+        produce(trio[behind].bootstrap, topic, 0, [b"new-%d" % one for one in range(5)], **alone)
+        got.clear()
+        eventually(poll, "the consumer is told")
+    finally:
+        consumer.close()
+        trio.start(leader)
+    assert (got, told) == ([], ["_AUTO_OFFSET_RESET"])
+    trio.await_isr(topic, 0, [leader, behind])
+
+
 def elect(cluster: ReplicatedCluster, topic: str, kind: str) -> str:
     return kafka_installation().tool(
         ELECTION,
