@@ -38,15 +38,17 @@ def broker(tmp_path: Path) -> Iterator[TailraceProcess]:
         yield started
 
 
-def prepare(broker: TailraceProcess, topic: str, group: str, partitions: int) -> None:
+def prepare(broker: TailraceProcess, topic: str, group: str, partitions: int, *, lock_ms: int = 2_000) -> None:
     """A topic, and a group that begins with its first record."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
-    config = IncrementalAlterConfigsRequest.AlterableConfig(
-        name="share.auto.offset.reset", config_operation=0, value="earliest"
-    )
+    settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(lock_ms)}
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=0, value=text)
+        for name, text in settings.items()
+    ]
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=_GROUP, resource_name=group, configs=[config]
+        resource_type=_GROUP, resource_name=group, configs=configs
     )
     with RawClient(broker.bootstrap) as client:
         assert client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses[0].error_code == 0
@@ -60,7 +62,7 @@ def produce(broker: TailraceProcess, topic: str, values: list[str]) -> None:
 
 
 def test_two_consumers_share_a_topic_and_every_record_meets_its_fate(broker: TailraceProcess) -> None:
-    prepare(broker, "orders", "workers", 2)
+    prepare(broker, "orders", "workers", 2, lock_ms=60_000)  # no record comes again because the machine is slow
     kinds = ["accept", "reject", "release", "renew"]
     values = [f"{kinds[number % 4]}-{number}" for number in range(80)]
     produce(broker, "orders", values)

@@ -21,7 +21,7 @@ def consumer(started: TailraceProcess, group: str, mode: str) -> ShareConsumer:
 
 
 def test_two_consumers_share_a_partition(broker: TailraceProcess) -> None:
-    prepare(broker, "tasks", "sharing", 1)
+    prepare(broker, "tasks", "sharing", 1, lock_ms=60_000)
     values = [f"task {number}".encode() for number in range(500)]
     members = [consumer(broker, "sharing", "implicit") for _ in range(2)]
     read: Counter[bytes] = Counter()
@@ -43,7 +43,7 @@ def test_two_consumers_share_a_partition(broker: TailraceProcess) -> None:
 
 
 def test_what_is_released_comes_again_and_what_is_rejected_does_not(broker: TailraceProcess) -> None:
-    prepare(broker, "choices", "choosing", 1)
+    prepare(broker, "choices", "choosing", 1, lock_ms=60_000)
     fates = {"accept": AcknowledgeType.ACCEPT, "release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
     values = [f"{name} {number}" for number in range(10) for name in fates]
     produce(broker, "choices", values)
