@@ -123,7 +123,8 @@ def test_a_node_of_ours_becomes_a_cluster_and_everything_goes_on(kafka: KafkaIns
             assert last == b"before %d" % (count - 1)
             consumer.commit(offsets=[TopicPartition("orders", 0, count)], asynchronous=False)
             consumer.close()
-        paying = Producer({"bootstrap.servers": alone.bootstrap, "transactional.id": "payer"})
+        patient = {"transaction.timeout.ms": 600_000}  # a busy machine must not abort what is left open
+        paying = Producer({"bootstrap.servers": alone.bootstrap, "transactional.id": "payer", **patient})
         paying.init_transactions(PATIENCE_S)
         paying.begin_transaction()
         paying.produce("paid", b"in time", partition=0)
