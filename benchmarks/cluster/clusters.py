@@ -67,8 +67,8 @@ class Cluster:
     def pids(self, broker_id: int) -> list[int]:
         """A broker's process and its children."""
         pid = self.pid(broker_id)
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [pid, *map(int, children)]
+        threads = Path(f"/proc/{pid}/task").glob("*/children")
+        return [pid, *(int(child) for one in threads for child in one.read_text().split())]
 
     def cpu_s(self) -> dict[int, float]:
         return {broker_id: sum(map(cpu_s, self.pids(broker_id))) for broker_id in self.brokers}
