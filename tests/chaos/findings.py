@@ -34,11 +34,13 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
-    def end(self, patience_s: float) -> None:
+    def end(self, patience_s: float, *, must_end: bool = True) -> bool:
+        """Says whether it has ended; a finding if it must and has not."""
         self.is_ending.set()
         self._thread.join(patience_s)
-        if self._thread.is_alive():
+        if self._thread.is_alive() and must_end:
             self._findings.add(f"{self.name} did not end within {patience_s:g} s, and is at\n{self.place}")
+        return not self._thread.is_alive()
 
     @property
     def step_s(self) -> float:

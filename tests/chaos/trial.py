@@ -175,8 +175,9 @@ class Trial:
             load.flush(PATIENCE_S)
         self._await_transformed()
         for transformer in self._transformers:
-            transformer.worker.end(PATIENCE_S)
-            transformer.close()
+            # Its work is done by all; a client that does not come back from a call, since it knows no broker, may be left.
+            if transformer.worker.end(STUCK_CALL_S, must_end=False):
+                transformer.close()
 
     def _await_transformed(self) -> None:
         """Until all input is seen among what is committed of the output."""
