@@ -175,7 +175,7 @@ class Trial:
             load.flush(PATIENCE_S)
         self._await_transformed()
         for transformer in self._transformers:
-            # Its work is done by all; a client that does not come back from a call, since it knows no broker, may be left.
+            # Its work is done. A client that knows no broker may not come back from a call, and is left.
             if transformer.worker.end(STUCK_CALL_S, must_end=False):
                 transformer.close()
 
