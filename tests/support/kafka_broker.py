@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import base64
 import contextlib
+import os
 import random
 import signal
 import socket
@@ -242,13 +243,23 @@ def prepare_archive(installation: KafkaInstallation) -> None:
     installation.make_archive(run)
 
 
+_given_ports: set[int] = set()
+
+
 def free_port() -> int:
-    """A port nobody listens on, below the range that outgoing connections are given theirs from."""
+    """A port nobody listens on, below the range that outgoing connections are given theirs from; never one twice.
+
+    Test processes that run side by side choose from different ones: what is free for both would be taken by one.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = random.randrange(20_000 + worker, 32_000, workers)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            return port
+            if port not in _given_ports:
+                _given_ports.add(port)
+                return port
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
