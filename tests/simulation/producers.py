@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from tailrace.model.errors import ErrorCode
@@ -15,6 +16,7 @@ from tests.simulation.network import Host
 from tests.support.batches import batch, end_marker
 
 PRODUCE_TIMEOUT_MS = 700
+IN_FLIGHT = 5
 TRANSACTION_VERSION = 2  # each transaction has its own producer epoch, so that what comes late does no harm
 
 
@@ -140,6 +142,61 @@ class IdempotentProducer(PersistentProducer):
             self._soon(self._go_on)
 
         self._send_next(done)
+
+
+class PipelinedProducer(PersistentProducer):
+    """Up to five batches on their way at once, by one connection; what is not known to be there is sent again."""
+
+    def __init__(
+        self, cluster: Cluster, producer_id: int, key: TopicPartition, acknowledged: Callable[[int, bytes], None]
+    ) -> None:
+        super().__init__(cluster, producer_id, key, acknowledged)
+        self._done: set[int] = set()
+
+    def _go_on(self) -> None:
+        leader = None if self.is_ending else leader_of(self._cluster, self.key)
+        if leader is None:
+            self._soon(self._go_on)
+            return
+        # A broker remembers a producer's last five batches: whatever is not known to be there must be among them.
+        wanted = [one for one in range(self.number, self.number + IN_FLIGHT) if one not in self._done]
+        self._network.request(
+            self,
+            leader,
+            lambda answer: self._arrive(leader, wanted, answer),
+            self._answered,
+            lambda: self._soon(self._go_on),
+            PRODUCE_TIMEOUT_MS,
+        )
+
+    def _arrive(
+        self, leader: SimulatedBroker, wanted: list[int], answer: Callable[[dict[int, Produced]], None]
+    ) -> None:
+        """All of them, or the first few, if the connection breaks."""
+        answers: dict[int, Produced] = {}
+        arrived = wanted if self._network.random.random() < 0.9 else wanted[:2]
+
+        def one_answered(number: int, produced: Produced) -> None:
+            answers[number] = produced
+            if len(answers) == len(wanted):
+                answer(answers)
+
+        for number in arrived:
+            records = batch(
+                self.value(number), timestamp=self._network.now_ms, producer_id=self.host_id, sequence=number
+            )
+            produce_at(leader, self.key, records, -1, partial(one_answered, number))
+
+    def _answered(self, answers: dict[int, Produced]) -> None:
+        for number, produced in answers.items():
+            if produced.error == ErrorCode.NONE:
+                self._acknowledged(produced.base_offset, self.value(number))
+                self._done.add(number)
+        while self.number in self._done:
+            self._done.remove(self.number)
+            self.settled_offset = answers[self.number].base_offset if self.number in answers else self.settled_offset
+            self.number += 1
+        self._soon(self._go_on)
 
 
 class TransactionalProducer(PersistentProducer):
