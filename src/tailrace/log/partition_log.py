@@ -189,13 +189,13 @@ class PartitionLog:
         return AppendResult(-1, -1, -1, self.log_start_offset)
 
     def _append(self, plan: AppendPlan, origin: Origin, now_ms: int, transaction_version: int = 0) -> AppendResult:
-        segment = self._segment_for(plan, now_ms)  # first, for it refuses what no segment can hold
         for batch in plan.batches:
             if batch.magic == 2:
                 self.epochs.assign(batch.leader_epoch, batch.base_offset)
             elif self.epochs.entries:
                 # A leader back at an old format: without epochs in its records, the ones known are no help any more.
                 self.epochs.clear()
+        segment = self._segment_for(plan, now_ms)
         changes = plan_producers(plan, self.producers, origin, segment, transaction_version)
         if changes is not None and changes.duplicate is not None:
             known = changes.duplicate

@@ -125,15 +125,6 @@ def test_a_follower_takes_batches_that_no_segment_has_room_for_together_one_afte
     assert log.segments.base_offsets == [0, far]
 
 
-def test_an_append_that_no_segment_can_hold_leaves_no_epoch_behind() -> None:
-    log = open_small(settings={"segment.bytes": "1048576"})
-    log.append_as_follower(batch(b"a", base_offset=0, leader_epoch=3), leader_epoch=3, now_ms=NOW_MS)
-    with pytest.raises(KafkaError, match="exceed the segment size"):
-        log.append_as_follower(batch(b"x" * 2_000_000, base_offset=1, leader_epoch=4), leader_epoch=4, now_ms=NOW_MS)
-    assert [tuple(entry) for entry in log.epochs.entries] == [(3, 0)]
-    assert log.log_end_offset == 1
-
-
 def test_messages_of_an_old_format_end_the_knowledge_of_epochs() -> None:
     log = ten()
     data = build_messages([Record(10, NOW_MS, TimestampType.CREATE_TIME, None, b"v")], magic=1)
