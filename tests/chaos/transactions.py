@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from random import Random
+from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
@@ -38,6 +39,30 @@ def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
         },
         logger=QUIET,
     )
+
+
+class Deliveries:
+    """How many records of a transaction are known to be written.
+
+    A producer of librdkafka that aborts one whose records are still on their way gives their sequence numbers, in the
+    same epoch, to the next records. If the first ones were written, brokers, Kafka's as ours, take the next ones
+    for the same, and acknowledge what they do not write. So such a producer is not used again.
+    """
+
+    def __init__(self) -> None:
+        self._sent = 0
+        self._known = 0
+
+    def send(self, producer: Producer, topic: str, value: bytes, partition: int) -> None:
+        self._sent += 1
+        producer.produce(topic, value, partition=partition, on_delivery=self._told)
+
+    def _told(self, error: Any, message: Any) -> None:
+        self._known += error is None
+
+    @property
+    def are_known(self) -> bool:
+        return self._known == self._sent
 
 
 class TransactionalLoad:
@@ -95,11 +120,12 @@ class TransactionalLoad:
         chosen = sorted(self._random.sample(range(self._partitions), self._random.randint(1, self._partitions)))
         fate = self._random.choices(("commit", "abort", "zombie"), (7, 3, 0.3))[0]
         self.unknown[number] = chosen
+        deliveries = Deliveries()
         producer.begin_transaction()
         try:
             for partition in chosen:
                 for _ in range(PER_PARTITION):
-                    producer.produce(self.topic, b"%s %d" % (self.name.encode(), number), partition=partition)
+                    deliveries.send(producer, self.topic, b"%s %d" % (self.name.encode(), number), partition)
             producer.flush(CALL_TIMEOUT_S)
             if fate == "zombie":
                 self._become_zombie(producer, number)
@@ -113,6 +139,8 @@ class TransactionalLoad:
                 raise
         end_transaction(producer, is_commit=False)
         self.aborted[number] = self.unknown.pop(number)
+        if not deliveries.are_known:
+            self._producer = None
 
     def _become_zombie(self, producer: Producer, number: int) -> None:
         """A new instance fences the old one, whose transaction is aborted whatever it tries."""

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.chaos.findings import Findings, Worker
 from tests.chaos.producers import PATIENT
-from tests.chaos.transactions import CALL_TIMEOUT_S, begin, end_transaction, transactional_producer
+from tests.chaos.transactions import CALL_TIMEOUT_S, Deliveries, begin, end_transaction, transactional_producer
 
 GROUP = "transform"
 SILENCE_S = 30.0
@@ -89,10 +89,11 @@ class Transformer:
         assert consumer is not None
         fate = self._random.choices(("commit", "abort", "abandon"), (9, 0.7, 0.3))[0]
         next_offsets: dict[int, int] = {}
+        deliveries = Deliveries()
         producer.begin_transaction()
         try:
             for one in messages:
-                producer.produce(self._target, one.value(), partition=one.partition())
+                deliveries.send(producer, self._target, one.value(), one.partition())
                 next_offsets[one.partition()] = one.offset() + 1
             offsets = [TopicPartition(self._source, partition, offset) for partition, offset in next_offsets.items()]
             producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), CALL_TIMEOUT_S)
@@ -108,6 +109,8 @@ class Transformer:
             self._producer = None
         else:
             end_transaction(producer, is_commit=False)
+            if not deliveries.are_known:
+                self._producer = None
         self._join_anew()
 
     def _join_anew(self) -> None:
