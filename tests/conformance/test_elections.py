@@ -4,12 +4,11 @@ that miss records, and what becomes of replicas whose broker was away."""
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.support.kafka_install import KafkaInstallation, kafka_installation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually, frozen
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -59,17 +58,6 @@ def trio(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> 
         brokers[3] = KafkaMember(kafka, tmp_path / "broker-3", controllers, 3, {**BROKERS, **KAFKA})
         stack.enter_context(brokers[3])
         yield ReplicatedCluster(brokers)
-
-
-@contextmanager
-def frozen(node: Node) -> Iterator[None]:
-    """It does nothing, and its connections stay open."""
-    assert node.process is not None
-    os.kill(node.process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(node.process.pid, signal.SIGCONT)
 
 
 class Trickle:

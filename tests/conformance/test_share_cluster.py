@@ -3,13 +3,11 @@ partition are different ones, and any of them may be killed."""
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import product
 from uuid import UUID
 
@@ -31,7 +29,7 @@ from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually, frozen
 from tests.support.share_workers import ShareWorkers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -322,17 +320,6 @@ def test_whoever_stands_still_for_a_while_does_no_harm(ours: ReplicatedCluster) 
         for member in members:
             member.end()
     check_ledger(ledger, values)
-
-
-@contextmanager
-def frozen(node: Node) -> Iterator[None]:
-    """It does nothing, and its connections stay open."""
-    assert node.process is not None
-    os.kill(node.process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(node.process.pid, signal.SIGCONT)
 
 
 def test_java_consumers_while_brokers_of_both_kinds_are_killed(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -14,6 +17,17 @@ from tests.support.tailrace_process import TailraceProcess
 PATIENCE_S = 60
 
 Node = TailraceProcess | KafkaMember
+
+
+@contextmanager
+def frozen(node: Node) -> Iterator[None]:
+    """It does nothing, and its connections stay open."""
+    assert node.process is not None
+    os.kill(node.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(node.process.pid, signal.SIGCONT)
 
 
 def eventually(check: Callable[[], Any], what: str) -> Any:
