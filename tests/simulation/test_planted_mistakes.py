@@ -11,7 +11,7 @@ import pytest
 from tailrace.log.partition_log import PartitionLog
 from tailrace.replication import produce
 from tailrace.replication.follower import FollowerRole
-from tailrace.replication.isr import UNKNOWN_BROKER_EPOCH, IsrState
+from tailrace.replication.isr import IsrState
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.leader_session import LeaderSession
 from tailrace.replication.partition import Partition
@@ -68,11 +68,6 @@ def a_follower_does_not_cut_its_log(patch: Patch) -> None:
 def a_follower_cuts_to_its_high_watermark(patch: Patch) -> None:
     """As before KIP-101."""
     patch.setattr(FollowerRole, "truncation_offset", lambda self, end: self._log.high_watermark)
-
-
-def a_replica_of_an_earlier_life_may_join(patch: Patch) -> None:
-    """As before KIP-903."""
-    patch.setattr(LeaderRole, "_broker_epoch", lambda self, broker_id: UNKNOWN_BROKER_EPOCH)
 
 
 def an_epoch_without_records_is_not_noted(patch: Patch) -> None:
@@ -135,7 +130,6 @@ MISTAKES = [
     one_joins_before_it_has_what_this_epoch_began_with,
     a_follower_does_not_cut_its_log,
     a_follower_cuts_to_its_high_watermark,
-    a_replica_of_an_earlier_life_may_join,
     an_epoch_without_records_is_not_noted,
     producers_are_not_read_again_after_a_cut,
     what_was_sent_twice_is_acknowledged_at_once,

@@ -262,6 +262,7 @@ class Watched:
                     assert entries == sorted(entries)
                     self._check_history(member, partition, committed)
             for offset, value in self.acknowledged[key].items():
+                assert offset < len(committed), f"acknowledged {key} {offset} is not committed"
                 assert committed[offset][1] == value, f"acknowledged {key} {offset} is not what was committed"
         for producer in self.producers:
             prefix = b"%d:" % producer.host_id
