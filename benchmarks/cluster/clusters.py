@@ -20,7 +20,6 @@ from benchmarks.broker.contenders import cpu_s, production_installation
 from tailrace.log.checkpoints import DirectoryIdentity
 from tailrace.log.files import DiskFiles
 from tests.support.kafka_controllers import KafkaControllers, _new_id
-from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.tailrace_process import TailraceProcess
@@ -136,7 +135,7 @@ def running(kind: str, directory: Path) -> Iterator[Cluster]:
         try:
             for number in BROKERS:
                 make = _of_kafka if kind == KAFKA else _of_ours
-                brokers[number] = make(installation, controllers, directory / f"broker-{number}", number)
+                brokers[number] = make(controllers, directory / f"broker-{number}", number)
             with ThreadPoolExecutor(len(BROKERS)) as pool:
                 list(pool.map(lambda one: one.start(), brokers.values()))
             yield Cluster(kind, controllers, brokers)
@@ -146,12 +145,12 @@ def running(kind: str, directory: Path) -> Iterator[Cluster]:
                     one.crash() if isinstance(one, KafkaMember) else one.kill()
 
 
-def _of_ours(installation: KafkaInstallation, controllers: KafkaControllers, data: Path, number: int) -> Node:
+def _of_ours(controllers: KafkaControllers, data: Path, number: int) -> Node:
     return kraft_broker(controllers, data, number, BOTH)
 
 
-def _of_kafka(installation: KafkaInstallation, controllers: KafkaControllers, directory: Path, number: int) -> Node:
-    broker = KafkaMember(installation, directory, controllers, number, {**BOTH, **ONLY_KAFKA})
+def _of_kafka(controllers: KafkaControllers, directory: Path, number: int) -> Node:
+    broker = KafkaMember(controllers, directory, number, {**BOTH, **ONLY_KAFKA})
     broker.heap = "1g"
     # What `kafka-storage format` does for a broker, without a JVM.
     broker.data.mkdir(parents=True)

@@ -15,8 +15,9 @@ from benchmarks.kafka import cpu_seconds
 from benchmarks.scale.world import CLUSTER_ID
 from tailrace.metadata.storage_format import METADATA_FOLDER
 from tests.support import kafka_broker
-from tests.support.kafka_controllers import KafkaClusterBroker, KafkaControllers
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import kafka_installation
+from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 
 COPIED = ("00000000000000000000.log", "leader-epoch-checkpoint", "partition.metadata")
@@ -35,7 +36,7 @@ def below_controllers(directory: str) -> dict[str, float]:
         for name in COPIED:
             shutil.copy(Path(directory) / "log" / METADATA_FOLDER / name, folder)
         with controllers:
-            theirs = KafkaClusterBroker(controllers, Path(work) / "kafka", 2001)
+            theirs = KafkaMember(controllers, Path(work) / "kafka", 2001)
             theirs.heap = "3g"
             theirs.start()
             ours = kraft_broker(controllers, Path(work) / "tailrace", 2002)

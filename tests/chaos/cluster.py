@@ -76,9 +76,9 @@ class ChaosCluster:
             self.nodes[str(one.node_id)] = Node(str(one.node_id), one, is_controller=True)
         self.bootstrap = ""
         for number in range(1, shape.brokers + 1):
-            self._add_broker(installation, number, is_java=number > shape.brokers - shape.java_brokers)
+            self._add_broker(number, is_java=number > shape.brokers - shape.java_brokers)
 
-    def _add_broker(self, installation: KafkaInstallation, number: int, *, is_java: bool) -> None:
+    def _add_broker(self, number: int, *, is_java: bool) -> None:
         name, port, internal = str(number), free_port(), free_port()
         outside = self.links.lead_to(name, port, source=CLIENTS)
         settings = {
@@ -90,7 +90,7 @@ class ChaosCluster:
         }
         data = self.directory / f"broker-{name}"
         if is_java:
-            member = KafkaMember(installation, data, self.controllers, number, settings)
+            member = KafkaMember(self.controllers, data, number, settings)
             member.port = port
             self.nodes[name] = Node(name, member)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +26,18 @@ from confluent_kafka.admin import (
 import tailrace
 from tailrace.coordinator.key_partition import partition_of
 from tests.support.confluent import consume, produce
-from tests.support.kafka_controllers import KafkaClusterBroker, KafkaControllers
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.log_oracle import LogOracle
+from tests.support.replicated_cluster import PATIENCE_S, eventually
 from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = pytest.mark.kafka
 
-PATIENCE_S = 60
 QUICK = {"broker.session.timeout.ms": "3000"}  # a restart waits until the last incarnation's session is over
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
-
-
-def eventually(check: Callable[[], Any], what: str) -> Any:
-    """What a check gives once it gives something."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = check()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: not within {PATIENCE_S} s")
 
 
 def admin(broker: TailraceProcess) -> AdminClient:
@@ -237,7 +227,7 @@ def test_transactions_and_groups_reach_over_brokers_of_both_kinds(kafka: KafkaIn
     with (
         KafkaControllers(kafka, tmp_path, is_formatted_here=True) as controllers,
         kraft_broker(controllers, tmp_path / "ours", node_id=1, settings=settings) as ours,
-        KafkaClusterBroker(controllers, tmp_path / "theirs", 2, properties=two) as theirs,
+        KafkaMember(controllers, tmp_path / "theirs", 2, properties=two) as theirs,
     ):
         client = admin(ours)
         place(client, "__transaction_state", 1, 2)
@@ -319,7 +309,7 @@ def test_kafka_goes_on_where_we_stopped_and_we_where_kafka_did(kafka: KafkaInsta
             create(ours, "turns", partitions=2)
             produce(ours.bootstrap, "turns", 1, [b"ours"])
             assert ours.stop() == 0
-        theirs = KafkaClusterBroker(controllers, tmp_path / "node", 1, port=ours.port)
+        theirs = KafkaMember(controllers, tmp_path / "node", 1, port=ours.port)
         with theirs:
             eventually(lambda: _can_produce(theirs.bootstrap, "turns", b"theirs"), "Kafka leads the partition")
             theirs.stop()

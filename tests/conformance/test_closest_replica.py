@@ -62,7 +62,7 @@ def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) 
         for number, rack in RACKS.items():
             chosen = {**BROKERS, "broker.rack": rack}
             if number == 2:
-                theirs = KafkaMember(kafka, tmp_path / "broker-2", controllers, 2, chosen)
+                theirs = KafkaMember(controllers, tmp_path / "broker-2", 2, chosen)
                 stack.enter_context(theirs)
                 brokers[2] = theirs
                 continue

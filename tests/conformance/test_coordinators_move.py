@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -15,10 +14,8 @@ from tailrace.model.errors import ErrorCode
 from tests.support.confluent import produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
-from tests.support.kafka_member import KafkaMember
-from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import ReplicatedCluster, eventually
+from tests.support.replicated_cluster import ReplicatedCluster, brokers_below, eventually
 from tests.support.streams_member import StreamsMember, settle, word_count
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -40,12 +37,10 @@ OFFSETS = "__consumer_offsets"
 def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
     """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        broker = stack.enter_context(kraft_broker(controllers, tmp_path / "broker-1", 1, BROKERS))
-        theirs = KafkaMember(kafka, tmp_path / "broker-2", controllers, 2, BROKERS)
-        stack.enter_context(theirs)
-        cluster = ReplicatedCluster({1: broker, 2: theirs})
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, BROKERS, ours=[1], theirs=[2]) as cluster,
+    ):
         cluster.create(OFFSETS, [[1, 2]], cleanup_policy="compact")
         yield cluster
 

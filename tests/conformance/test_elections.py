@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tailrace.protocol.messages import DescribeQuorumRequest
-from tests.conformance.test_replication import Load, check_nothing_lost
+from tests.conformance.test_replication import check_nothing_lost
 from tests.support.confluent import consume, produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation, kafka_installation
-from tests.support.kafka_member import KafkaMember
-from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually, frozen
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, brokers_below, eventually, frozen
+from tests.support.steady_load import IDEMPOTENT, ONCE, SteadyLoad
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -49,50 +46,11 @@ KAFKA = {"log.initial.task.delay.ms": "500"}  # how long it waits before it look
 def trio(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
     """Brokers of ours, 1 and 2, and one of Apache Kafka, 3. A test leaves them running."""
     tmp_path = tmp_path_factory.mktemp("trio")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        brokers: dict[int, Node] = {}
-        for number in (1, 2):
-            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
-            brokers[number] = stack.enter_context(broker)
-        brokers[3] = KafkaMember(kafka, tmp_path / "broker-3", controllers, 3, {**BROKERS, **KAFKA})
-        stack.enter_context(brokers[3])
-        yield ReplicatedCluster(brokers)
-
-
-class Trickle:
-    """A producer that sends all the time with acks=all, and is told of refusals rather than trying again by itself."""
-
-    def __init__(self, bootstrap: str, topic: str, acks: str = "all") -> None:
-        self._topic = topic
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": acks, "retries": 0, "linger.ms": 0})
-        self.acknowledged: dict[int, bytes] = {}
-        self.refused: list[str] = []
-        self._is_ending = False
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        number = 0
-        while not self._is_ending:
-            self._producer.produce(self._topic, b"%d" % number, partition=0, on_delivery=self._delivered)
-            number += 1
-            self._producer.poll(0.02)
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None:
-            self.refused.append(error.name())
-        else:
-            self.acknowledged[message.offset()] = message.value()
-
-    def await_more(self, count: int = 20) -> None:
-        wanted = len(self.acknowledged) + count
-        eventually(lambda: len(self.acknowledged) >= wanted, "more is acknowledged")
-
-    def end(self) -> None:
-        self._is_ending = True
-        self._thread.join()
-        assert self._producer.flush(PATIENCE_S) == 0
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, BROKERS, ours=[1, 2], theirs=[3], of_one={3: KAFKA}) as cluster,
+    ):
+        yield cluster
 
 
 def check_kept(cluster: ReplicatedCluster, topic: str, acknowledged: dict[int, bytes]) -> None:
@@ -114,8 +72,7 @@ def test_a_follower_that_stands_still_is_dropped_and_comes_back(
     topic = f"stopped-{leader}-{stopped}"
     other = 6 - leader - stopped
     trio.create(topic, [[leader, other, stopped]], min_insync_replicas="2")
-    load = Trickle(trio[leader].bootstrap, topic)
-    try:
+    with SteadyLoad(trio[leader].bootstrap, topic, ONCE, pause_s=0.02) as load:
         load.await_more()
         with frozen(trio[stopped]):
             eventually(
@@ -124,8 +81,6 @@ def test_a_follower_that_stands_still_is_dropped_and_comes_back(
             load.await_more()
         trio.await_isr(topic, 0, [1, 2, 3])
         load.await_more()
-    finally:
-        load.end()
     check_kept(trio, topic, load.acknowledged)
     trio.await_same(topic, 0, [1, 2, 3])
 
@@ -376,8 +331,7 @@ def test_retention_moves_the_start_of_all_replicas(trio: ReplicatedCluster, lead
 def test_a_partition_moves_while_its_leader_is_killed(trio: ReplicatedCluster) -> None:
     topic = "moved"
     trio.create(topic, [[1, 2]], min_insync_replicas="1")
-    load = Trickle(trio.bootstrap, topic)
-    try:
+    with SteadyLoad(trio.bootstrap, topic, ONCE, pause_s=0.02) as load:
         load.await_more(100)
         reassign(trio, topic, [3, 2])
         trio.kill(1)
@@ -389,25 +343,19 @@ def test_a_partition_moves_while_its_leader_is_killed(trio: ReplicatedCluster) -
         reassign(trio, topic, [1, 3])
         trio.await_isr(topic, 0, [1, 3])
         load.await_more()
-    finally:
-        load.end()
     check_kept(trio, topic, load.acknowledged)
     trio.await_same(topic, 0, [1, 3])
 
 
 def test_a_controller_and_the_leader_are_killed_together(kafka: KafkaInstallation, tmp_path: Path) -> None:
     settings = {**BROKERS, "replica.lag.time.max.ms": "10000"}
-    with ExitStack() as stack:
-        quick = {"broker.session.timeout.ms": "3000"}
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, count=3, properties=quick))
-        brokers: dict[int, Node] = {}
-        for number in (1, 2, 3):
-            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, settings)
-            brokers[number] = stack.enter_context(broker)
-        cluster = ReplicatedCluster(brokers)
+    quick = {"broker.session.timeout.ms": "3000"}
+    with (
+        KafkaControllers(kafka, tmp_path, count=3, properties=quick) as controllers,
+        brokers_below(controllers, tmp_path, settings, ours=[1, 2, 3]) as cluster,
+    ):
         cluster.create("both", [[1, 2, 3]], min_insync_replicas="2")
-        load = Load(cluster, "both")
-        try:
+        with SteadyLoad(cluster.bootstrap, "both", IDEMPOTENT) as load:
             for _ in range(2):
                 load.await_more()
                 leader = cluster.state("both", 0)[0]
@@ -419,8 +367,6 @@ def test_a_controller_and_the_leader_are_killed_together(kafka: KafkaInstallatio
                 controllers.node(active).start()
                 cluster.start(leader)
                 cluster.await_isr("both", 0, [1, 2, 3])
-        finally:
-            load.end()
         check_nothing_lost(cluster, "both", load)
         cluster.await_same("both", 0, [1, 2, 3])
 

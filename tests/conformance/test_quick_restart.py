@@ -9,8 +9,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.confluent import consume, produce
-from tests.support.kafka_controllers import KafkaClusterBroker, KafkaControllers
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.replicated_cluster import PATIENCE_S, ReplicatedCluster, eventually
 from tests.support.tailrace_process import TailraceProcess
@@ -72,9 +73,7 @@ def test_nobody_else_comes_as_the_broker_that_left(kafka: KafkaInstallation, tmp
             admin.create_topics([NewTopic("t", 1)])["t"].result(PATIENCE_S)
             produce(ours.bootstrap, "t", 0, [b"ours"])
             assert ours.stop() == 0
-        theirs = KafkaClusterBroker(
-            controllers, tmp_path / "kafka", 1, port=ours.port, properties={"log.dirs": str(tmp_path / "data")}
-        )
+        theirs = KafkaMember(controllers, tmp_path / "kafka", 1, {"log.dirs": str(tmp_path / "data")}, port=ours.port)
         with theirs:
             cluster = AdminClient({"bootstrap.servers": theirs.bootstrap})
 

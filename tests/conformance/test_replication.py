@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,10 @@ from confluent_kafka.admin import AdminClient
 from tests.support.confluent import consume, produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
-from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
-from tests.support.replicated_cluster import PATIENCE_S, Node, eventually
+from tests.support.replicated_cluster import PATIENCE_S, brokers_below, eventually
 from tests.support.replicated_cluster import ReplicatedCluster as Cluster
+from tests.support.steady_load import IDEMPOTENT, SteadyLoad
 
 pytestmark = pytest.mark.kafka
 
@@ -33,44 +31,7 @@ BROKERS = {
 }
 
 
-class Load:
-    """A producer that sends all the time, with acks=all; what was acknowledged, by offset."""
-
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        self._topic = topic
-        self._producer = Producer(
-            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "message.timeout.ms": 120_000}
-        )
-        self.acknowledged: dict[int, bytes] = {}
-        self.refused: list[Any] = []
-        self._is_ending = False
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        number = 0
-        while not self._is_ending:
-            self._producer.produce(self._topic, b"%d" % number, partition=0, on_delivery=self._delivered)
-            number += 1
-            self._producer.poll(0.002)
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None:
-            self.refused.append(error)
-        else:
-            self.acknowledged[message.offset()] = message.value()
-
-    def await_more(self, count: int = 50) -> None:
-        wanted = len(self.acknowledged) + count
-        eventually(lambda: len(self.acknowledged) >= wanted, "more is acknowledged")
-
-    def end(self) -> None:
-        self._is_ending = True
-        self._thread.join()
-        assert self._producer.flush(PATIENCE_S) == 0
-
-
-def check_nothing_lost(cluster: Cluster, topic: str, load: Load) -> None:
+def check_nothing_lost(cluster: Cluster, topic: str, load: SteadyLoad) -> None:
     """Every acknowledged record is at its offset, none is there twice, and none was refused."""
     found = {one.offset: one.value for one in consume(cluster.bootstrap, topic, 0)}
     assert load.refused == []
@@ -86,26 +47,23 @@ def values(cluster: Cluster, topic: str, partition: int = 0) -> list[bytes | Non
 def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers of ours. A test leaves them running."""
     tmp_path = tmp_path_factory.mktemp("ours")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        brokers: dict[int, Node] = {}
-        for number in (1, 2, 3):
-            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
-            brokers[number] = stack.enter_context(broker)
-        yield Cluster(brokers)
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, BROKERS, ours=(1, 2, 3)) as cluster,
+    ):
+        yield cluster
 
 
 @pytest.fixture(scope="module")
 def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        settings = {**BROKERS, "offsets.topic.replication.factor": "2", "transaction.state.log.replication.factor": "2"}
-        broker = stack.enter_context(kraft_broker(controllers, tmp_path / "broker-1", 1, settings))
-        theirs = KafkaMember(kafka, tmp_path / "broker-2", controllers, 2, settings)
-        stack.enter_context(theirs)
-        yield Cluster({1: broker, 2: theirs})
+    settings = {**BROKERS, "offsets.topic.replication.factor": "2", "transaction.state.log.replication.factor": "2"}
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, settings, ours=[1], theirs=[2]) as cluster,
+    ):
+        yield cluster
 
 
 def test_two_brokers_have_the_same_bytes(kafka: KafkaInstallation, tmp_path: Path) -> None:
@@ -146,8 +104,7 @@ def test_we_follow_kafka_and_kafka_follows_us(mixed: Cluster) -> None:
 @pytest.mark.slow
 def test_no_acknowledged_record_is_lost_when_leaders_are_killed(ours: Cluster) -> None:
     ours.create("killed", [[1, 2, 3]], min_insync_replicas="2")
-    load = Load(ours, "killed")
-    try:
+    with SteadyLoad(ours.bootstrap, "killed", IDEMPOTENT) as load:
         for _ in range(3):
             load.await_more()
             leader = ours.state("killed", 0)[0]
@@ -156,8 +113,6 @@ def test_no_acknowledged_record_is_lost_when_leaders_are_killed(ours: Cluster) -
             load.await_more()
             ours.start(leader)
             ours.await_isr("killed", 0, [1, 2, 3])
-    finally:
-        load.end()
     check_nothing_lost(ours, "killed", load)
     ours.await_same("killed", 0, [1, 2, 3])
 
@@ -165,8 +120,7 @@ def test_no_acknowledged_record_is_lost_when_leaders_are_killed(ours: Cluster) -
 @pytest.mark.slow
 def test_leadership_goes_between_kafka_and_us(mixed: Cluster) -> None:
     mixed.create("both", [[1, 2]])
-    load = Load(mixed, "both")
-    try:
+    with SteadyLoad(mixed.bootstrap, "both", IDEMPOTENT) as load:
         for leader, other in ((1, 2), (2, 1), (1, 2)):
             assert mixed.await_leader("both", 0, [1, 2]) == leader
             load.await_more()
@@ -175,8 +129,6 @@ def test_leadership_goes_between_kafka_and_us(mixed: Cluster) -> None:
             load.await_more()
             mixed.start(leader)
             mixed.await_isr("both", 0, [1, 2])
-    finally:
-        load.end()
     check_nothing_lost(mixed, "both", load)
     mixed.await_same("both", 0, [1, 2])
 

@@ -22,7 +22,7 @@ from tests.support.kafka_install import KafkaInstallation
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, brokers_below, eventually
 from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -42,17 +42,11 @@ class Cluster(ReplicatedCluster):
 @pytest.fixture(scope="module")
 def cluster(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     tmp_path = tmp_path_factory.mktemp("options")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        brokers: dict[int, Node] = {}
-        for number in (1, 2):
-            brokers[number] = stack.enter_context(
-                kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
-            )
-        theirs = KafkaMember(kafka, tmp_path / "broker-3", controllers, 3, BROKERS)
-        stack.enter_context(theirs)
-        brokers[3] = theirs
-        yield Cluster(brokers, controllers)
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, BROKERS, ours=[1, 2], theirs=[3]) as cluster,
+    ):
+        yield Cluster(cluster.brokers, controllers)
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +60,7 @@ def directories(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFacto
         broker.options += ("--data", f"{tmp_path / 'broker-2'}-other")
         stack.enter_context(broker)
         place = tmp_path / "broker-3" / "data"
-        theirs = KafkaMember(
-            kafka, tmp_path / "broker-3", controllers, 3, {**BROKERS, "log.dirs": f"{place},{place}-other"}
-        )
+        theirs = KafkaMember(controllers, tmp_path / "broker-3", 3, {**BROKERS, "log.dirs": f"{place},{place}-other"})
         stack.enter_context(theirs)
         yield Cluster({2: broker, 3: theirs}, controllers)
 

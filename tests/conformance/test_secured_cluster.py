@@ -107,9 +107,7 @@ def cluster(
         for controller in controllers.nodes:
             controller.launch()  # it answers to nobody who asks in plain text
             stack.callback(controller._kill)
-        kafkas = KafkaMember(
-            kafka, path / "kafka", controllers, KAFKAS, secured.broker(ports[KAFKAS], plain_ports[KAFKAS])
-        )
+        kafkas = KafkaMember(controllers, path / "kafka", KAFKAS, secured.broker(ports[KAFKAS], plain_ports[KAFKAS]))
         kafkas.port = plain_ports[KAFKAS]
         kafkas.launch()
         stack.callback(kafkas._kill)

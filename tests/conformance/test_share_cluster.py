@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import product
 from uuid import UUID
 
@@ -26,10 +25,8 @@ from tailrace.protocol.messages import (
 from tests.support.confluent import produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
-from tests.support.kafka_member import KafkaMember
-from tests.support.kraft_broker import kraft_broker
 from tests.support.raw_client import RawClient
-from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, eventually, frozen
+from tests.support.replicated_cluster import PATIENCE_S, Node, ReplicatedCluster, brokers_below, eventually, frozen
 from tests.support.share_workers import ShareWorkers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -102,12 +99,10 @@ def create_internal_topics(cluster: ReplicatedCluster) -> None:
 def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
     """One broker of ours, 1, and one of Apache Kafka, 2. A test leaves them running."""
     tmp_path = tmp_path_factory.mktemp("mixed")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        broker = stack.enter_context(kraft_broker(controllers, tmp_path / "broker-1", 1, BROKERS))
-        theirs = KafkaMember(kafka, tmp_path / "broker-2", controllers, 2, BROKERS)
-        stack.enter_context(theirs)
-        cluster = ReplicatedCluster({1: broker, 2: theirs})
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, BROKERS, ours=[1], theirs=[2]) as cluster,
+    ):
         create_internal_topics(cluster)
         yield cluster
 
@@ -116,13 +111,10 @@ def mixed(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) ->
 def ours(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicatedCluster]:
     """Three brokers of ours. A test leaves them running."""
     tmp_path = tmp_path_factory.mktemp("ours")
-    with ExitStack() as stack:
-        controllers = stack.enter_context(KafkaControllers(kafka, tmp_path, properties=CONTROLLERS))
-        brokers: dict[int, Node] = {}
-        for number in (1, 2, 3):
-            broker = kraft_broker(controllers, tmp_path / f"broker-{number}", number, BROKERS)
-            brokers[number] = stack.enter_context(broker)
-        cluster = ReplicatedCluster(brokers)
+    with (
+        KafkaControllers(kafka, tmp_path, properties=CONTROLLERS) as controllers,
+        brokers_below(controllers, tmp_path, BROKERS, ours=[1, 2, 3]) as cluster,
+    ):
         create_internal_topics(cluster)
         yield cluster
 

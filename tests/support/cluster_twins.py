@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.confluent import produce
-from tests.support.kafka_controllers import KafkaClusterBroker, KafkaControllers
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker
 from tests.support.log_oracle import LogOracle
 
@@ -136,7 +137,7 @@ def cluster_twins(kafka: KafkaInstallation, oracle: LogOracle, directory: Path) 
                 folder = directory / name / f"broker-{number}"
                 settings = {**SETTINGS, "broker.rack": f"rack-{number}"}
                 if name == "kafka":
-                    brokers[number] = KafkaClusterBroker(controllers, folder, number, properties=settings)
+                    brokers[number] = KafkaMember(controllers, folder, number, settings)
                 else:
                     brokers[number] = kraft_broker(controllers, folder, number, settings)
                 stack.enter_context(brokers[number])

@@ -83,38 +83,6 @@ class KafkaController(KafkaBroker):
         self.installation.tool("kafka.tools.StorageTool", *arguments, *self._format_options)
 
 
-class KafkaClusterBroker(KafkaBroker):
-    """A real broker below the same controllers."""
-
-    def __init__(
-        self,
-        controllers: KafkaControllers,
-        directory: Path,
-        node_id: int,
-        *,
-        port: int | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        self.node_id = node_id
-        self._controllers = controllers
-        super().__init__(controllers.nodes[0].installation, directory, port=port, properties=properties)
-
-    def _default_properties(self) -> dict[str, str]:
-        properties = super()._default_properties()
-        del properties["process.roles"]
-        return {
-            **properties,
-            "process.roles": "broker",
-            "node.id": str(self.node_id),
-            "controller.quorum.bootstrap.servers": self._controllers.bootstrap,
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-        }
-
-    def _format(self, settings: Path) -> None:
-        arguments = ("format", f"--cluster-id={self._controllers.cluster_id}", "-c", str(settings))
-        self.installation.tool("kafka.tools.StorageTool", *arguments, "--ignore-formatted", "--no-initial-controllers")
-
-
 class KafkaControllers:
     def __init__(
         self,

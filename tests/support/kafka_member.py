@@ -7,21 +7,21 @@ from pathlib import Path
 
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_controllers import KafkaControllers
-from tests.support.kafka_install import KafkaInstallation
 
 
 class KafkaMember(KafkaBroker):
     def __init__(
         self,
-        installation: KafkaInstallation,
-        directory: Path,
         controllers: KafkaControllers,
+        directory: Path,
         node_id: int,
         properties: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
     ) -> None:
         self._node_id = node_id
         self._controllers = controllers
-        super().__init__(installation, directory, properties=properties)
+        super().__init__(controllers.nodes[0].installation, directory, port=port, properties=properties)
 
     def _default_properties(self) -> dict[str, str]:
         return {

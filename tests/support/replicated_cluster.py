@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_member import KafkaMember
+from tests.support.kraft_broker import kraft_broker
 from tests.support.tailrace_process import TailraceProcess
 
 PATIENCE_S = 60
@@ -107,3 +110,27 @@ class ReplicatedCluster:
             return len({self.log(one, topic, partition) for one in broker_ids}) == 1
 
         eventually(are_same, f"the replicas of {topic}-{partition} are the same")
+
+
+@contextmanager
+def brokers_below(
+    controllers: KafkaControllers,
+    directory: Path,
+    settings: Mapping[str, str],
+    *,
+    ours: Sequence[int] = (),
+    theirs: Sequence[int] = (),
+    of_one: Mapping[int, Mapping[str, str]] | None = None,
+) -> Iterator[ReplicatedCluster]:
+    """Brokers with the given ids, each in a directory `broker-ID`; some may have settings that the others have not."""
+    chosen = {number: {**settings, **(of_one or {}).get(number, {})} for number in (*ours, *theirs)}
+    brokers: dict[int, Node] = {}
+    with ExitStack() as stack:
+        for number in sorted(chosen):
+            place = directory / f"broker-{number}"
+            if number in ours:
+                brokers[number] = stack.enter_context(kraft_broker(controllers, place, number, chosen[number]))
+            else:
+                brokers[number] = KafkaMember(controllers, place, number, chosen[number])
+                stack.enter_context(brokers[number])
+        yield ReplicatedCluster(brokers)
