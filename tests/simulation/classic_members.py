@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from tailrace.coordinator.groups.classic_group import STABLE, ClassicGroup
-from tailrace.coordinator.groups.group import PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.joining import JoinRequest
@@ -316,12 +316,9 @@ class SimulatedMember:
         def commit(shard: GroupCoordinator) -> Any:
             change = shard.commits.commit(
                 GROUP,
-                who[0],
-                self.instance_id,
-                who[1],
+                Committer(who[0], self.instance_id, who[1], version=9),
                 [TopicCommit("t", bytes(16), [PartitionCommit(partition, position, -1, "")])],
                 world.now_ms,
-                version=9,
             )
             group = world.group
             assert group is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.coordinator.groups.group import CommittedOffset
+from tailrace.coordinator.groups.group import CommittedOffset, Committer
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.offset_bytes import key_start, value_end
 from tailrace.coordinator.shard import PackedRecords, StateChange
@@ -101,15 +101,13 @@ class PlainCommit:
 
     def change(self, shard: GroupCoordinator, records: PackedRecords) -> StateChange[None]:
         version, _, _, _, generation, member, member_stop, instance, instance_stop, _ = self._asked
-        change = shard.commits.commit_packed(
-            self._group_id,
+        committer = Committer(
             self.text(member, member_stop),
             None if instance < 0 else self.text(instance, instance_stop),
             generation,
-            records,
-            self._now_ms,
             version,
         )
+        change = shard.commits.commit_packed(self._group_id, committer, records, self._now_ms)
         self.shard = shard
         return change
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tailrace.coordinator.groups.configured_topology import Status
-from tailrace.coordinator.groups.group import PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.coordinator.groups.streams_member import StreamsState, Tasks
 from tailrace.coordinator.groups.streams_settings import StreamsSettings
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -225,7 +225,7 @@ def test_commits_are_taken_of_tasks_that_the_member_has_had_since():
     def commit(epoch: int, partition: int, topic: str = LINES) -> ErrorCode:
         topics = [TopicCommit(topic, bytes(16), [PartitionCommit(partition, 5, -1, "")])]
         try:
-            coordinator.group.check_offset_commit("a", None, epoch, topics, is_transactional=False, version=9)
+            coordinator.group.check_offset_commit(Committer("a", None, epoch, version=9), topics)
         except KafkaError as error:
             return error.code
         return ErrorCode.NONE

@@ -20,7 +20,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
-from tailrace.coordinator.groups.group import PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
@@ -79,18 +79,11 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetCommitRespons
                 part.error_code = error.code
         answer(response, now_ms)
 
-    version = request.version
+    committer = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch, request.version)
     broker.groups.write(
         body.group_id,
         lambda shard: shard.commits.commit(
-            body.group_id,
-            body.member_id,
-            body.group_instance_id,
-            body.generation_id_or_member_epoch,
-            commits,
-            now_ms,
-            version=version,
-            retention_ms=body.retention_time_ms,
+            body.group_id, committer, commits, now_ms, retention_ms=body.retention_time_ms
         ),
         finish,
         refuse,

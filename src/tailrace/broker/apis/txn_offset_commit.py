@@ -18,7 +18,7 @@ from tailrace.broker.group_topics import find_topic
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.transaction_verification import verify_partitions
-from tailrace.coordinator.groups.group import PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.coordinator.runtime import coordinator_error
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -45,7 +45,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResp
     answer = PendingAnswer(broker, request)
     version, group_id = request.version, body.group_id
     producer = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
-    member = (body.member_id, body.group_instance_id, body.generation_id)
+    committer = Committer(body.member_id, body.group_instance_id, body.generation_id, version, is_transactional=True)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         code = error.code
@@ -72,12 +72,11 @@ def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResp
             group_id,
             lambda shard: shard.commits.commit_in_transaction(
                 group_id,
-                *member,
+                committer,
                 commits,
                 now_ms,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,
-                version=version,
             ),
             finish,
             refuse,

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
-from tailrace.coordinator.groups.group import IdleSince, TopicCommit
+from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
 from tailrace.coordinator.groups.group_records import group_tombstone
 from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, Protocols
@@ -262,27 +262,18 @@ class ClassicGroup:
 
     # What the coordinator asks of any group
 
-    def check_offset_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        *,
-        is_transactional: bool,
-        version: int,
-    ) -> None:
+    def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         if self.state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if generation < 0 and self.state is EMPTY:
+        if committer.generation < 0 and self.state is EMPTY:
             return  # who reads without joining, or an administrator
-        if generation >= 0 or member_id or instance_id is not None:
-            self.check_member(member_id, instance_id)
-            if generation != self.generation:
+        if committer.generation >= 0 or committer.member_id or committer.instance_id is not None:
+            self.check_member(committer.member_id, committer.instance_id)
+            if committer.generation != self.generation:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        elif not is_transactional:
+        elif not committer.is_transactional:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if not is_transactional and self.state is COMPLETING:
+        if not committer.is_transactional and self.state is COMPLETING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tailrace.coordinator.groups.assignors import Assignment
 from tailrace.coordinator.groups.consumer_member import LEAVE_EPOCH, ConsumerMember
 from tailrace.coordinator.groups.consumer_records import group_tombstones
-from tailrace.coordinator.groups.group import IdleSince, TopicCommit
+from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ListGroupsResponse
@@ -155,23 +155,13 @@ class ConsumerGroup:
     def is_empty(self) -> bool:
         return not self.members
 
-    def check_offset_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        *,
-        is_transactional: bool,
-        version: int,
-    ) -> None:
+    def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         """Commits of an epoch before are welcome, of partitions that the member has had since then."""
-        if generation < 0 and not self.members:
-            return  # an administrator
-        if is_transactional and generation == -1 and not member_id and instance_id is None:
-            return  # a producer that does not say who consumes
-        member = self.member(member_id)
-        if not is_transactional and member.classic is None and version < COMMIT_VERSION_MIN:
+        generation = committer.generation
+        if (generation < 0 and not self.members) or committer.is_unnamed:  # the first is an administrator
+            return
+        member = self.member(committer.member_id)
+        if not committer.is_transactional and member.classic is None and committer.version < COMMIT_VERSION_MIN:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 "OffsetCommit version 9 or above must be used by members using the consumer group protocol",

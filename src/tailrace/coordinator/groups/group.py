@@ -25,6 +25,21 @@ class TopicCommit(NamedTuple):
     partitions: Sequence[PartitionCommit]
 
 
+class Committer(NamedTuple):
+    """Who wants to commit, as the request says, and in which version of it."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int  # or the member's epoch
+    version: int
+    is_transactional: bool = False
+
+    @property
+    def is_unnamed(self) -> bool:
+        """A producer that does not say who consumes."""
+        return self.is_transactional and self.generation == -1 and not self.member_id and self.instance_id is None
+
+
 class CommittedOffset(NamedTuple):
     """How far a group has read a partition."""
 
@@ -55,16 +70,7 @@ class Group(Protocol):
     def is_empty(self) -> bool:
         """Without members, and none about to join."""
 
-    def check_offset_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        *,
-        is_transactional: bool,
-        version: int,
-    ) -> None:
+    def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         """A KafkaError for a commit that is not a current member's, or not of what that member has."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tailrace.coordinator.groups.classic_group import PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
-from tailrace.coordinator.groups.group import Group, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, Group, PartitionCommit, TopicCommit
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.shard import PackedRecords, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -33,81 +33,57 @@ class OffsetCommits:
     def commit(
         self,
         group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
+        committer: Committer,
         topics: Sequence[TopicCommit],
         now_ms: int,
         *,
-        version: int,
         retention_ms: int = DEFAULT_RETENTION,
     ) -> StateChange[list[list[ErrorCode]]]:
-        self._admit(group_id, member_id, instance_id, generation, topics, now_ms, version)
+        self._admit(group_id, committer, topics, now_ms)
         records, errors = self._offsets.plan_commit(group_id, topics, now_ms, retention_ms)
         return StateChange(records, errors)
 
     def commit_packed(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        records: PackedRecords,
-        now_ms: int,
-        version: int,
+        self, group_id: str, committer: Committer, records: PackedRecords, now_ms: int
     ) -> StateChange[None]:
         """Commit offsets that are encoded already; a KafkaError also where it depends on their partitions."""
-        self._admit(group_id, member_id, instance_id, generation, _NOBODYS, now_ms, version)
+        self._admit(group_id, committer, _NOBODYS, now_ms)
         return StateChange(records, None)
 
-    def _admit(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        now_ms: int,
-        version: int,
-    ) -> None:
+    def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> None:
         group = self._groups.get(group_id)
         if group is None:
-            if generation >= 0:
-                known = version >= _UNKNOWN_GROUP_FROM
+            if committer.generation >= 0:
+                known = committer.version >= _UNKNOWN_GROUP_FROM
                 raise KafkaError(
                     ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
                     f"Group {group_id} not found.",
                 )
             self._ensure(group_id, now_ms)
             return
-        group.check_offset_commit(member_id, instance_id, generation, topics, is_transactional=False, version=version)
+        group.check_offset_commit(committer, topics)
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
-            self._rebalances.extend_session(group, group.members[member_id], now_ms)
+            self._rebalances.extend_session(group, group.members[committer.member_id], now_ms)
 
     def commit_in_transaction(
         self,
         group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
+        committer: Committer,
         topics: Sequence[TopicCommit],
         now_ms: int,
         *,
         producer_id: int,
         producer_epoch: int,
-        version: int,
     ) -> StateChange[list[list[ErrorCode]]]:
         """TxnOffsetCommit: pending until the producer's transaction ends."""
         group = self._groups.get(group_id)
         if group is None:
-            if generation >= 0:
+            if committer.generation >= 0:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
             self._ensure(group_id, now_ms)
         else:
             try:
-                group.check_offset_commit(
-                    member_id, instance_id, generation, topics, is_transactional=True, version=version
-                )
+                group.check_offset_commit(committer, topics)
             except KafkaError as error:
                 if error.code is ErrorCode.STALE_MEMBER_EPOCH:
                     raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error

@@ -11,7 +11,7 @@ from typing import Any
 
 from tailrace.coordinator.groups.assignors import Assignment
 from tailrace.coordinator.groups.consumer_member import LEAVE_EPOCH
-from tailrace.coordinator.groups.group import IdleSince, TopicCommit
+from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
 from tailrace.coordinator.groups.java_collections import (
     TIMELINE_CAPACITY_MIN,
     grown_timeline_capacity,
@@ -97,16 +97,7 @@ class ShareGroup:
     def _has_no_offsets(self) -> KafkaError:
         return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
-    def check_offset_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        topics: Sequence[TopicCommit],
-        *,
-        is_transactional: bool,
-        version: int,
-    ) -> None:
+    def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         raise self._has_no_offsets()
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
