@@ -11,7 +11,7 @@ bytes, no transaction may be open, and the checks of `checks.py` hold.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -242,8 +242,8 @@ class Trial:
         if not findings.found:
             self._tell(f"{partitions} partitions have the same bytes on all brokers")
 
-    def _report(self, reasons: object) -> None:
-        for one in reasons:  # type: ignore[attr-defined]
+    def _report(self, reasons: Iterable[str]) -> None:
+        for one in reasons:
             self.findings.add(one)
 
     def _await_no_open_transaction(self) -> None:
