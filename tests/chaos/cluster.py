@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tailrace.protocol.messages import DescribeQuorumRequest
+from tests.chaos.findings import Late
 from tests.chaos.links import CLEAR, Links, Weather
 from tests.chaos.nodes import Node
 from tests.chaos.owners import owner_of
@@ -190,7 +191,10 @@ class ChaosCluster:
             different[:] = [f"{topic}-{one}" for topic, one in partitions if len(self._copies(topic, one)) != 1]
             return not different
 
-        await_so(are_same, "replicas have the same bytes", lambda: f"these differ: {different}")
+        try:
+            await_so(are_same, "replicas have the same bytes", lambda: f"these differ: {different}")
+        except Late as late:
+            raise AssertionError(str(late)) from late  # they are in sync, so it is no matter of time
         return len(partitions)
 
     def _copies(self, topic: str, partition: int) -> set[bytes]:
@@ -212,7 +216,7 @@ def await_so(
         except KafkaException:
             pass  # nobody answers just now
         time.sleep(0.3)
-    raise AssertionError(f"{what}: not so after {patience_s:g} s. {otherwise()}")
+    raise Late(f"{what}: not so after {patience_s:g} s. {otherwise()}")
 
 
 def _log_bytes(folder: Path) -> bytes:

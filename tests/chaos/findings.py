@@ -9,15 +9,21 @@ import traceback
 from collections.abc import Callable
 
 
+class Late(AssertionError):
+    """Something did not become so in time: a mistake, or a machine with too much to do."""
+
+
 class Findings:
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self.found: list[str] = []
+        self.are_all_late = True
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, *, is_late: bool = False) -> None:
         with self._lock:
             self.found.append(f"{time.monotonic() - self._began:.1f} s: {text}")
+            self.are_all_late = self.are_all_late and is_late
 
 
 class Worker:
@@ -39,7 +45,8 @@ class Worker:
         self.is_ending.set()
         self._thread.join(patience_s)
         if self._thread.is_alive() and must_end:
-            self._findings.add(f"{self.name} did not end within {patience_s:g} s, and is at\n{self.place}")
+            text = f"{self.name} did not end within {patience_s:g} s, and is at\n{self.place}"
+            self._findings.add(text, is_late=True)
         return not self._thread.is_alive()
 
     @property

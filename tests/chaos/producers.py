@@ -121,4 +121,5 @@ class IdempotentLoad:
         """Everything that the last instance has sent is acknowledged; of the others it is not known."""
         left = self.instances[-1].producer.flush(patience_s)
         if left and not self.instances[-1].is_stuck:
-            self._findings.add(f"{left} records of {self._name} are not acknowledged after {patience_s:g} s of calm")
+            text = f"{left} records of {self._name} are not acknowledged after {patience_s:g} s of calm"
+            self._findings.add(text, is_late=True)

@@ -15,6 +15,7 @@ from tests.chaos.checks import (
     check_transactions,
     check_transformed,
 )
+from tests.chaos.findings import Findings
 from tests.chaos.plan import ACTIVE, make_plan
 from tests.chaos.producers import NOT_ACKNOWLEDGED, record_value
 from tests.chaos.watchers import Seen
@@ -111,3 +112,13 @@ def test_a_plan_is_made_by_its_seed_and_ends_in_time() -> None:
     assert {one.kind for one in plan} == {
         *("kill", "pause", "leave", "apart", "deposed", "unheard", "speechless", "slow"),
     }
+
+
+def test_what_is_wrong_is_more_than_late():
+    findings = Findings()
+    findings.add("not in sync", is_late=True)
+    assert findings.are_all_late
+    findings.add("a record is lost")
+    findings.add("not in sync", is_late=True)
+    assert not findings.are_all_late
+    assert len(findings.found) == 3

@@ -29,7 +29,7 @@ from tests.chaos.checks import (
 )
 from tests.chaos.cluster import ChaosCluster, Shape, await_so
 from tests.chaos.faults import Faults
-from tests.chaos.findings import Findings
+from tests.chaos.findings import Findings, Late
 from tests.chaos.plan import Fault, make_plan
 from tests.chaos.producers import IdempotentLoad
 from tests.chaos.transactions import STUCK_S as STUCK_CALL_S
@@ -50,6 +50,7 @@ class Report:
     findings: list[str]
     faults: dict[str, int]
     figures: dict[str, int] = field(default_factory=dict)
+    is_only_late: bool = False  # whatever was found did not become so in time, and nothing was wrong
 
     def __str__(self) -> str:
         lines = [f"faults: {sum(self.faults.values())}", *(f"  {kind}: {n}" for kind, n in sorted(self.faults.items()))]
@@ -99,10 +100,12 @@ class Trial:
                 self._end_load()
                 self._check()
         except AssertionError as error:
-            self.findings.add(str(error))
+            self.findings.add(str(error), is_late=isinstance(error, Late))
         finally:
             self._cluster.close()
-        return Report(self.findings.found, dict(self._faults.counts), self._figures())
+        found = self.findings.found
+        is_only_late = bool(found) and self.findings.are_all_late
+        return Report(found, dict(self._faults.counts), self._figures(), is_only_late)
 
     # Load
 
@@ -155,7 +158,8 @@ class Trial:
         if progress != self._progress[1]:
             self._progress = (now, progress)
         elif now - self._progress[0] > STUCK_S:
-            self.findings.add(f"nothing was acknowledged for {STUCK_S:g} s. {self._places()}")
+            text = f"nothing was acknowledged for {STUCK_S:g} s. {self._places()}"
+            self.findings.add(text, is_late=True)
         if now - self._told_s > PROGRESS_S:
             self._told_s = now
             short = " ".join(str(count) for count in figures.values())
@@ -297,6 +301,6 @@ class Trial:
                         read.append((message.offset(), message.value()))
                     elif error.name() == "_PARTITION_EOF":
                         return read
-            raise AssertionError(f"{topic}-{partition} has no end: {len(read)} records after {PATIENCE_S:g} s")
+            raise Late(f"{topic}-{partition} has no end: {len(read)} records after {PATIENCE_S:g} s")
         finally:
             consumer.close()
