@@ -114,7 +114,7 @@ def test_a_plan_is_made_by_its_seed_and_ends_in_time() -> None:
     }
 
 
-def test_what_is_wrong_is_more_than_late():
+def test_what_is_wrong_is_more_than_late() -> None:
     findings = Findings()
     findings.add("not in sync", is_late=True)
     assert findings.are_all_late
