@@ -103,8 +103,10 @@ class Partition:
             leader = LeaderRole(self.log, self._settings, state)
         else:
             leader = was_leader
-            leader.isr.commit(state.isr)
-            leader.partition_epoch = state.partition_epoch
+            # What the controller's answer has told already decides nothing: a proposal that builds on it is on its way.
+            if state.partition_epoch > leader.partition_epoch:
+                leader.isr.commit(state.isr)
+                leader.partition_epoch = state.partition_epoch
         leader.assign(state.replicas, was_leader.followers if was_leader else {})
         if is_new_epoch:
             # Also an epoch that never writes is noted: a follower may hold records of an epoch between that and ours.

@@ -251,6 +251,24 @@ def test_an_answer_that_metadata_has_overtaken_is_ignored() -> None:
     assert led.leader.isr.committed == {1, 3}
 
 
+def test_metadata_that_was_told_before_withdraws_nothing() -> None:
+    """The controller may agree to what was proposed since; then the high watermark must have waited for it."""
+    led = Led(isr=(1,))
+    led.fetched(2, 4)
+    first = led.leader.isr.pending
+    assert first is not None
+    led.leader.isr_accepted(first, (1, 2), 1, 2, led.node.now_ms)
+    led.fetched(3, 4)
+    second = led.leader.isr.pending
+    assert second is not None
+    led.node.apply(led.partition, registration(1, (1, 2, 3), (1, 2), leader_epoch=1, partition_epoch=2))
+    assert led.leader.isr.pending is second
+    assert led.leader.isr.maximal == {1, 2, 3}
+    led.node.append(led.partition, b"e")
+    led.fetched(2, 5, after_ms=LAG_MS + 1)  # by which 3 counts as caught up no more
+    assert led.high_watermark == 4
+
+
 @pytest.mark.parametrize(("leader_epoch", "partition_epoch"), [(2, 2), (1, 0)])
 def test_an_answer_of_another_epoch_is_ignored(leader_epoch: int, partition_epoch: int) -> None:
     led = Led(isr=(1,))
