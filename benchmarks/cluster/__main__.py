@@ -2,7 +2,8 @@
 
 Parts: throughput, latency, catch_up, memory, failover; all of them by default. The two kinds of cluster take turns, and
 each is started anew for each round. --quick: one round with less of everything, to see that it works. --write replaces
-the parts' sections in RESULTS.md. --only tailrace or kafka: one kind alone, to look at.
+the parts' sections in RESULTS.md. --only tailrace or kafka: one kind alone, to look at. Before each part the page cache
+is filled (machine.py), unless it is to be quick.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.broker.comparison import KAFKA, OURS
 from benchmarks.broker.load import LoadUnavailable
 from benchmarks.cluster import memory, throughput
 from benchmarks.cluster.clusters import running
+from benchmarks.cluster.machine import fill_page_cache
 from benchmarks.cluster.samples import Samples, table
 from benchmarks.measure import Section, page
 from tests.support.kafka_install import KafkaUnavailable
@@ -49,9 +51,10 @@ def main(arguments: list[str]) -> int:
     kinds = [kind for kind in (OURS, KAFKA) if not options.only or kind.lower().endswith(options.only)]
     samples = {part: Samples() for part in parts}
     try:
-        for number in range(options.rounds or (1 if options.quick else ROUNDS)):
-            for kind in kinds:
-                _run(kind, dict(zip(parts, modules, strict=True)), samples, number, quick=options.quick)
+        with _directory() as filler:
+            for number in range(options.rounds or (1 if options.quick else ROUNDS)):
+                for kind in kinds:
+                    _run(kind, dict(zip(parts, modules, strict=True)), samples, number, filler, quick=options.quick)
     except (KafkaUnavailable, LoadUnavailable) as why:
         print(f"left out: {why}", file=sys.stderr)
         return 1
@@ -65,7 +68,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _run(kind: str, parts: dict[str, ModuleType], samples: dict[str, Samples], number: int, *, quick: bool) -> None:
+def _run(
+    kind: str, parts: dict[str, ModuleType], samples: dict[str, Samples], number: int, filler: Path, *, quick: bool
+) -> None:
     with _directory() as directory, _told(f"round {number + 1}, {kind}: start"), running(kind, directory) as cluster:
         if "memory" in parts:
             time.sleep(3)
@@ -74,6 +79,9 @@ def _run(kind: str, parts: dict[str, ModuleType], samples: dict[str, Samples], n
             with _told(f"round {number + 1}, {kind}: warm-up"):
                 throughput.warm_up(cluster, quick=quick)
         for part, module in parts.items():
+            if not quick:
+                with _told("page cache"):
+                    fill_page_cache(filler)
             with _told(f"round {number + 1}, {kind}: {part}"):
                 module.measure(cluster, samples[part], quick=quick)
 

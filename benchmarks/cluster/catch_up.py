@@ -8,6 +8,7 @@ from benchmarks.broker import frames
 from benchmarks.broker.comparison import Comparison
 from benchmarks.broker.load import run_requests
 from benchmarks.cluster.clusters import LEADER, Cluster, eventually
+from benchmarks.cluster.machine import disk_bytes_per_s
 from benchmarks.cluster.samples import Samples
 from tailrace.protocol.messages import AlterPartitionReassignmentsRequest, MetadataRequest
 from tests.support.raw_client import RawClient
@@ -15,7 +16,8 @@ from tests.support.raw_client import RawClient
 TITLE = "Cluster: catching up"
 TEXT = (
     "A partition of 5 GB, in batches of 16 KB, is given a second replica on a broker that has nothing of it. From the "
-    "request to when it is in sync; CPU of the broker that leads and of the one that follows."
+    "request to when it is in sync; CPU of the broker that leads and of the one that follows. Beside it what the same "
+    "bytes take that are written to the same disk past the page cache."
 )
 BYTES = 5_000_000_000
 FOLLOWER = 3
@@ -39,6 +41,7 @@ def measure(cluster: Cluster, samples: Samples, *, quick: bool) -> None:
     samples.add("leader", cluster.kind, spent[LEADER] / size * 1e9)
     samples.add("follower", cluster.kind, spent[FOLLOWER] / size * 1e9)
     cluster.delete_topic(topic)
+    samples.add("disk", cluster.kind, BYTES / disk_bytes_per_s(cluster.directory, size))
 
 
 def _reassign(client: RawClient, topic: str) -> None:
@@ -58,6 +61,7 @@ def _is_in_sync(client: RawClient, topic: str) -> bool:
 def rows(samples: Samples) -> list[Comparison]:
     return [
         samples.row("time", lambda s: f"{s:.1f} s", at_most=0.7, title="5 GB copied, and in sync"),
+        samples.row("disk", lambda s: f"{s:.1f} s", title="plain bytes to the disk, 5 GB"),
         samples.row("leader", lambda cost: f"{cost:.2f} CPU s/GB", at_most=0.7, title="leader"),
         samples.row("follower", lambda cost: f"{cost:.2f} CPU s/GB", at_most=0.7, title="follower"),
     ]

@@ -46,8 +46,9 @@ Node = TailraceProcess | KafkaMember
 
 
 class Cluster:
-    def __init__(self, kind: str, controllers: KafkaControllers, brokers: dict[int, Node]) -> None:
+    def __init__(self, kind: str, directory: Path, controllers: KafkaControllers, brokers: dict[int, Node]) -> None:
         self.kind = kind
+        self.directory = directory
         self.controllers = controllers
         self.brokers = brokers
         self.is_warm = kind == OURS  # only just-in-time compilers need to be warmed up
@@ -138,7 +139,7 @@ def running(kind: str, directory: Path) -> Iterator[Cluster]:
                 brokers[number] = make(controllers, directory / f"broker-{number}", number)
             with ThreadPoolExecutor(len(BROKERS)) as pool:
                 list(pool.map(lambda one: one.start(), brokers.values()))
-            yield Cluster(kind, controllers, brokers)
+            yield Cluster(kind, directory, controllers, brokers)
         finally:
             for one in brokers.values():
                 if one.process is not None:
