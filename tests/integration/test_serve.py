@@ -149,7 +149,7 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["-o", "num.partitions=many"], "Invalid value many for configuration num.partitions"),
-        (["-o", "authorizer.class.name=a.b.C"], "authorizer.class.name is not supported"),
+        (["-o", "authorizer.class.name=a.b.C"], "a.b.C is not supported"),
         (["-o", "process.roles=broker"], "controller.listener.names: there has to be one"),
         (["-o", "listeners=PLAINTEXT:9092"], "listeners: 'PLAINTEXT:9092' is no listener"),
         (["-o", "listeners=SSL://:0"], "SSL"),

@@ -93,7 +93,7 @@ class KafkaSide(_Common):
         """The answer; None if the connection was closed; nothing if none is due."""
         header = write_request_header(RequestHeader(api_key, version, 1, "twin"))
         if self._connection is None:
-            self._connection = socket.create_connection(("127.0.0.1", self._port), timeout=30)
+            self._connection = self._connect()
         try:
             self._connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
             if api_key == 0 and _acks(body, version) == 0:
@@ -103,6 +103,9 @@ class KafkaSide(_Common):
         except ConnectionError:
             self.close()
             return None
+
+    def _connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._port), timeout=30)
 
     def _after_acks_0(self) -> bytes | None:
         """Whether the connection still answers."""
@@ -132,12 +135,18 @@ class KafkaSide(_Common):
 class OurSide(_Common):
     """Without a socket; a delayed answer comes by moving the clock."""
 
-    def __init__(self, broker: Broker) -> None:
+    _ids = count(1)
+
+    def __init__(self, broker: Broker, **who: str) -> None:
+        """`who`: what its context says of the client."""
         super().__init__()
         self._broker = broker
-        self._ids = count(1)
-        self._context = ConnectionContext(next(self._ids))
+        self._who = who
+        self._context = self._new_context()
         self._ahead_ms = 0
+
+    def _new_context(self) -> ConnectionContext:
+        return ConnectionContext(next(self._ids), **self._who)  # type: ignore[arg-type]
 
     def _now(self) -> int:
         return int(time.time() * 1000) + self._ahead_ms
@@ -154,7 +163,7 @@ class OurSide(_Common):
             replies = self._broker.take_replies()
         (reply,) = replies
         if reply.close:
-            self._context = ConnectionContext(next(self._ids))
+            self._context = self._new_context()
         if reply.parts is None:
             return None if reply.close else b""
         return b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in reply.parts)

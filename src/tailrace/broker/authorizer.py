@@ -1,36 +1,14 @@
-"""Authorizer: who may do what. The seam at which ACLs will decide; until then everyone may do everything."""
+"""Authorizer: who may do what. Without authorizer.class.name everyone may do everything; else ACLs decide
+(`standard_authorizer.py`)."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Protocol
 
+from tailrace.model.acls import CLUSTER_NAME as CLUSTER_NAME
+from tailrace.model.acls import AclResource as AclResource
+from tailrace.model.acls import Operation as Operation
 
-class Operation(IntEnum):
-    """Kafka's ACL operations."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-class AclResource(IntEnum):
-    """What an operation is done to."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-
-
-CLUSTER_NAME = "kafka-cluster"
 NOT_ASKED = -(2**31)  # what a response says of authorized operations that nobody asked for
 
 _TOPIC_OPERATIONS = (
@@ -64,12 +42,28 @@ _CLUSTER_OPERATIONS = (
 class Authorizer(Protocol):
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool: ...
 
+    def sees(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
+        """As `allows`, where a denial is no news: for lists of what a client may see, and of what it may do."""
+
+    def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
+        """Whether there may be a resource of that kind that it is allowed on."""
+
 
 class AllowAll:
     """No ACLs: what Kafka does without an authorizer.class.name."""
 
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
         return True
+
+    sees = allows
+
+    def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
+        return True
+
+
+def rights_of(authorizer: Authorizer) -> Authorizer | None:
+    """Whom short ways have to ask; None if nobody needs any right."""
+    return None if isinstance(authorizer, AllowAll) else authorizer
 
 
 def topic_operations(authorizer: Authorizer, principal: str, host: str, topic: str) -> int:
@@ -93,4 +87,4 @@ def _bits(
     name: str,
     operations: tuple[Operation, ...],
 ) -> int:
-    return sum(1 << one for one in operations if authorizer.allows(principal, host, one, resource, name))
+    return sum(1 << one for one in operations if authorizer.sees(principal, host, one, resource, name))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tailrace.broker.authorizer_config import CLASS_NAME, OWN_KEYS, authorizer_of
 from tailrace.broker.config_support import Support, support_of
 from tailrace.broker.listener_config import Listener, parse_listeners, parse_security_map
 from tailrace.broker.listener_keys import check_listener_key, check_listener_names
@@ -59,6 +60,7 @@ class BrokerConfig:
         self._read_listeners()
         self._check_roles()
         self._check_times()
+        authorizer_of(self.static)
 
     @classmethod
     def parse(cls, text: str) -> BrokerConfig:
@@ -193,6 +195,10 @@ class BrokerConfig:
     def _unknown(self, name: str) -> None:
         if name.startswith(PREFIX):
             check_listener_key(name, self.static[name])
+            return
+        if name in OWN_KEYS:
+            if not self.static.get(CLASS_NAME):
+                self.warnings.append(f"{name} has no effect without {CLASS_NAME}")
             return
         self.warnings.append(f"{name} is no configuration that is known")
 

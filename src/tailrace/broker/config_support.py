@@ -48,6 +48,8 @@ _HONOURED: Final = (
     "sasl.enabled.mechanisms", "sasl.server.max.receive.size", "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
     "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol",
+    # ACLs
+    "authorizer.class.name",
     # a broker below other controllers
     "broker.heartbeat.interval.ms", "initial.broker.registration.timeout.ms", "controlled.shutdown.enable",
     "controller.quorum.request.timeout.ms", "controller.quorum.retry.backoff.ms",
@@ -84,7 +86,7 @@ _NO_EFFECT: Final = (
 )  # fmt: skip
 
 _NOT_SUPPORTED: Final = (
-    "alter.config.policy.class.name", "create.topic.policy.class.name", "authorizer.class.name",
+    "alter.config.policy.class.name", "create.topic.policy.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers",
     "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",

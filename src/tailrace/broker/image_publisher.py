@@ -6,7 +6,7 @@ A change is carried out before the request that caused it is answered, so a topi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinators import Coordinators
@@ -19,6 +19,7 @@ from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
+from tailrace.protocol.messages import AccessControlEntryRecord
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
@@ -51,6 +52,7 @@ class ImagePublisher:
         self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
         self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
         self.on_settings: Callable[[MetadataImage], None] = lambda image: None  # this broker has other ones
+        self.on_acls: Callable[[Mapping[bytes, AccessControlEntryRecord | None]], None] = lambda changed: None
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
@@ -58,6 +60,7 @@ class ImagePublisher:
     def start(self, image: MetadataImage) -> None:
         """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
         self._throttling.update(image.client_quotas)
+        self.on_acls(image.acls)
         for topic, number, state in image.partitions():
             if self._broker_id in state.replicas:
                 self._host(image, TopicPartition(topic.name, number), topic.id, state)
@@ -81,6 +84,8 @@ class ImagePublisher:
             self._coordinators.topics_deleted(list(delta.topics.deleted.values()), self.now_ms)
         if delta.client_quotas:
             self._throttling.update(image.client_quotas)
+        if delta.acls:
+            self.on_acls(delta.acls)
 
     def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
         partition = self._partitions.get(key)

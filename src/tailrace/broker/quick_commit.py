@@ -1,14 +1,15 @@
 """QuickCommit: an OffsetCommit of any number of partitions, carried out without the objects of the general way.
 
-All its partitions exist, their metadata is short, and the group lets the member commit whatever it likes. Everything
-else and everything that is refused is left to `apis/offset_commit.py`: the same request leaves the same records and
-gets the same answer, byte for byte, on either way.
+All its partitions exist, their metadata is short, its client has the rights that it takes, and the group lets the
+member commit whatever it likes. Everything else and everything that is refused is left to `apis/offset_commit.py`: the
+same request leaves the same records and gets the same answer, byte for byte, on either way.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.coordinator.groups.group import CommittedOffset, Committer
@@ -37,6 +38,7 @@ class QuickCommit:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._codes = broker.errors_of(ApiKey.OFFSET_COMMIT)
+        self._rights = rights_of(broker.authorizer)
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""
@@ -50,12 +52,21 @@ class QuickCommit:
             payload = commit.encode(group_id, self._broker.image)
         except (UnicodeDecodeError, LookupError):
             return False
+        if self._rights is not None and not self._may(context, group_id, commit.names):
+            return False
         broker = self._broker
         broker.settle()
         broker.publisher.now_ms = now_ms
         records = PackedRecords(payload, commit.count, commit.replay)
         broker.groups.write(group_id, lambda shard: commit.change(shard, records), commit.done, commit.refuse, now_ms)
         return commit.shard is not None
+
+    def _may(self, context: ConnectionContext, group_id: str, topics: list[str]) -> bool:
+        assert self._rights is not None
+        allows, principal, host = self._rights.allows, context.principal, context.client_host
+        return allows(principal, host, Operation.READ, AclResource.GROUP, group_id) and all(
+            allows(principal, host, Operation.READ, AclResource.TOPIC, topic) for topic in topics
+        )
 
     def reply(self, context: ConnectionContext, answer: Buffer, code: ErrorCode, count: int) -> None:
         self._codes[code] += count
@@ -65,7 +76,7 @@ class QuickCommit:
 class PlainCommit:
     """One request on its way: what it asks, in the bytes it came in."""
 
-    __slots__ = ("_asked", "_by_id", "_context", "_data", "_group_id", "_names", "_now_ms", "_quick", "count", "shard")
+    __slots__ = ("_asked", "_by_id", "_context", "_data", "_group_id", "_now_ms", "_quick", "count", "names", "shard")
 
     def __init__(
         self, quick: QuickCommit, data: bytes, asked: Committing, context: ConnectionContext, now_ms: int
@@ -76,7 +87,7 @@ class PlainCommit:
         self._by_id = asked[0] >= OFFSET_TOPIC_IDS_FROM
         self._context = context
         self._now_ms = now_ms
-        self._names: list[str] = []
+        self.names: list[str] = []
         self.count = sum([topic[3] for topic in asked[-1]])
         self.shard: GroupCoordinator | None = None  # who has taken it
 
@@ -89,7 +100,7 @@ class PlainCommit:
         data, parts, delta = self._data, [], 0
         for start, stop, position, number in self._asked[-1]:
             topic = image.topics_by_id[data[start:stop]] if self._by_id else image.topics[self.text(start, stop)]
-            self._names.append(topic.name)
+            self.names.append(topic.name)
             key, end = key_start(group_id, topic.name), value_end(topic.id, self._now_ms)
             out = bytearray(commits_size(number, key, end) + len(data))
             size = encode_commits(data, position, number, len(topic.partitions), delta, key, end, out)
@@ -113,7 +124,7 @@ class PlainCommit:
 
     def replay(self, record_offset: Offset) -> None:
         assert self.shard is not None
-        for name, (_, _, position, number) in zip(self._names, self._asked[-1], strict=True):
+        for name, (_, _, position, number) in zip(self.names, self._asked[-1], strict=True):
             known = self.shard.offsets.of_topic(self._group_id, name)
             take_commits(self._data, position, number, self._now_ms, record_offset, CommittedOffset, known)
             record_offset += number

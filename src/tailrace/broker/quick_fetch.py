@@ -12,6 +12,7 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.quick_replica_fetch import QuickReplicaFetch
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.log.log_read import read_log
@@ -50,6 +51,7 @@ class QuickFetch:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._codes = broker.errors_of(1)
+        self._rights = rights_of(broker.authorizer)
         self._selects = broker.fetches.reader.select_replica is not None
         self._replicas = None if broker.replication is None else QuickReplicaFetch(broker)
 
@@ -68,6 +70,10 @@ class QuickFetch:
             partition = broker.partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
         most = min(most, partition_most, broker.fetches.max_bytes)
         if partition is None or partition.leader is None or 0 <= epoch != partition.leader_epoch or most < 1:
+            return False
+        if self._rights is not None and not self._rights.allows(
+            context.principal, context.client_host, Operation.READ, AclResource.TOPIC, partition.key.topic
+        ):
             return False
         if self._selects and frame[stop + _RACK] != _NO_RACK and partition.leader.followers:
             return False

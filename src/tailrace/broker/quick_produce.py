@@ -1,6 +1,6 @@
 """QuickProduce: the Produce request that comes most, answered without the objects of the general way.
 
-One batch for one partition that is led here, from a client that needs no permission and has no quota. Where there are
+One batch for one partition that is led here, from a client that may write there and has no quota. Where there are
 other replicas, acks=all waits for them (`waiting_produce.py`). Everything else, and everything that is refused, is left
 to `apis/produce.py`: the same request gets the same answer, byte for byte, on either way.
 
@@ -14,6 +14,7 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, TypeAlias
 
+from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.waiting_produce import Run, WaitingProduce
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
@@ -50,6 +51,7 @@ class QuickProduce:
         self._broker = broker
         self._partitions = broker.partitions
         self._codes = broker.errors_of(0)
+        self._rights = rights_of(broker.authorizer)
         self._taken: list[Taken] = []  # in the order in which they came
         self._partitions_taken: dict[Partition, None] = {}  # what they are for
         self._now_ms = 0
@@ -73,6 +75,12 @@ class QuickProduce:
             or not leader.isr.committed
             or acks not in (-1, 0, 1)
             or (leader.followers and acks == -1 and leader.is_under_min_isr)
+            or (
+                self._rights is not None
+                and not self._rights.allows(
+                    context.principal, context.client_host, Operation.WRITE, AclResource.TOPIC, partition.key.topic
+                )
+            )
         ):
             return False
         records, log, epoch = memoryview(frame)[start:stop], partition.log, partition.leader_epoch

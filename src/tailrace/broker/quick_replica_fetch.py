@@ -14,6 +14,7 @@ import struct
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation, rights_of
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.fetch.context import IncrementalContext
@@ -105,6 +106,7 @@ class QuickReplicaFetch:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._codes = broker.errors_of(1)
+        self._rights = rights_of(broker.authorizer)
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""
@@ -125,6 +127,12 @@ class QuickReplicaFetch:
             or follower.fenced
             or follower.epoch != asked.replica_epoch
             or fetches.reader.select_replica is not None
+            or (
+                self._rights is not None
+                and not self._rights.allows(
+                    context.principal, context.client_host, Operation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME
+                )
+            )
         ):
             return False
         broker.settle()

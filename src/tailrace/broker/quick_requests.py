@@ -1,11 +1,10 @@
-"""quick_handler: the requests that come most, and the shorter way that they go where everything is permitted."""
+"""quick_handler: the requests that come most, and the shorter way that they go."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from tailrace.broker.authorizer import AllowAll
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.primitives import Buffer
@@ -18,13 +17,11 @@ QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], bool]
 
 def quick_handler(broker: Broker, api_key: int) -> QuickHandler | None:
     """The quick handler of an API, if it has one; loaded when a client first asks for the API."""
-    if not isinstance(broker.authorizer, AllowAll):
-        return None
     if api_key == ApiKey.PRODUCE:
         from tailrace.broker.quick_produce import QuickProduce
 
         return QuickProduce(broker).handle
-    if api_key == ApiKey.FETCH and broker.fetches.authorizer is None:
+    if api_key == ApiKey.FETCH:
         from tailrace.broker.quick_fetch import QuickFetch
 
         return QuickFetch(broker).handle

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from tailrace.broker.authorizer_config import authorizer_of
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_changes import check_broker_change
 from tailrace.broker.broker_config import BrokerConfig
@@ -20,6 +21,7 @@ from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.cordoned_directories import CordonedDirectories
 from tailrace.broker.directory_moves import DirectoryMoves
 from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
+from tailrace.broker.fetch_rights import FetchRights
 from tailrace.broker.groups import Groups
 from tailrace.broker.guard import Guard
 from tailrace.broker.housekeeping import Housekeeping
@@ -191,6 +193,9 @@ def open_broker(
     publisher = ImagePublisher(config, logs, partitions, purgatory, replicas, throttling, coordinators)
     publisher.now_ms = now_ms
     publisher.on_settings = cordoned.apply
+    authorizer = authorizer_of(config.static)
+    if authorizer is not None:
+        publisher.on_acls = authorizer.change
 
     image = controller.image
     reports = []
@@ -268,7 +273,14 @@ def open_broker(
         partitions,
         publisher,
         purgatory,
-        Fetches(reader, sessions, purgatory, lambda: controller.image, max_bytes=config.integer("fetch.max.bytes")),
+        Fetches(
+            reader,
+            sessions,
+            purgatory,
+            lambda: controller.image,
+            authorizer=None if authorizer is None else FetchRights(authorizer),
+            max_bytes=config.integer("fetch.max.bytes"),
+        ),
         Housekeeping(
             logs,
             purgatory,
@@ -281,6 +293,7 @@ def open_broker(
             now_ms=now_ms,
         ),
         cleaning,
+        authorizer,
         moves=moves,
         throttling=throttling,
         coordinators=coordinators,

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tailrace.metadata import (
+    acls,
     client_quotas,
     config_changes,
     feature_updates,
@@ -276,6 +277,14 @@ class LocalController:
         self, request: messages.AlterUserScramCredentialsRequest, now_ms: int
     ) -> messages.AlterUserScramCredentialsResponse:
         return self._carry_out(scram_credentials.plan_alter_credentials(self.state, request), now_ms)
+
+    def create_acls(self, request: messages.CreateAclsRequest, now_ms: int) -> list[ApiError]:
+        return self._carry_out(acls.plan_create_acls(self.state, request), now_ms)
+
+    def delete_acls(
+        self, request: messages.DeleteAclsRequest, now_ms: int
+    ) -> list[messages.DeleteAclsResponse.DeleteAclsFilterResult]:
+        return self._carry_out(acls.plan_delete_acls(self.state, request), now_ms)
 
     def describe_client_quotas(
         self, request: messages.DescribeClientQuotasRequest

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.api_table import API_TABLE
-from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.standard_authorizer import StandardAuthorizer
 from tailrace.metadata.features import METADATA_VERSION
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
@@ -116,11 +116,6 @@ def test_features_are_told_from_version_3_on(client: Client, version: int) -> No
     assert ("group.version" in supported) == (version >= 4)
 
 
-class _DenyCluster:
-    def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
-        return resource != AclResource.CLUSTER
-
-
 QUOTA = AlterClientQuotasRequest.EntryData(
     entity=[AlterClientQuotasRequest.EntityData(entity_type="user", entity_name="a")]
 )
@@ -143,7 +138,7 @@ QUOTA = AlterClientQuotasRequest.EntryData(
     ids=lambda one: one.SCHEMA.name,
 )
 def test_who_has_no_right_on_the_cluster_is_told_so_in_every_version(client: Client, request_: Any) -> None:
-    client.broker.authorizer = _DenyCluster()
+    client.broker.authorizer = StandardAuthorizer()
     row = API_TABLE[request_.SCHEMA.api_key]
     for version in range(row.min_version, row.max_version + 1):
         answer = client.ask(request_, version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.broker.authorizer_config import authorizer_of
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.config_description import describe_config, java_double
 from tailrace.broker.config_support import _TABLE, Support, support_of
@@ -94,6 +95,9 @@ def test_all_topic_defaults_are_honoured() -> None:
             assert support_of(name) is Support.HONOURED, name
 
 
+ACLS = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
+
 def _below(key: str, controllers: str) -> dict[str, str]:
     """A broker whose controllers are other nodes."""
     return {"process.roles": "broker", "controller.listener.names": "CONTROLLER", key: controllers}
@@ -115,7 +119,8 @@ def test_a_broker_below_other_controllers() -> None:
         ({"listener.name.plaintext.ssl.provider": "x"}, "not supported"),
         ({"listener.name.plaintext.num.partitions": "2"}, "not supported"),
         ({"listener.name.nowhere.max.connections": "5"}, "no listener NOWHERE"),
-        ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "not supported"),
+        ({"authorizer.class.name": "a.b.C"}, "a.b.C is not supported; org.apache.kafka"),
+        ({**ACLS, "super.users": "alice"}, "no principal"),
         ({"remote.log.storage.system.enable": "true"}, "not supported"),
         ({"listeners": "SASL_SSL://:9092"}, "GSSAPI of listener SASL_SSL is not supported"),
         ({"num.partitions": "0"}, "at least 1"),
@@ -317,3 +322,14 @@ def test_properties_files() -> None:
     assert parse_properties("a=1\r\nb=2\ra=3") == {"a": "3", "b": "2"}
     with pytest.raises(MalformedProperties, match="line 2"):
         parse_properties("a=1\nb=\\u12")
+
+
+def test_the_authorizers_own_keys_mean_nothing_without_one() -> None:
+    own = {"super.users": "User:admin; User:CN=a,O=b", "allow.everyone.if.no.acl.found": " True "}
+    assert BrokerConfig.of(log_dirs=["/data"], port=9092, settings={**ACLS, **own}).warnings == []
+    alone = BrokerConfig.of(log_dirs=["/data"], port=9092, settings=own)
+    assert alone.warnings == [f"{key} has no effect without authorizer.class.name" for key in own]
+    authorizer = authorizer_of({**ACLS, **own})
+    assert authorizer is not None
+    assert authorizer.super_users == {"User:admin", "User:CN=a,O=b"}
+    assert authorizer.allows_unlisted
