@@ -51,10 +51,11 @@ class Failure(Enum):
 
 Answered: TypeAlias = Callable[[Any, int], None]
 Failed: TypeAlias = Callable[[Failure, int], None]
+AnswerReader: TypeAlias = Callable[[memoryview, int, int], Any]  # of a frame, from a position on, of this version
 
 
 class OutgoingRequest:
-    __slots__ = ("answered", "at_least", "at_most", "body", "failed", "peer", "timeout_ms")
+    __slots__ = ("answered", "at_least", "at_most", "body", "failed", "peer", "read", "timeout_ms")
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class OutgoingRequest:
         timeout_ms: int,
         at_least: int,
         at_most: int | None,
+        read: AnswerReader | None = None,
     ) -> None:
         self.peer = peer
         self.body = body
@@ -73,6 +75,7 @@ class OutgoingRequest:
         self.timeout_ms = timeout_ms
         self.at_least = at_least
         self.at_most = at_most
+        self.read = read
 
     def __repr__(self) -> str:
         return f"<{self.body.SCHEMA.name} to {self.peer}>"
@@ -93,9 +96,11 @@ class Outbox:
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         at_least: int = 0,
         at_most: int | None = None,
+        read: AnswerReader | None = None,
     ) -> None:
-        """Send a request; it has to be answered in time from now on, waiting included."""
-        self.waiting.append(OutgoingRequest(peer, body, answered, failed, timeout_ms, at_least, at_most))
+        """Send a request; it has to be answered in time from now on, waiting included. `read`: how its answer is read,
+        where its sender knows a shorter way."""
+        self.waiting.append(OutgoingRequest(peer, body, answered, failed, timeout_ms, at_least, at_most, read))
 
     def leave(self, peer: Peer) -> None:
         """Nothing more will be sent there: its connection is closed. What was sent and not answered has failed."""

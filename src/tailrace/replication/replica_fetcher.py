@@ -25,12 +25,14 @@ from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.segment import SegmentOverflow
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
-from tailrace.outgoing import Failure, Outbox, Peer
+from tailrace.outgoing import AnswerReader, Failure, Outbox, Peer
 from tailrace.protocol.messages import FetchRequest, ListOffsetsRequest
+from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
 from tailrace.records.batch import CorruptBatch
+from tailrace.replication.followed import Followed
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.leader_session import LeaderSession, PartitionId, Want
+from tailrace.replication.leader_session import LeaderSession, PartitionId
 from tailrace.replication.partition import Partition
 from tailrace.replication.throttles import FollowerThrottle
 
@@ -58,25 +60,6 @@ class FetcherSettings:
     throttle: FollowerThrottle | None = None
 
 
-class _Followed:
-    """A partition, in the role that it is fetched for."""
-
-    __slots__ = ("due_ms", "id", "is_in_sync", "is_lost", "lag", "partition", "role")
-
-    def __init__(self, partition: Partition, role: FollowerRole) -> None:
-        self.id: PartitionId = (partition.topic_id, partition.key.partition)
-        self.partition = partition
-        self.role = role
-        self.due_ms = 0  # it rests until then
-        self.is_lost = False  # the leader has nothing at its log end
-        self.lag = 0  # behind the leader's high watermark, when it was last heard of
-        self.is_in_sync = False  # it is known to have no lag
-
-    def want(self) -> Want:
-        log, role = self.partition.log, self.role
-        return Want(role.leader_epoch, role.fetch_offset, role.last_fetched_epoch, log.log_start_offset)
-
-
 class ReplicaFetcher:
     def __init__(
         self,
@@ -99,7 +82,7 @@ class ReplicaFetcher:
         self._locate = locate
         self._moved = moved
         self.number = number
-        self._followed: dict[PartitionId, _Followed] = {}
+        self._followed: dict[PartitionId, Followed] = {}
         self._peer: Peer | None = None
         self._session = LeaderSession()
         self._resting = set() if resting is None else resting
@@ -121,7 +104,7 @@ class ReplicaFetcher:
         key = (partition.topic_id, partition.key.partition)
         known = self._followed.get(key)
         if known is None or known.role is not role:
-            self._followed[key] = _Followed(partition, role)
+            self._followed[key] = Followed(partition, role)
             self._due_ms = 0
 
     def release(self) -> list[Partition]:
@@ -131,12 +114,18 @@ class ReplicaFetcher:
         self._session.begin_anew()
         return released
 
+    def _is_followed(self, one: Followed) -> bool:
+        role = one.role
+        return (
+            self._partitions.get(one.partition.key) is one.partition
+            and one.partition.role is role
+            and role.leader_id == self.leader_id
+        )
+
     def _drop_others(self) -> None:
         """What is not followed here any more."""
-        for key, one in list(self._followed.items()):
-            hosted = self._partitions.get(one.partition.key)
-            if hosted is not one.partition or hosted.role is not one.role or one.role.leader_id != self.leader_id:
-                del self._followed[key]
+        for one in [one for one in self._followed.values() if not self._is_followed(one)]:
+            del self._followed[one.id]
 
     @property
     def max_lag(self) -> int:
@@ -190,7 +179,7 @@ class ReplicaFetcher:
             return peer
         return peer._replace(channel=f"{peer.channel}-{self.number}")
 
-    def _unthrottled(self, ready: list[_Followed], now_ms: int) -> list[_Followed]:
+    def _unthrottled(self, ready: list[Followed], now_ms: int) -> list[Followed]:
         """Without those that have to wait for the rate to fall."""
         throttle = self._settings.throttle
         if throttle is None:
@@ -206,10 +195,10 @@ class ReplicaFetcher:
         self._peer = peer
         self._session = LeaderSession()
 
-    def _fetch(self, peer: Peer, ready: Sequence[_Followed]) -> None:
+    def _fetch(self, peer: Peer, ready: Sequence[Followed]) -> None:
         settings = self._settings
         wants = {one.id: one.want() for one in ready}
-        request = FetchRequest(
+        request = ReplicaFetchRequest(
             replica_state=FetchRequest.ReplicaState(
                 replica_id=settings.broker_id, replica_epoch=settings.broker_epoch()
             ),
@@ -231,9 +220,16 @@ class ReplicaFetcher:
                 self._take(asked, response, now_ms)
             self.step(now_ms)
 
-        self._send(peer, request, answered, _REPLICA_STATE_FROM)
+        self._send(peer, request, answered, _REPLICA_STATE_FROM, read_replica_answer)
 
-    def _send(self, peer: Peer, request: Any, answered: Callable[[Any, int], None], at_least: int) -> None:
+    def _send(
+        self,
+        peer: Peer,
+        request: Any,
+        answered: Callable[[Any, int], None],
+        at_least: int,
+        read: AnswerReader | None = None,
+    ) -> None:
         def failed(failure: Failure, now_ms: int) -> None:
             self._is_asking = False
             self._session.begin_anew()
@@ -243,7 +239,7 @@ class ReplicaFetcher:
             )
 
         timeout_ms = self._settings.timeout_ms
-        self._outbox.send(peer, request, answered, failed, timeout_ms=timeout_ms, at_least=at_least)
+        self._outbox.send(peer, request, answered, failed, timeout_ms=timeout_ms, at_least=at_least, read=read)
 
     def _refused(self, code: ErrorCode, now_ms: int) -> None:
         self._limited_log.write(
@@ -254,12 +250,16 @@ class ReplicaFetcher:
 
     # Answers
 
-    def _take(self, asked: dict[PartitionId, tuple[_Followed, Offset]], response: Any, now_ms: int) -> None:
-        self._drop_others()
+    def _take(self, asked: dict[PartitionId, tuple[Followed, Offset]], response: Any, now_ms: int) -> None:
         for topic in response.responses:
             for answer in topic.partitions:
                 one, offset = asked.get((topic.topic_id, answer.partition_index), (None, -1))
-                if one is None or self._followed.get(one.id) is not one or one.role.fetch_offset != offset:
+                if (
+                    one is None
+                    or self._followed.get(one.id) is not one
+                    or not self._is_followed(one)
+                    or one.role.fetch_offset != offset
+                ):
                     # To an earlier role, or from before something else has moved its end. The session has told what
                     # nobody has taken, a high watermark perhaps, and would not tell it again.
                     self._session.begin_anew()
@@ -273,7 +273,7 @@ class ReplicaFetcher:
                     self._session.begin_anew()
                     self._rest(one, now_ms)
 
-    def _take_partition(self, one: _Followed, answer: Any, now_ms: int) -> None:
+    def _take_partition(self, one: Followed, answer: Any, now_ms: int) -> None:
         key, role = one.partition.key, one.role
         if answer.error_code:
             self._partition_refused(one, ErrorCode(answer.error_code), now_ms)
@@ -301,14 +301,14 @@ class ReplicaFetcher:
         if records or done.high_watermark_moved or done.log_start_moved:
             self._moved(key, now_ms)
 
-    def _count(self, one: _Followed, size: int, now_ms: int) -> None:
+    def _count(self, one: Followed, size: int, now_ms: int) -> None:
         partition, throttle = one.partition, self._settings.throttle
         partition.traffic.replication_bytes_in += size
         if throttle is not None and throttle.is_throttled(partition):
             throttle.record(size, now_ms)
         self._followed[one.id] = self._followed.pop(one.id)
 
-    def _partition_refused(self, one: _Followed, code: ErrorCode, now_ms: int) -> None:
+    def _partition_refused(self, one: Followed, code: ErrorCode, now_ms: int) -> None:
         key = one.partition.key
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             _log.info("%s: leader %d has nothing at offset %d", key, self.leader_id, one.role.fetch_offset)
@@ -319,13 +319,13 @@ class ReplicaFetcher:
         )
         self._rest(one, now_ms)
 
-    def _rest(self, one: _Followed, now_ms: int) -> None:
+    def _rest(self, one: Followed, now_ms: int) -> None:
         one.due_ms = now_ms + self._settings.backoff_ms
 
     # Where the leader has nothing at our log end
 
     def _look_up(
-        self, peer: Peer, lost: Sequence[_Followed], what: int, ends: dict[PartitionId, Offset] | None = None
+        self, peer: Peer, lost: Sequence[Followed], what: int, ends: dict[PartitionId, Offset] | None = None
     ) -> None:
         """Ask for the leader's end, and for its start where that is not below ours."""
         by_key = {one.partition.key: one for one in lost}
@@ -372,7 +372,7 @@ class ReplicaFetcher:
         )
         self._send(peer, request, answered, _LOCAL_START_FROM)
 
-    def _restart(self, one: _Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
+    def _restart(self, one: Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
         before = one.role.fetch_offset
         one.is_lost = False
         self._session.begin_anew()

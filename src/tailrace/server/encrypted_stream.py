@@ -14,6 +14,7 @@ PIECE_BYTES: Final = 65_536
 
 class EncryptedStream(TlsStream):
     __slots__ = ()
+    may_hold_more = True
 
     def __init__(self, made: socket, tls: Tls, host: str) -> None:
         super().__init__(made, client_context(tls), is_server=False, host=host)

@@ -2,8 +2,9 @@
 
     connecting ──► (TLS) ──► agreeing (ApiVersions) ──► (SASL) ──► ready: requests go out, answers come in their order
 
-Bytes are written as the socket takes them, and an answer is read straight into memory of its own size. `PeerLost` is
-raised for whatever ends the connection; whoever owns it closes it then.
+Bytes are written as the socket takes them. What comes is read to memory that connections share: an answer that is
+there as a whole is copied from it, and of a larger one the rest is read straight into memory of its own size.
+`PeerLost` is raised for whatever ends the connection; whoever owns it closes it then.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterator
+from select import EPOLLIN
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,7 +25,6 @@ from tailrace.model.errors import ErrorCode
 from tailrace.outgoing import Failure, OutgoingRequest
 from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
-from tailrace.protocol.framing import frame_length
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -38,6 +39,7 @@ IN_FLIGHT_MAX: Final = 5
 ANSWER_BYTES_MAX: Final = 268_435_456  # a fetch may exceed its limit by one batch; "HTTP" read as a length is beyond it
 _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
+_HEAD: Final = Struct(">ihhi")  # the size of what follows, and with what every request begins
 
 
 class PeerLost(Exception):
@@ -67,10 +69,14 @@ class PeerConnection:
         self._is_connected = False
         self._asked_version = api(ApiKey.API_VERSIONS).offered.high
         self._correlation_id = 0
+        self._heads: dict[
+            tuple[int, int], bytes
+        ] = {}  # of requests: what follows the correlation id, by API and version
+        self._chosen: dict[tuple[int, int, int | None], int | None] = {}  # versions, by API and the sender's bounds
         self._output: deque[memoryview] = deque()
-        self._input = memoryview(bytearray(4))  # the length of the next answer, or the answer
+        self._own: memoryview | None = None  # an answer that has begun, `_filled` bytes of it so far
         self._filled = 0
-        self._is_length = True
+        self._rest = b""  # the begin of an answer's length
 
     @property
     def is_ready(self) -> bool:
@@ -87,9 +93,14 @@ class PeerConnection:
         return bool(self._output) and self._stream.is_open
 
     @property
+    def is_at_rest(self) -> bool:
+        """Nothing is to be written or agreed on, now or in time, unless there is another request."""
+        return self._is_ready and self.interest == EPOLLIN and not self.session_ms and not self.wants_to_write
+
+    @property
     def has_input(self) -> bool:
         """Part of an answer was read."""
-        return self._filled > 0
+        return self._own is not None or bool(self._rest)
 
     def is_late(self, now: int) -> bool:
         return bool(self.in_flight) and self.in_flight[0].deadline_ms <= now
@@ -105,7 +116,10 @@ class PeerConnection:
         key = request.body.SCHEMA.api_key
         assert key is not None
         assert self._versions is not None
-        version = _common_version(key, self._versions.get(key), request)
+        bounds = key, request.at_least, request.at_most
+        version = self._chosen.get(bounds)
+        if version is None:
+            version = self._chosen[bounds] = _common_version(key, self._versions.get(key), request)
         if version is None:
             return Failure.UNSUPPORTED
         try:
@@ -117,11 +131,17 @@ class PeerConnection:
 
     def _put(self, body: Message, key: int, version: int) -> int:
         correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        header = RequestHeader(key, version, correlation_id, self._client_id)
-        parts: list[Any] = [write_request_header(header)]
+        head = self._heads.get((key, version))
+        if head is None:
+            header = RequestHeader(key, version, correlation_id, self._client_id)
+            head = self._heads[key, version] = write_request_header(header)[_HEAD.size - _INT32.size :]
+        parts: list[Any] = [head]
         body.write(parts, version)
+        rest = b"".join(parts)
         self._correlation_id = correlation_id
-        self._output.append(memoryview(b"".join([frame_length(parts), *parts])))
+        self._output.append(
+            memoryview(_HEAD.pack(_HEAD.size - _INT32.size + len(rest), key, version, correlation_id) + rest)
+        )
         return correlation_id
 
     def write(self) -> None:
@@ -160,9 +180,10 @@ class PeerConnection:
 
     # Reading
 
-    def read(self) -> Iterator[tuple[OutgoingRequest, Any]]:
-        """The answers that have come, each with what was asked; None for one that cannot be read."""
-        while (frame := self._receive()) is not None:
+    def read(self, scratch: memoryview) -> Iterator[tuple[OutgoingRequest, Any]]:
+        """The answers that have come, each with what was asked; None for one that cannot be read. `scratch` is memory
+        to read to, which nobody else uses until the last one is taken."""
+        for frame in self._receive(scratch):
             if not self._is_ready:
                 self._go_on(frame)
                 continue
@@ -176,33 +197,54 @@ class PeerConnection:
                 correlation_id, position = read_response_header(key, sent.version, frame)
                 if correlation_id != sent.correlation_id:
                     raise PeerLost(f"it answers request {correlation_id} where {sent.correlation_id} was due")
-                response = response_class(key).decode(frame, sent.version, position)
+                response = (sent.request.read or response_class(key).decode)(frame, sent.version, position)
             except ProtocolError:
                 pass  # the caller tells whoever asked
             self.in_flight.popleft()
             yield sent.request, response
 
-    def _receive(self) -> memoryview | None:
-        """The next whole frame, or None until more has come."""
+    def _receive(self, scratch: memoryview) -> Iterator[memoryview]:
+        """The whole frames that have come, until the socket has no more."""
         while True:
-            while self._filled < len(self._input):
-                try:
-                    count = self._stream.recv_into(self._input[self._filled :])
-                except BlockingIOError:
-                    return None
-                except OSError as error:
-                    raise PeerLost(_reason(error)) from error
-                if not count:
-                    raise PeerLost("the peer closed it")
+            own = self._own
+            view = scratch if own is None else own[self._filled :]
+            try:
+                count = self._stream.recv_into(view)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise PeerLost(_reason(error)) from error
+            if not count:
+                raise PeerLost("the peer closed it")
+            if own is None:
+                yield from self._cut(scratch[:count])
+            else:
                 self._filled += count
-            done, self._filled = self._input, 0
-            if not self._is_length:
-                self._input, self._is_length = memoryview(bytearray(4)), True
-                return done
-            (size,) = _INT32.unpack(done)
+                if self._filled == len(own):
+                    self._own = None
+                    yield own
+            if count < len(view) and not self._stream.may_hold_more:
+                return
+
+    def _cut(self, data: memoryview) -> Iterator[memoryview]:
+        """Frames that are whole, copied; of what follows them the begin is kept."""
+        if self._rest:
+            data = memoryview(self._rest + data)
+            self._rest = b""
+        position, end = 0, len(data)
+        while end - position >= _INT32.size:
+            (size,) = _INT32.unpack_from(data, position)
             if not 4 <= size <= ANSWER_BYTES_MAX:
                 raise PeerLost(f"an answer of {size} bytes: it does not speak Kafka's protocol")
-            self._input, self._is_length = memoryview(bytearray(size)), False
+            position += _INT32.size
+            if size > end - position:
+                self._own = own = memoryview(bytearray(size))
+                self._filled = end - position
+                own[: self._filled] = data[position:]
+                return
+            yield memoryview(bytes(data[position : position + size]))
+            position += size
+        self._rest = bytes(data[position:])
 
     def _go_on(self, frame: memoryview) -> None:
         """The answer to what comes before requests."""

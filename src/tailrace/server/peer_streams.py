@@ -2,6 +2,7 @@
 
 shake_hands()              BlockingIOError until requests can be sent
 send(data), recv_into()    as a socket's; unsent is what `flush` still has to send
+may_hold_more              after a read that did not fill its buffer there may be more, of which epoll does not tell
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ class PeerStream(Protocol):
     @property
     def unsent(self) -> int: ...
 
+    @property
+    def may_hold_more(self) -> bool: ...
+
     def shake_hands(self) -> None: ...
 
     def flush(self) -> int: ...
@@ -33,6 +37,7 @@ class PeerStream(Protocol):
 class PlainStream:
     is_open = True
     unsent = 0
+    may_hold_more = False
 
     def __init__(self, made: socket) -> None:
         self.send = made.send

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 BACKOFF_MS: Final = 50
 BACKOFF_MS_MAX: Final = 1_000
+READ_BYTES: Final = 32_768
 CONNECT_MS_MAX: Final = 10_000  # socket.connection.setup.timeout.ms
 _LOGGER: Final = logging.getLogger("tailrace.peers")
 
@@ -84,6 +85,7 @@ class Peers:
         self._lines: dict[Peer, _Line] = {}
         self._by_descriptor: dict[int, _Line] = {}
         self._ended: list[tuple[OutgoingRequest, Failure]] = []  # whom nobody has told yet
+        self._scratch = memoryview(bytearray(READ_BYTES))
         self._due_ms: int | None = None  # nothing is due before; what was answered meanwhile still counts
         self._log = LimitedLog(_LOGGER)
 
@@ -125,7 +127,7 @@ class Peers:
             if mask & EPOLLOUT:
                 connection.write()
             if mask & ~EPOLLOUT or connection.has_input:
-                for request, response in connection.read():
+                for request, response in connection.read(self._scratch):
                     line.backoff_ms = 0
                     if response is None:
                         request.failed(Failure.UNREADABLE, now_ms)
@@ -134,8 +136,10 @@ class Peers:
         except PeerLost as lost:
             if line.connection is connection:
                 self._lost(line, str(lost))
-        self._go_on(line, self._timer_ms())
-        self._tell_ended(now_ms)
+        if line.queue or line.connection is not connection or not connection.is_at_rest:
+            self._go_on(line, self._timer_ms())
+        if self._ended:
+            self._tell_ended(now_ms)
         return True
 
     def tick(self, now_ms: int) -> None:
