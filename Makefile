@@ -6,12 +6,13 @@ BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 TARGET  ?= requests
 MINUTES ?= 5
+SEEDS   ?= 0-2000
 # Python that is compiled where it can be; each has its C types beside it.
 KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/records/column_encoder \
            src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run tour test test-failed test-all fuzz chaos check format bench clean clean-run
+.PHONY: help venv run tour test test-failed test-all fuzz chaos simulate check format bench clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -53,6 +54,9 @@ fuzz: $(READY) ## hostile input, guided by coverage: TARGET=requests MINUTES=5
 
 chaos: $(READY) ## three brokers below Kafka's controllers, under load and faults: MINUTES=5 ARGS='--seed 7 --controllers 3'
 	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
+
+simulate: $(READY) ## replication in virtual time, under trouble, thousands of times: SEEDS=0-2000 ARGS=--help
+	$(BIN)/python -m tests.simulation.run --seeds $(SEEDS) $(ARGS)
 
 check: $(READY) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check .

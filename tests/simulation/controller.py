@@ -129,10 +129,10 @@ class Controller(Host):
 
     # Partitions
 
-    def move_leader(self, key: TopicPartition) -> None:
+    def move_leader(self, key: TopicPartition, preferred: int | None = None) -> None:
         """An election without need, as a preferred one is."""
         state = self.states[key]
-        others = [one for one in state.isr if one != state.leader]
+        others = [one for one in state.isr if one != state.leader and preferred in (None, one)]
         leader = self._elect(others)
         if leader >= 0:
             self._change(key, leader=leader)

@@ -2,18 +2,20 @@
 
 Whatever happens is an event at a host: while that is stopped (SIGSTOP) its events wait, in their order, and once it is
 dead they never happen. A request is answered or fails, once; one that failed may have been served all the same, and
-one that waited at a stopped host is served when nobody expects it any more.
+one that waited at a stopped host is served when nobody expects it any more. What one life of a host sends can be held
+back, and arrives whenever it is let go: after the host is dead, or after what its next life has sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
 from typing import Any
 
 Action = Callable[[], None]
+DELAYS_MS = (1,) * 20 + (2,) * 10 + (5,) * 10 + (30,) * 9 + (500,)
 
 
 class Host:
@@ -26,12 +28,13 @@ class Host:
 
 
 class Network:
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, loss: float = 0.03, delays_ms: Sequence[int] = DELAYS_MS) -> None:
         self.random = random
         self.now_ms = 1_700_000_000_000
-        self.loss = 0.03
-        self.delays_ms = (1,) * 20 + (2,) * 10 + (5,) * 10 + (30,) * 9 + (500,)
+        self.loss = loss
+        self.delays_ms = delays_ms
         self._cut: set[tuple[int, int]] = set()  # (from, to): nothing gets through
+        self._held: dict[tuple[Host, int], list[tuple[Host, Action]]] = {}  # (from, to): what waits to be let go
         self._events: list[tuple[int, int, Host, Action]] = []
         self._numbers = count()
 
@@ -61,6 +64,22 @@ class Network:
 
     def mend(self) -> None:
         self._cut.clear()
+
+    def hold(self, sender: Host, receiver_id: int) -> None:
+        """Keep back what this life of a host sends to another from now on."""
+        self._held.setdefault((sender, receiver_id), [])
+
+    def held(self, sender: Host, receiver_id: int) -> int:
+        return len(self._held.get((sender, receiver_id), ()))
+
+    def let_go(self, sender: Host, receiver_id: int) -> None:
+        """What was kept back arrives, in its order; nothing more is held."""
+        for receiver, arrive in self._held.pop((sender, receiver_id), ()):
+            self.after(0, receiver, arrive)
+
+    def let_all_go(self) -> None:
+        for sender, receiver_id in list(self._held):
+            self.let_go(sender, receiver_id)
 
     def is_cut(self, one: Host, other: Host) -> bool:
         """Whether a message or its answer would be lost between two hosts."""
@@ -101,4 +120,8 @@ class Network:
     def _send(self, sender: Host, receiver: Host, arrive: Action) -> None:
         if self.random.random() < self.loss or (sender.host_id, receiver.host_id) in self._cut:
             return
-        self.after(self.random.choice(self.delays_ms), receiver, arrive)
+        held = self._held.get((sender, receiver.host_id))
+        if held is not None:
+            held.append((receiver, arrive))
+        else:
+            self.after(self.random.choice(self.delays_ms), receiver, arrive)

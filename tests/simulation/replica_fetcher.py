@@ -9,12 +9,13 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from tailrace.replication.partition import Partition
 from tailrace.replication.replica_fetcher import CHANNEL, FetcherSettings
 from tailrace.replication.replica_fetchers import ReplicaFetchers
 from tests.simulation.node import LATEST_VERSION, Asked, sent_and_read
 
 if TYPE_CHECKING:
-    from tests.simulation.cluster import SimulatedBroker
+    from tests.simulation.simulated_broker import SimulatedBroker
 
 MAX_WAIT_MS = 100
 TIMEOUT_MS = 400
@@ -45,9 +46,10 @@ class SimulatedFetchers:
             lambda key, _: broker.node.check(key),
         )
 
+    def follow(self, partition: Partition) -> None:
+        self.fetchers.follow(partition)
+
     def step(self) -> None:
-        for partition in self.broker.node.partitions:
-            self.fetchers.follow(partition)
         self.fetchers.tick(self.broker.node.now_ms)
         self.send_waiting()
 

@@ -1,7 +1,7 @@
 """Leaders and followers under random schedules of appends, fetches and faults; the seed of a failing one repeats it.
 
 SEED=17 .venv/bin/python -m pytest tests/simulation/test_replication.py
-.venv/bin/python -m tests.simulation.run --seeds 0-5000        # many, on all processors
+make simulate SEEDS=0-5000        # many, on all processors
 """
 
 from __future__ import annotations

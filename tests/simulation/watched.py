@@ -1,20 +1,20 @@
-"""Watched: a simulated cluster at work, and everything about it that must hold."""
+"""Watched: a simulated cluster at work under trouble: who writes and reads, what goes wrong, and what clients are owed.
+
+simulate(seed, ms)        a schedule: so much virtual time of trouble, then calm until everybody has everything
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from random import Random
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import FetchResponse
-from tailrace.records.batch import RecordBatch
-from tailrace.records.conversion import split_any
-from tailrace.records.record import iter_records
-from tailrace.replication.partition import Partition
-from tests.simulation.cluster import Cluster, SimulatedBroker
+from tests.simulation.cluster import Cluster
 from tests.simulation.controller import KEYS
-from tests.simulation.network import Host
+from tests.simulation.invariants import Invariants
 from tests.simulation.node import Asked, bytes_of, want
 from tests.simulation.producers import (
     IN_FLIGHT,
@@ -25,70 +25,27 @@ from tests.simulation.producers import (
     leader_of,
     produce_at,
 )
+from tests.simulation.reading import aborted_in, committed_values, values_of
+from tests.simulation.scripts import SCRIPTS, Stage
+from tests.simulation.weather import Weather
 from tests.support.batches import batch
 
-CALM_MS = 12_000
+CALM_MS = 12_000  # by then everybody has everything
+CALM_STEP_MS = 250
+STILL_MS = 750  # what is on its way has arrived by then
 STEP_MS = 50
-FAULTS = (
-    *(["kill"] * 4),
-    *(["stop", "cut", "elect"] * 3),
-    *(["mend", "power", "fail over", "reassign"] * 2),
-    "delete",
-)
-
-Record = tuple[int, bytes]  # leader epoch and value
-
-
-def values_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(offset, leader epoch, value) of every record."""
-    for one in split_any(data):
-        assert isinstance(one, RecordBatch)
-        for record in iter_records(one):
-            yield record.offset, one.leader_epoch, bytes(record.value or b"")
-
-
-def aborted_in(answer: FetchResponse.PartitionData) -> list[tuple[int, int]]:
-    return [(one.producer_id, one.first_offset) for one in answer.aborted_transactions or []]
-
-
-def committed_values(data: bytes, aborted: list[tuple[int, int]]) -> set[bytes]:
-    """The values that are left of what was fetched with read_committed, by the list of what was aborted."""
-    found: set[bytes] = set()
-    open_aborted: set[int] = set()
-    waiting = sorted(aborted, key=lambda one: one[1])
-    for one in split_any(data):
-        assert isinstance(one, RecordBatch)
-        while waiting and waiting[0][1] <= one.last_offset:
-            open_aborted.add(waiting.pop(0)[0])
-        if one.is_control:
-            open_aborted.discard(one.producer_id)
-        elif not (one.is_transactional and one.producer_id in open_aborted):
-            found.update(bytes(record.value or b"") for record in iter_records(one))
-    return found
-
-
-def history_of(partition: Partition, start: int = 0) -> dict[int, Record]:
-    """What a log has from an offset on, before its start too."""
-    found: dict[int, Record] = {}
-    for segment in reversed(list(partition.log.segments)):
-        for header, view in segment.batches():
-            if header.next_offset > start:
-                found.update({offset: (epoch, value) for offset, epoch, value in values_of(bytes(view))})
-        if segment.base_offset <= start:
-            break
-    return found
 
 
 class Watched:
     def __init__(self, seed: int) -> None:
-        self.cluster = Cluster(seed)
-        self.random = self.cluster.random
-        self.is_stormy = seed % 2 == 0  # elections in quick succession, with few records between
-        self.committed: dict[TopicPartition, list[Record]] = {key: [] for key in KEYS}
+        self.random = Random(seed)
+        self.weather = Weather(self.random, tuple(SCRIPTS))
+        self.cluster = Cluster(self.random, self.weather)
+        self.began_ms = self.cluster.network.now_ms
+        self.invariants = Invariants(self.cluster)
+        self.stage = Stage(self.cluster, lambda key: len(self.acknowledged[key]))
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {key: {} for key in KEYS}
         self.seen: dict[object, int] = {}  # (replica's life) → the largest high watermark that a consumer saw there
-        self.epochs: dict[object, tuple[int, int]] = {}
-        self.leaders: dict[tuple[TopicPartition, int], int] = {}
         self.produced = 0
         self.answered: Counter[int] = Counter()  # error code → how many produces ended so
         self.faults: Counter[str] = Counter()
@@ -127,7 +84,7 @@ class Watched:
                     self.acknowledged[key][answered.base_offset] = value
 
         produce_at(one, key, batch(value, timestamp=self.cluster.network.now_ms), acks, answer)
-        self.check(one)
+        self.invariants.check(one)
 
     def consume(self) -> None:
         """Read from any replica, as clients in racks may."""
@@ -141,26 +98,27 @@ class Watched:
         offset = self.random.randint(partition.log.log_start_offset, max(partition.log.high_watermark, 0))
         is_committed = self.random.random() < 0.4
         asked: Asked = one.now().fetch([want(partition, offset)], max_wait_ms=0, isolation_level=int(is_committed))
+        self.invariants.check(one)  # a purgatory that was late may have moved something
         answer = asked.only
         if answer.error_code:
             return
         life = (one.broker_id, one.epoch, key, partition.leader_epoch)
         assert answer.high_watermark >= self.seen.get(life, 0), "the high watermark moved back"
         self.seen[life] = answer.high_watermark
-        committed = self.committed[key]
+        committed = self.invariants.committed[key]
         for at, epoch, value in values_of(bytes_of(answer)):
             self.consumed += 1
             assert at < answer.high_watermark, "a consumer saw what is not committed"
             assert at < len(committed), "a consumer saw what no leader has committed"
             assert committed[at] == (epoch, value), "a committed record changed"
         if is_committed:
-            self._check_committed(partition, offset, answer)
+            self._check_committed(key, answer)
 
-    def _check_committed(self, partition: Partition, offset: int, answer: FetchResponse.PartitionData) -> None:
+    def _check_committed(self, key: TopicPartition, answer: FetchResponse.PartitionData) -> None:
         """What a client with read_committed would make of an answer."""
         read = committed_values(bytes_of(answer), aborted_in(answer))
         for producer in self.transactional:
-            if producer.key == partition.key:
+            if producer.key == key:
                 assert not read & producer.aborted, "an aborted record was read"
                 assert not {one for one in read if one.startswith(b"%d:" % producer.host_id)} - producer.committed, (
                     "a record was read before its transaction ended"
@@ -181,16 +139,18 @@ class Watched:
             partition.log.delete_old_segments(node.now_ms)
             node.check(key)
 
-    # Faults
+    # Trouble
 
     def disturb(self) -> None:
         cluster, random = self.cluster, self.random
         broker_id = random.choice(list(cluster.brokers))
         key = random.choice(KEYS)
-        what = random.choice(FAULTS)
+        what = self.weather.fault(random)
         self.faults[what] += 1
         if what == "kill" and len(cluster.alive()) > 2:
             cluster.kill(broker_id)
+        elif what == "leave" and len(cluster.alive()) > 2:
+            cluster.leave(broker_id)
         elif what == "power":
             # Worst is one whose progress has just been told.
             broker_id = random.choice(cluster.joining() or [broker_id])
@@ -198,6 +158,8 @@ class Watched:
                 cluster.start(broker_id)
         elif what == "stop":
             cluster.stop(broker_id, random.choice([20, 200, 900, 2_500]))
+        elif what == "deaf":
+            cluster.brokers[broker_id].be_deaf(random.choice([100, 500, 2_000]))
         elif what == "cut":
             cluster.cut(broker_id)
         elif what == "mend":
@@ -211,136 +173,91 @@ class Watched:
         elif what == "delete":
             self.delete_records(key)
 
-    # What must hold after every event
+    def play(self) -> None:
+        """One of the scripts."""
+        name = self.random.choice(self.weather.scripts)
+        self.faults[name] += 1
+        self.stage.play(name, self.random.choice(KEYS))
 
-    def check(self, host: Host) -> None:
-        if isinstance(host, SimulatedBroker) and host.is_alive:
-            for partition in host.node.partitions:
-                self._check_replica(host, partition)
+    # What clients are owed
 
-    def _check_replica(self, one: SimulatedBroker, partition: Partition) -> None:
-        key, log = partition.key, partition.log
-        committed = self.committed[key]
-        end, high_watermark = log.log_end_offset, log.high_watermark
-        assert high_watermark <= end
-        life = (one.broker_id, one.epoch, key)
-        now, before = (partition.leader_epoch, partition.partition_epoch), self.epochs.get(life, (-1, -1))
-        if now != before:
-            assert now[0] >= before[0], "the leader epoch went back"
-            assert now[1] >= before[1], "the partition epoch went back"
-            self.epochs[life] = now
-        if one.broker_id in self.cluster.controller.states[key].isr:
-            assert end >= len(committed), f"{one.broker_id} is in sync with {key}, without {end}..{len(committed)}"
-        leader = partition.leader
-        if leader is None:
-            return
-        known = self.leaders.setdefault((key, partition.leader_epoch), one.broker_id)
-        assert known == one.broker_id, f"{known} and {one.broker_id} lead {key} in epoch {partition.leader_epoch}"
-        # Also one that has been deposed and does not know it yet: what it commits is committed.
-        if high_watermark > len(committed):
-            for member in leader.isr.maximal - {one.broker_id}:
-                other = self.cluster.brokers[member]
-                replica = other.partition(key)
-                # What it told in an earlier life is no promise: the controller will not have it in sync.
-                if other.is_alive and replica is not None and leader.followers[member].broker_epoch == other.epoch:
-                    theirs = replica.log.log_end_offset
-                    assert high_watermark <= theirs, f"{key}: committed {high_watermark}, but {member} ends at {theirs}"
-            history = history_of(partition, len(committed))
-            committed.extend(history[offset] for offset in range(len(committed), high_watermark))
-
-    # What must hold now and then
-
-    def check_logs(self) -> None:
-        """Every replica in sync has everything committed, and all that was acknowledged is committed, once."""
+    def check_clients(self) -> None:
+        """All that was acknowledged is committed, and each producer's records are, once and in order."""
+        committed = self.invariants.committed
         for key in KEYS:
-            committed = self.committed[key]
-            for member in self.cluster.controller.states[key].isr:
-                one = self.cluster.brokers[member]
-                partition = one.partition(key)
-                if one.is_alive and partition is not None:
-                    entries = partition.log.epochs.entries
-                    assert entries == sorted(entries)
-                    self._check_history(member, partition, committed)
             for offset, value in self.acknowledged[key].items():
-                assert offset < len(committed), f"acknowledged {key} {offset} is not committed"
-                assert committed[offset][1] == value, f"acknowledged {key} {offset} is not what was committed"
+                assert offset < len(committed[key]), f"acknowledged {key} {offset} is not committed"
+                assert committed[key][offset][1] == value, f"acknowledged {key} {offset} is not what was committed"
         for producer in self.producers:
             prefix = b"%d:" % producer.host_id
-            found = [value for _, value in self.committed[producer.key] if value.startswith(prefix)]
+            found = [value for _, value in committed[producer.key] if value.startswith(prefix)]
             assert found == [producer.value(n) for n in range(len(found))], f"{producer.key}: {found}"
             assert producer.number <= len(found) <= producer.number + IN_FLIGHT
 
-    def _check_history(self, member: int, partition: Partition, committed: list[Record]) -> None:
-        start = partition.log.log_start_offset
-        history = history_of(partition, start)
-        for offset in range(start, len(committed)):
-            assert history.get(offset) == committed[offset], f"{member} lost or changed {partition.key} {offset}"
-
-    def check_convergence(self) -> None:
+    def check_readers(self) -> None:
+        """At the end every replica tells who reads committed records the same, and all of it."""
         for key in KEYS:
-            state = self.cluster.controller.states[key]
-            assert sorted(state.isr) == sorted(state.replicas), "not everyone has come back into sync"
-            for broker_id, one in self.cluster.brokers.items():
+            for one in self.cluster.alive():
                 partition = one.partition(key)
-                assert (partition is not None) == (broker_id in state.replicas)
-                if partition is not None:
-                    end = len(self.committed[key])
-                    assert (partition.log.high_watermark, partition.log.log_end_offset) == (end, end), broker_id
-                    self._check_history(broker_id, partition, self.committed[key])
-                    self._check_transactions(one, partition)
-
-    def _check_transactions(self, one: SimulatedBroker, partition: Partition) -> None:
-        """A reader of committed records gets all of them that are still there, up to a transaction without an end."""
-        start, end = partition.log.log_start_offset, partition.log.last_stable_offset
-        read: set[bytes] = set()
-        offset = start
-        while offset < end:
-            answer = one.now().fetch([want(partition, offset)], max_wait_ms=0, isolation_level=1).only
-            assert answer.last_stable_offset == end
-            data = bytes_of(answer)
-            read |= committed_values(data, aborted_in(answer))
-            offset = max(at for at, _, _ in values_of(data)) + 1
-        there = {value for _, value in self.committed[partition.key][start:end]}
-        for producer in self.transactional:
-            if producer.key == partition.key:
-                assert there & producer.committed <= read, "a committed record was not read"
-                assert not read & producer.aborted, "an aborted record was read"
+                if partition is None:
+                    continue
+                read = self.invariants.read_committed(one, partition)
+                start, end = partition.log.log_start_offset, partition.log.last_stable_offset
+                there = {value for _, value in self.invariants.committed[key][start:end]}
+                for producer in self.transactional:
+                    if producer.key == key:
+                        assert there & producer.committed <= read, "a committed record was not read"
+                        assert not read & producer.aborted, "an aborted record was read"
 
     # A schedule
 
     def run(self, ms: int) -> None:
-        cluster, random = self.cluster, self.random
+        cluster, random, weather = self.cluster, self.random, self.weather
         for _ in range(ms // STEP_MS):
-            for _ in range(random.randint(0, 3)):
+            for _ in range(random.randint(0, weather.appends)):
                 self.produce()
             self.consume()
-            if random.random() < 0.15:
+            if random.random() < weather.fault_rate:
                 self.disturb()
+            if not self.stage.is_playing and random.random() < weather.script_rate:
+                self.play()
             for broker_id in cluster.brokers:
-                if random.random() < 0.08:
+                if random.random() < weather.restarts:
                     cluster.start(broker_id)
-            if self.is_stormy and random.random() < 0.5:
+            if random.random() < weather.elections:
                 cluster.controller.move_leader(random.choice(KEYS))
-            cluster.network.run(STEP_MS, self.check)
+            cluster.network.run(STEP_MS, self.invariants.check)
+        self.invariants.check_logs()
+        self.check_clients()
 
     def calm_down(self) -> None:
-        """No more trouble: everybody is started, nothing is lost, nobody writes."""
-        cluster = self.cluster
+        """No more trouble: everybody is started, nothing is lost, nobody writes. In the end all have the same."""
+        cluster, network = self.cluster, self.cluster.network
         cluster.calm_down()
         for producer in self.producers:
             producer.is_ending = True
-        for _ in range(CALM_MS // 1_000):
+        end_ms = network.now_ms + CALM_MS
+        # What once went wrong in a session with a leader is not mended by chance any more.
+        preferred = self.random.choice(list(cluster.brokers))
+        for key in KEYS:
+            cluster.controller.move_leader(key, preferred)
+        network.run(STILL_MS, self.invariants.check)
+        while not self.invariants.have_converged() and network.now_ms < end_ms:
             for broker_id in cluster.brokers:
                 cluster.start(broker_id)
-            cluster.network.run(1_000, self.check)
+            network.run(CALM_STEP_MS, self.invariants.check)
+        self.invariants.check_logs()
+        self.check_clients()
+        self.invariants.check_convergence()
+        self.check_readers()
+
+    def play_out(self, ms: int) -> None:
+        for _ in range(ms // 1_000):
+            self.run(1_000)
+        self.calm_down()
 
 
 def simulate(seed: int, ms: int) -> Watched:
     watched = Watched(seed)
-    for _ in range(ms // 1_000):
-        watched.run(1_000)
-        watched.check_logs()
-    watched.calm_down()
-    watched.check_logs()
-    watched.check_convergence()
+    watched.play_out(ms)
     return watched

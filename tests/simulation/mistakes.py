@@ -1,0 +1,416 @@
+"""Mistakes that somebody could make in the broker's code, to be planted: does the simulation find them?
+
+Each takes one decision out of the real code, or turns it. Some were made: in Kafka before an improvement proposal that
+its text names, or here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tailrace.log import log_directory
+from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
+from tailrace.log.log_directory import LogDirectory
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.producer_state import ProducerState
+from tailrace.log.sealed_flush import SealedFlush
+from tailrace.log.transaction_index import TransactionIndex
+from tailrace.log.watermarks import Isolation, Watermarks
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.replication import produce
+from tailrace.replication.follower import FollowerRole
+from tailrace.replication.isr import IsrState
+from tailrace.replication.isr_proposals import IsrProposals
+from tailrace.replication.leader import LeaderRole
+from tailrace.replication.leader_session import LeaderSession
+from tailrace.replication.partition import Partition
+from tailrace.replication.progress import FollowerProgress
+from tailrace.replication.replica_fetcher import ReplicaFetcher
+
+Patch = pytest.MonkeyPatch
+Mistake = Callable[[Patch], None]
+
+
+# In sync and high watermark
+
+
+def the_leader_alone_counts(patch: Patch) -> None:
+    def advance(self: LeaderRole, now_ms: int) -> bool:
+        return self._log.advance_high_watermark(self._log.log_end_offset)
+
+    patch.setattr(LeaderRole, "advance_high_watermark", advance)
+
+
+def a_dropped_replica_counts_no_more_before_it_is_decided(patch: Patch) -> None:
+    def propose(self: IsrState, proposal: Any) -> None:
+        self.pending = proposal
+        self.maximal = (self.committed | proposal.joining) - proposal.leaving
+
+    patch.setattr(IsrState, "propose", propose)
+
+
+def a_joining_replica_counts_only_when_it_is_decided(patch: Patch) -> None:
+    may_join = LeaderRole._may_join
+
+    def propose(self: IsrState, proposal: Any) -> None:
+        self.pending = proposal
+
+    patch.setattr(IsrState, "propose", propose)
+    patch.setattr(LeaderRole, "_may_join", lambda self, one: may_join(self, one) and self.isr.pending is None)
+
+
+def a_new_member_does_not_count(patch: Patch) -> None:
+    def commit(self: IsrState, isr: Any) -> None:
+        before, self.committed = self.committed, frozenset(isr)
+        self.maximal = self.committed & before or self.committed
+        self.pending = None
+
+    patch.setattr(IsrState, "commit", commit)
+
+
+def one_joins_wherever_it_is(patch: Patch) -> None:
+    _joins_where(patch, lambda leader, offset: True)
+
+
+def one_joins_at_the_high_watermark_alone(patch: Patch) -> None:
+    """It may lack what this leader's epoch began with, and an earlier leader has committed."""
+    _joins_where(patch, lambda leader, offset: offset >= leader._log.high_watermark)
+
+
+def one_joins_at_the_start_of_the_epoch_alone(patch: Patch) -> None:
+    _joins_where(patch, lambda leader, offset: offset >= leader.epoch_start_offset)
+
+
+def _joins_where(patch: Patch, is_far_enough: Callable[[LeaderRole, int], bool]) -> None:
+    def propose_to_join(self: LeaderRole, follower: FollowerProgress) -> None:
+        is_new = self.isr.pending is None and follower.broker_id not in self.isr.committed
+        if is_new and is_far_enough(self, follower.log_end.offset) and self._may_join(follower):
+            self._propose(joining=frozenset({follower.broker_id}))
+
+    patch.setattr(LeaderRole, "_propose_to_join", propose_to_join)
+
+
+def one_joins_by_an_earlier_life(patch: Patch) -> None:
+    """As before KIP-903: nobody looks at which life of a broker has fetched."""
+    note_fetch = LeaderRole.note_fetch
+    patch.setattr(LeaderRole, "note_fetch", lambda self, *args: note_fetch(self, *args[:4], -1, args[5]))
+
+
+def a_proposal_does_not_say_which_life_it_means(patch: Patch) -> None:
+    patch.setattr(LeaderRole, "_broker_epoch", lambda self, broker_id: -1)
+
+
+def a_fetch_of_an_earlier_life_counts(patch: Patch) -> None:
+    def note(self: LeaderRole, follower: Any, end: Any, start: int, leader_end: int, epoch: int, now_ms: int) -> bool:
+        before = follower.log_end.offset
+        follower.note_fetch(end, start, leader_end, epoch, now_ms)
+        self._propose_to_join(follower)
+        return end.offset != before and self.advance_high_watermark(now_ms)
+
+    patch.setattr(LeaderRole, "note_fetch", note)
+
+
+def a_new_leader_goes_on_with_what_it_knew_of_followers(patch: Patch) -> None:
+    assign = LeaderRole.assign
+    known_before: dict[tuple[Any, int], dict[int, FollowerProgress]] = {}
+
+    def remember(self: LeaderRole, replicas: Any, known: dict[int, FollowerProgress]) -> None:
+        place = (self._log, self._settings.broker_id)
+        assign(self, replicas, known or known_before.get(place, {}))
+        known_before[place] = self.followers
+
+    patch.setattr(LeaderRole, "assign", remember)
+    patch.setattr(FollowerProgress, "start_under", lambda self, now_ms, *, in_sync: None)
+
+
+def the_high_watermark_moves_below_min_insync_replicas(patch: Patch) -> None:
+    patch.setattr(LeaderRole, "is_under_min_isr", property(lambda self: False))
+
+
+# Proposals and metadata
+
+
+def old_metadata_is_taken(patch: Patch) -> None:
+    make_leader = Partition.make_leader
+
+    def make(self: Partition, state: Any, now_ms: int) -> bool:
+        self.partition_epoch = -1
+        if self.leader is not None:
+            self.leader.partition_epoch = -1
+        return make_leader(self, state, now_ms)
+
+    patch.setattr(Partition, "make_leader", make)
+
+
+def metadata_told_before_withdraws_a_proposal(patch: Patch) -> None:
+    """As it was here until the simulation found it."""
+    make_leader = Partition.make_leader
+
+    def make(self: Partition, state: Any, now_ms: int) -> bool:
+        leader = self.leader
+        if leader is not None and leader.partition_epoch == state.partition_epoch:
+            leader.isr.commit(state.isr)
+        return make_leader(self, state, now_ms)
+
+    patch.setattr(Partition, "make_leader", make)
+
+
+def a_proposal_without_an_answer_is_withdrawn(patch: Patch) -> None:
+    def failed(self: IsrProposals, sent: Any, failure: Any, now_ms: int) -> None:
+        self._is_asking = False
+        for key, proposal in sent.items():
+            leader = self._leader_of(key, proposal)
+            if leader is not None:
+                leader.isr.withdraw()
+
+    patch.setattr(IsrProposals, "_failed", failed)
+
+
+def a_proposal_that_came_too_late_is_withdrawn(patch: Patch) -> None:
+    """The controller may have a newer partition epoch because it agreed to this one, and could not say so."""
+    refused = LeaderRole.isr_refused
+
+    def withdraw(self: LeaderRole, proposal: Any, error: ErrorCode) -> bool:
+        return refused(self, proposal, ErrorCode.INELIGIBLE_REPLICA if error.name.startswith("INVALID") else error)
+
+    patch.setattr(LeaderRole, "isr_refused", withdraw)
+
+
+def an_answer_to_an_earlier_proposal_is_taken(patch: Patch) -> None:
+    def leader_of(self: IsrProposals, key: Any, proposal: Any) -> LeaderRole | None:
+        partition = self._partitions.get(key)
+        return None if partition is None else partition.leader
+
+    def accepted(self: LeaderRole, proposal: Any, isr: Any, leader_epoch: int, epoch: int, now_ms: int) -> bool:
+        self.isr.commit(isr)
+        self.partition_epoch = max(self.partition_epoch, epoch)
+        return self.advance_high_watermark(now_ms)
+
+    patch.setattr(IsrProposals, "_leader_of", leader_of)
+    patch.setattr(LeaderRole, "isr_accepted", accepted)
+
+
+# What followers and leaders tell each other
+
+
+def a_follower_does_not_cut_its_log(patch: Patch) -> None:
+    patch.setattr(FollowerRole, "last_fetched_epoch", property(lambda self: -1))
+
+
+def a_follower_cuts_to_its_high_watermark(patch: Patch) -> None:
+    """As before KIP-101."""
+    patch.setattr(FollowerRole, "truncation_offset", lambda self, end: self._log.high_watermark)
+
+
+def a_follower_cuts_everything(patch: Patch) -> None:
+    patch.setattr(FollowerRole, "truncation_offset", lambda self, end: self._log.log_start_offset)
+
+
+def a_follower_cuts_where_the_leader_ends(patch: Patch) -> None:
+    """Whatever its own epochs say."""
+    patch.setattr(FollowerRole, "truncation_offset", lambda self, end: min(end.end_offset, self._log.log_end_offset))
+
+
+def a_leader_answers_for_the_epoch_that_was_asked_for(patch: Patch) -> None:
+    """As before KIP-279: also if it has no such epoch."""
+    end_of = LeaderEpochs.end_of
+
+    def end(self: LeaderEpochs, epoch: int, log_end: int) -> EpochEnd:
+        found = end_of(self, epoch, log_end)
+        return EpochEnd(epoch, found.end_offset) if found.end_offset >= 0 else found
+
+    patch.setattr(LeaderEpochs, "end_of", end)
+
+
+def an_epoch_without_records_is_not_noted(patch: Patch) -> None:
+    make_leader = Partition.make_leader
+
+    def make(self: Partition, state: Any, now_ms: int) -> bool:
+        entries = list(self.log.epochs.entries)
+        news = make_leader(self, state, now_ms)
+        if self.log.epochs.entries != entries:
+            self.log.epochs.truncate_end(self.log.log_end_offset)
+        return news
+
+    patch.setattr(Partition, "make_leader", make)
+
+
+def epochs_are_not_cut_with_the_log(patch: Patch) -> None:
+    patch.setattr(LeaderEpochs, "truncate_end", lambda self, end_offset: False)
+
+
+def an_answer_to_an_earlier_role_is_taken(patch: Patch) -> None:
+    def take(self: ReplicaFetcher, asked: Any, response: Any, now_ms: int) -> None:
+        for topic in response.responses:
+            for answer in topic.partitions:
+                one = self._followed.get((topic.topic_id, answer.partition_index))
+                if one is not None:
+                    try:
+                        self._take_partition(one, answer, now_ms)
+                    except KafkaError:
+                        self._session.begin_anew()
+                        self._rest(one, now_ms)
+
+    patch.setattr(ReplicaFetcher, "_take", take)
+
+
+def nobody_is_fenced(patch: Patch) -> None:
+    def error(self: Partition, epoch: int, *, leader_only: bool) -> ErrorCode | None:
+        is_wrong = self.leader is None and (leader_only or self.role is None)
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_wrong else None
+
+    patch.setattr(Partition, "fencing_error", error)
+
+
+def a_session_goes_on_after_an_answer_was_lost(patch: Patch) -> None:
+    def begin_anew(self: LeaderSession) -> None:
+        if self._epoch:
+            self._epoch += 1
+
+    patch.setattr(LeaderSession, "begin_anew", begin_anew)
+
+
+def a_session_forgets_what_has_rested(patch: Patch) -> None:
+    """The leader was told to leave it out, and is not told that it is wanted again."""
+    fill = LeaderSession.fill
+
+    def fill_less(self: LeaderSession, request: Any, wants: Any, limit: int) -> None:
+        before = {} if self._epoch == 0 else dict(self._told)
+        fill(self, request, wants, limit)
+        self._told = {**before, **self._told}
+
+    patch.setattr(LeaderSession, "fill", fill_less)
+
+
+def a_log_start_is_not_taken(patch: Patch) -> None:
+    append = FollowerRole.append
+    patch.setattr(
+        FollowerRole,
+        "append",
+        lambda self, records, **told: append(self, records, **{**told, "leader_log_start_offset": 0}),
+    )
+
+
+def one_before_the_leaders_start_stays_where_it_is(patch: Patch) -> None:
+    def restart_at(self: FollowerRole, leader_start: int, leader_end: int, now_ms: int) -> int:
+        self._log.truncate_to(min(leader_end, self._log.log_end_offset), now_ms)
+        return self._log.log_end_offset
+
+    patch.setattr(FollowerRole, "restart_at", restart_at)
+
+
+# What clients are told
+
+
+def all_is_acknowledged_where_the_leader_ends(patch: Patch) -> None:
+    def error(self: Partition, required_offset: int) -> ErrorCode | None:
+        return ErrorCode.NONE if self.leader is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    patch.setattr(Partition, "acks_error", error)
+
+
+def one_that_leads_no_more_acknowledges(patch: Patch) -> None:
+    acks_error = Partition.acks_error
+
+    def error(self: Partition, required_offset: int) -> ErrorCode | None:
+        return ErrorCode.NONE if self.leader is None else acks_error(self, required_offset)
+
+    patch.setattr(Partition, "acks_error", error)
+
+
+def what_was_sent_twice_is_acknowledged_at_once(patch: Patch) -> None:
+    part_of = produce.append_produced
+
+    def append(partitions: Any, key: Any, *args: Any, **fields: Any) -> Any:
+        partition = partitions.get(key)
+        end = partition.log.log_end_offset if partition else -1
+        part = part_of(partitions, key, *args, **fields)
+        if part.is_appended and part.required_offset <= end:
+            part.required_offset = 0
+        return part
+
+    patch.setattr("tests.simulation.producers.append_produced", append)
+
+
+def consumers_read_to_the_end(patch: Patch) -> None:
+    bound = Watermarks.bound
+
+    def bound_of(self: Watermarks, isolation: Isolation) -> Any:
+        return self.log_end if isolation is Isolation.READ_UNCOMMITTED else bound(self, isolation)
+
+    patch.setattr(Watermarks, "bound", bound_of)
+
+
+def a_last_stable_offset_does_not_wait(patch: Patch) -> None:
+    patch.setattr(PartitionLog, "_update_first_unstable", lambda self: None)
+
+
+# Logs
+
+
+def a_high_watermark_passes_the_end(patch: Patch) -> None:
+    def advance(self: PartitionLog, offset: int) -> bool:
+        if offset <= self.high_watermark:
+            return False
+        self.marks.high_watermark = self.marks.log_end._replace(offset=offset)
+        return True
+
+    patch.setattr(PartitionLog, "advance_high_watermark", advance)
+
+
+def all_that_a_start_finds_is_committed(patch: Patch) -> None:
+    add = LogDirectory._add
+
+    def add_log(self: LogDirectory, key: Any, log: PartitionLog) -> None:
+        add(self, key, log)
+        log.advance_high_watermark(log.log_end_offset)
+
+    patch.setattr(LogDirectory, "_add", add_log)
+
+
+def producers_are_not_read_again_after_a_cut(patch: Patch) -> None:
+    patch.setattr(PartitionLog, "_reload_producers", lambda self, end, now_ms: None)
+
+
+def open_transactions_are_forgotten_by_a_start(patch: Patch) -> None:
+    from_snapshot = ProducerState.from_snapshot
+    patch.setattr(
+        ProducerState, "from_snapshot", lambda entry: replace(from_snapshot(entry), transaction_first_offset=None)
+    )
+
+
+def aborted_transactions_are_not_cut_with_the_log(patch: Patch) -> None:
+    patch.setattr(TransactionIndex, "truncate_to", lambda self, offset: None)
+
+
+def a_gap_after_a_crash_is_taken_for_compaction(patch: Patch) -> None:
+    open_log = log_directory.open_log
+    patch.setattr(
+        log_directory, "open_log", lambda *args, **fields: open_log(*args, **{**fields, "may_have_gaps": True})
+    )
+
+
+def sealed_segments_are_not_synced(patch: Patch) -> None:
+    patch.setattr(SealedFlush, "run", lambda self: None)
+
+
+def a_sync_counts_after_the_log_was_cut(patch: Patch) -> None:
+    def apply(self: SealedFlush, result: None, now_ms: int) -> None:
+        self._log.note_flushed(self._following.base_offset, now_ms)
+
+    patch.setattr(SealedFlush, "apply", apply)
+
+
+def checkpoints_stay_past_a_cut(patch: Patch) -> None:
+    patch.setattr(PartitionLog, "_write_lowered", lambda self, before: None)
+
+
+MISTAKES: dict[str, Mistake] = {
+    name: found
+    for name, found in list(globals().items())
+    if not name.startswith("_") and callable(found) and getattr(found, "__module__", "") == __name__
+}
