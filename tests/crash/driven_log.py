@@ -20,6 +20,7 @@ from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
 from tailrace.log.cleaner_kernels import SLOT_SIZE
 from tailrace.log.cleaner_range import find_dirty_range
 from tailrace.log.log_directory import LogDirectory
+from tailrace.log.new_logs import NewLog
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.proposal import take
 from tailrace.log.segment import Segment
@@ -163,6 +164,18 @@ class Driver:
 
         self.run(act, meanwhile={partition: [Outcome()]})
         return partition
+
+    def create_all(self, topics: dict[str, TopicId], leader_epoch: int) -> None:
+        """Of each topic a partition, together."""
+        wanted = [NewLog(TopicPartition(name, 0), self.config, id_, leader_epoch) for name, id_ in topics.items()]
+        meanwhile: dict[TopicPartition, list[Outcome]] = {new.partition: [Outcome()] for new in wanted}
+
+        def act() -> None:
+            for log in self.directory.make(wanted, self.now_ms):
+                self.directory.add(log)
+                self.outcomes[log.partition] = Outcome(topic_id=log.topic_id)
+
+        self.run(act, meanwhile=meanwhile)
 
     def append(self, partition: TopicPartition, data: bytearray, *, leader_epoch: int = 0, **options: object) -> None:
         def act() -> None:

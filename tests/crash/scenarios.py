@@ -7,8 +7,10 @@ second. Batches of equal size are on purpose: what was cut off and written again
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from tailrace.log.sealed_flush import SealedFlush
+from tailrace.log.serial_work import Work, do_at_once
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
@@ -75,8 +77,15 @@ def roll_without_flush() -> Driver:
 def roll_with_late_flushes() -> Driver:
     """Sealed segments are synced by somebody else: after more appends and a checkpoint, and not in their order."""
     driver = Driver(small_segments())
-    waiting: list[SealedFlush] = []
-    driver.directory.flush_by(waiting.append, lambda error: None)
+    waiting: list[Any] = []
+
+    def submit(work: Work) -> None:
+        if isinstance(work, SealedFlush):
+            waiting.append(work)
+        else:
+            do_at_once(work, driver.now_ms)
+
+    driver.directory.flush_by(submit, lambda error: None)
     partition = driver.create()
     for mark in "vwx":
         fill(driver, partition, 5, mark=mark)
@@ -92,6 +101,37 @@ def roll_with_late_flushes() -> Driver:
         driver.change(partition, lambda log, flush=flush: flush.apply(None, driver.now_ms))
     driver.checkpoint()
     fill(driver, partition, 1, mark="z")
+    return driver
+
+
+def epochs_written_late() -> Driver:
+    """Epochs change, records are flushed and noted as such, and the file with the epochs comes behind, when it does."""
+    driver = Driver(small_segments())
+    waiting: list[Work] = []
+    driver.directory.flush_by(waiting.append, lambda error: None)
+    partition = driver.create()
+
+    def do_first() -> None:
+        work = waiting.pop(0)
+        results: list[Any] = []
+        driver.change(partition, lambda log: results.append(work.run()))
+        driver.change(partition, lambda log: work.apply(results[0], driver.now_ms))
+
+    fill(driver, partition, 3)
+    driver.run_due()
+    fill(driver, partition, 2, mark="w", leader_epoch=1)
+    while waiting:
+        do_first()
+    driver.truncate(partition, 4)
+    fill(driver, partition, 2, mark="x", leader_epoch=3)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.change(partition, lambda log: log.roll(driver.now_ms))
+    fill(driver, partition, 1, mark="y", leader_epoch=4)
+    driver.run_due()
+    while waiting:
+        do_first()
+    driver.checkpoint()
     return driver
 
 
@@ -333,6 +373,21 @@ def topics() -> Driver:
     return driver
 
 
+def many_topics() -> Driver:
+    """Logs that are made together, one of them in the place of another."""
+    driver = Driver(small_segments())
+    old = driver.create("first", TopicId(uuid.UUID(int=5)))
+    fill(driver, old, 3)
+    driver.change(old, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(old, lambda log: log.delete_records(2, driver.now_ms))
+    driver.change(old, lambda log: log.flush(driver.now_ms))
+    driver.checkpoint()
+    driver.delete(old)
+    driver.create_all({"first": TopicId(uuid.UUID(int=6)), "second": TopicId(uuid.UUID(int=7))}, leader_epoch=2)
+    fill(driver, old, 1, mark="w", leader_epoch=2)
+    return driver
+
+
 def follower_with_gaps() -> Driver:
     """A follower of a compacted leader: offsets jump, also where it rolls."""
     driver = Driver(small_segments(cleanup_policy=frozenset({"compact"})))
@@ -434,6 +489,7 @@ SCENARIOS = [
     roll,
     roll_without_flush,
     roll_with_late_flushes,
+    epochs_written_late,
     roll_after_flush,
     roll_preallocated,
     roll_preallocated_after_flush,
@@ -449,6 +505,7 @@ SCENARIOS = [
     truncated_transactions,
     clean_stops,
     topics,
+    many_topics,
     follower_with_gaps,
     compaction,
     compaction_of_transactions,

@@ -1,6 +1,7 @@
 """ImagePublisher: what new metadata means for the partitions hosted here: create, lead, follow, reconfigure, delete.
 
-A change is carried out before the request that caused it is answered, so a topic that was told to exist can be used.
+A change is carried out before the request that caused it is answered, so a topic that was told to exist can be used:
+at once, or when the logs of new partitions are made (`new_replicas.py`).
 """
 
 from __future__ import annotations
@@ -10,14 +11,23 @@ from collections.abc import Callable, Mapping
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.new_replicas import NewReplicas
 from tailrace.broker.throttling import Throttling
 from tailrace.log.log_directories import LogDirectories
+from tailrace.log.new_logs import NewLog
 from tailrace.log.partition_log import PartitionLog
-from tailrace.metadata.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType, broker_resource
+from tailrace.metadata.image import (
+    ALL_BROKERS,
+    EMPTY_IMAGE,
+    ConfigResource,
+    MetadataImage,
+    ResourceType,
+    broker_resource,
+)
 from tailrace.metadata.loader import Change
 from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import NO_LEADER_EPOCH, TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.protocol.messages import AccessControlEntryRecord
 from tailrace.purgatory import Purgatory
@@ -48,7 +58,10 @@ class ImagePublisher:
         self.isr_changes = replicas.isr_changes
         self._throttling = throttling
         self._coordinators = coordinators
+        self._image = EMPTY_IMAGE  # that was published last
         self._is_starting = True
+        self._new = NewReplicas(logs, self._made, self._partitions.mark_offline)
+        self.when_hosted = self._new.when_made  # call back when what was published can be used
         self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
         self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
         self.on_settings: Callable[[MetadataImage], None] = lambda image: None  # this broker has other ones
@@ -59,11 +72,13 @@ class ImagePublisher:
 
     def start(self, image: MetadataImage) -> None:
         """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
+        self._image = image
         self._throttling.update(image.client_quotas)
         self.on_acls(image.acls)
         for topic, number, state in image.partitions():
             if self._broker_id in state.replicas:
                 self._host(image, TopicPartition(topic.name, number), topic.id, state)
+        self._new.make(self.now_ms, at_once=True)
         for directory in self._logs.directories:
             for key in [key for key in directory.logs if self._partitions.get(key) is None]:
                 _log.warning("%s is not in the metadata: set apart as %s", key, directory.mark_stray(key))
@@ -73,12 +88,14 @@ class ImagePublisher:
 
     def publish(self, change: Change) -> None:
         delta, image = change
+        self._image = image
         _tell(change)
         local = delta.local_changes(self._broker_id)
         for key, _ in local.deleted:
             self._delete(key)
         for replica in [*local.leaders, *local.followers]:
             self._host(image, replica.partition, replica.topic_id, replica.now)
+        self._new.make(self.now_ms)
         self._reconfigure(change)
         if delta.topics.deleted:
             self._coordinators.topics_deleted(list(delta.topics.deleted.values()), self.now_ms)
@@ -90,9 +107,12 @@ class ImagePublisher:
     def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
         partition = self._partitions.get(key)
         if partition is None:
+            if key in self._new:
+                return  # it gets the role that the metadata gives it when there is a log
             log = None if key in self._partitions.offline else self._log_of(image, key)
             if log is None:
-                self._partitions.mark_offline(key)
+                if key not in self._new:
+                    self._partitions.mark_offline(key)
                 return
             if self._is_starting:
                 known = self._logs.directory_of(log).high_watermarks.get(key)
@@ -110,7 +130,7 @@ class ImagePublisher:
         self._purgatory.check(key, self.now_ms)
 
     def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
-        """A partition's log, which is made if there is none; None if it is on a disk that cannot be used."""
+        """A partition's log; None if it is on a disk that cannot be used, or is wanted from now on."""
         known = image.topics[key.topic].topic_id
         log = self._logs.get(key)
         if log is not None and log.topic_id is not None and log.topic_id != known:
@@ -125,7 +145,10 @@ class ImagePublisher:
             if log is None:
                 log = self._promoted(image, key)
             if log is None:
-                return self._logs.create(key, self._config.topic_config(image, key.topic), self.now_ms, known)
+                state = image.topics[key.topic].partitions[key.partition]
+                epoch = state.leader_epoch if state.leader == self._broker_id else NO_LEADER_EPOCH
+                self._new.want(NewLog(key, self._config.topic_config(image, key.topic), known, epoch))
+                return None
             log.assign_topic_id(known)
         except KafkaError as error:
             _log.error("%s stays offline: %s", key, error)
@@ -135,6 +158,20 @@ class ImagePublisher:
             self._logs.on_failure(self._logs.directory_of(log), error)
             return None
         return log
+
+    def _made(self, new: NewLog, now_ms: int) -> None:
+        """There is a log; what is it, by now?"""
+        self.now_ms = now_ms
+        key, image = new.partition, self._image
+        topic, state = image.topics.get(key.topic), image.partition(key)
+        is_here = topic is not None and state is not None and self._broker_id in state.replicas
+        if not is_here or (topic is not None and topic.topic_id != new.topic_id):
+            self._delete_log(key)
+        if topic is not None and state is not None and is_here:
+            log = self._logs.get(key)
+            if log is not None:
+                log.update_config(self._config.topic_config(image, key.topic))
+            self._host(image, key, topic.id, state)
 
     def _promoted(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
         """A copy that was on its way to where the metadata says the partition is; the log it was made of is gone."""
@@ -160,10 +197,13 @@ class ImagePublisher:
         self.on_delete(key, self.now_ms)
         self._partitions.remove(key)
         self._coordinators.resign(key, self.now_ms)
+        self._delete_log(key)
+        self._purgatory.check(key, self.now_ms)
+
+    def _delete_log(self, key: TopicPartition) -> None:
         for directory in self._logs.directories:
             if key in directory.logs:
                 directory.delete(key, self.now_ms)
-        self._purgatory.check(key, self.now_ms)
 
     def _reconfigure(self, change: Change) -> None:
         delta, image = change

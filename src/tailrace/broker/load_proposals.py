@@ -33,6 +33,8 @@ class LoadProposals:
             return
         if wanted is None:
             return
+        if any((log := directory.logs.get(key)) is not None and not log.epochs.is_written for key in wanted):
+            return  # what is taken in counts as durable at once, so its epoch has to be
         outcomes = {partition: self._taken(directory, partition, epoch, now_ms) for partition, epoch in wanted.items()}
         answer(self._files, directory.path, outcomes)
 

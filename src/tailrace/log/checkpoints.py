@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tailrace.log.files import Files, write_atomically
+from tailrace.log.files import Files, replace_whole, write_atomically
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 
 _VERSION = "0"
@@ -55,9 +55,10 @@ def _is_integer(word: str) -> bool:
     return word.removeprefix("-").isdecimal()
 
 
-def write_entries(files: Files, path: str, lines: Iterable[str]) -> None:
+def write_entries(files: Files, path: str, lines: Iterable[str], *, sync_name: bool = True) -> None:
     rows = list(lines)
-    write_atomically(files, path, "".join(f"{line}\n" for line in [_VERSION, str(len(rows)), *rows]).encode())
+    write = write_atomically if sync_name else replace_whole
+    write(files, path, "".join(f"{line}\n" for line in [_VERSION, str(len(rows)), *rows]).encode())
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, Offset]:
@@ -83,8 +84,9 @@ def read_topic_id(files: Files, path: str) -> TopicId:
         raise CorruptCheckpoint(path, f"malformed: {error}") from None
 
 
-def write_topic_id(files: Files, path: str, topic_id: TopicId) -> None:
-    write_atomically(files, path, f"version: {_VERSION}\ntopic_id: {topic_id}".encode())
+def write_topic_id(files: Files, path: str, topic_id: TopicId, *, sync_name: bool = True) -> None:
+    write = write_atomically if sync_name else replace_whole
+    write(files, path, f"version: {_VERSION}\ntopic_id: {topic_id}".encode())
 
 
 @dataclass(frozen=True, slots=True)

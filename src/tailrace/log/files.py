@@ -102,10 +102,15 @@ class Files(Protocol):
 
 def write_atomically(files: Files, path: str, data: Buffer) -> None:
     """Replace a small file as a whole: after a crash it holds the old content or the new, never a mix."""
+    replace_whole(files, path, data)
+    files.sync_directory(os.path.dirname(path))
+
+
+def replace_whole(files: Files, path: str, data: Buffer) -> None:
+    """The same, but it may be the old one until somebody syncs the directory."""
     temporary = path + ".tmp"
     files.write(temporary, data, sync=True)
     files.replace(temporary, path)
-    files.sync_directory(os.path.dirname(path))
 
 
 class DiskFile:

@@ -11,6 +11,7 @@ entry. Epochs and offsets both grow from entry to entry. The file is
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tailrace.log.checkpoints import read_entries, write_entries
@@ -38,6 +39,8 @@ class LeaderEpochs:
         self._files = files
         self.path = path
         self.entries: list[EpochStart] = []
+        self.is_written = True  # whether the file has what recovery might not find in the records, durably
+        self.write_soon: Callable[[], None] | None = None  # set where somebody else writes the file
 
     def load(self) -> None:
         """Read the file; a missing one is empty, a malformed one a CorruptCheckpoint."""
@@ -62,7 +65,7 @@ class LeaderEpochs:
             before = list(self.entries)
             self._put(EpochStart(epoch, start_offset))
             try:
-                self.write()
+                self.changed()
             except OSError:
                 self.entries = before  # or it would not be tried again
                 raise
@@ -101,6 +104,7 @@ class LeaderEpochs:
         before = len(self.entries)
         while self.entries and self.entries[-1].start_offset >= end_offset:
             self.entries.pop()
+            self.is_written = False
         return len(self.entries) < before
 
     def truncate_start(self, start_offset: Offset) -> bool:
@@ -115,7 +119,33 @@ class LeaderEpochs:
 
     def clear(self) -> None:
         self.entries = []
-        self.write()
+        self.changed()
+
+    def changed(self) -> None:
+        """The file has to be written, here and now if nobody else does it."""
+        self.is_written = False
+        if self.write_soon is None:
+            self.write()
+        else:
+            self.write_soon()
 
     def write(self) -> None:
-        write_entries(self._files, self.path, [f"{epoch} {offset}" for epoch, offset in self.entries])
+        write_epochs(self._files, self.path, self.entries)
+        self.is_written = True
+
+    def make_durable(self) -> bool:
+        """Whether the file has them; it is written now if nobody else does it."""
+        if not self.is_written and self.write_soon is None:
+            self.write()
+        return self.is_written
+
+    def write_if_there(self) -> None:
+        """As `write`, unless the folder is gone."""
+        if self._files.exists(self.path.rpartition("/")[0]):
+            self.write()
+
+
+def write_epochs(
+    files: Files, path: str, entries: Iterable[tuple[LeaderEpoch, Offset]], *, sync_name: bool = True
+) -> None:
+    write_entries(files, path, [f"{epoch} {offset}" for epoch, offset in entries], sync_name=sync_name)

@@ -72,9 +72,13 @@ class LogDirectories:
     def _places(self, partition: TopicPartition) -> list[LogDirectory]:
         online = self.online
         open_for_more = [one for one in online if one.path not in self.cordoned] or online[:1]
-        places = sorted(open_for_more, key=lambda one: len(one.logs))
+        places = sorted(open_for_more, key=lambda one: len(one.logs) + one.being_made)
         preferred = self._preferred.pop(partition, None)
         return [preferred, *(one for one in places if one is not preferred)] if preferred in online else places
+
+    def place_for(self, partition: TopicPartition) -> LogDirectory | None:
+        """Where a new partition is to be made; None if no directory is left."""
+        return next(iter(self._places(partition)), None)
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None

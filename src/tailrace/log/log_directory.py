@@ -16,25 +16,23 @@ A partition that is on its way here from another directory lies in a `-future` f
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from tailrace.log import file_names
-from tailrace.log.checkpoints import (
-    CorruptCheckpoint,
-    read_clean_shutdown,
-    read_offsets,
-    write_clean_shutdown,
-    write_offsets,
-)
+from tailrace.log.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.deferred import Deferred
+from tailrace.log.directory_checkpoints import DirectoryCheckpoints
+from tailrace.log.epoch_writes import EpochWrites
 from tailrace.log.files import Files, Space, join
 from tailrace.log.index_file import CorruptIndex
+from tailrace.log.new_logs import NewLog, NewLogs, make_logs
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.log.sealed_flush import LogFlush, SealedFlush, flush_at_once
 from tailrace.log.segment import Segment
+from tailrace.log.serial_work import SerialWork, Submit, do_at_once
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -86,7 +84,11 @@ class LogDirectory:
         self.failure: OSError | None = None  # why nothing here can be used
         self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once
         self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to
-        self._offline: dict[str, dict[TopicPartition, Offset]] = {}  # what checkpoints say of logs that did not open
+        self.being_made = 0  # logs that will be here soon
+        self._work: SerialWork | None = None  # where somebody else does what takes long
+        self._unwritten: set[TopicPartition] = set()  # of the logs, those with epochs that their file has not
+        self._on_failure: Callable[[OSError], object] = self.fail
+        self._checkpoints = DirectoryCheckpoints(files, path)
         files.make_directory(path)
         try:
             self._lock = files.lock(self._file(file_names.DIRECTORY_LOCK))
@@ -112,14 +114,9 @@ class LogDirectory:
         if self._files.remove(marker):
             self._files.sync_directory(self.path)
         self._was_clean = report.was_clean
-        recovery_points = self._read_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT)
-        log_starts = self._read_checkpoint(file_names.LOG_START_CHECKPOINT) or {}
-        self.high_watermarks = self._read_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT) or {}
-        checkpoints = {
-            file_names.RECOVERY_POINT_CHECKPOINT: recovery_points or {},
-            file_names.LOG_START_CHECKPOINT: log_starts,
-            file_names.HIGH_WATERMARK_CHECKPOINT: self.high_watermarks,
-        }
+        recovery_points = self._checkpoints.read(file_names.RECOVERY_POINT_CHECKPOINT)
+        log_starts = self._checkpoints.read(file_names.LOG_START_CHECKPOINT) or {}
+        self.high_watermarks = self._checkpoints.read(file_names.HIGH_WATERMARK_CHECKPOINT) or {}
         folders = self._partition_folders(now_ms)
         for number, (name, partition) in enumerate(folders):
             if progress is not None:
@@ -145,7 +142,7 @@ class LogDirectory:
                 if file_names.is_marked(name, file_names.FUTURE_FOLDER):
                     self.futures[partition] = log
                 else:
-                    self._add(partition, log)
+                    self.add(log)
             except Exception as error:
                 # Whatever is in its files: it is this partition that stays offline, and no other.
                 is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
@@ -154,11 +151,10 @@ class LogDirectory:
                 if file_names.is_marked(name, file_names.FUTURE_FOLDER):
                     continue  # the log it is a copy of has nothing to do with that
                 self.offline.add(partition)
-                for checkpoint, offsets in checkpoints.items():
-                    if partition in offsets:
-                        self._offline.setdefault(checkpoint, {})[partition] = offsets[partition]
+                self._checkpoints.keep(partition)
             if found.segments_scanned or found.problems:
                 report.recoveries[partition] = found
+        self._checkpoints.loaded()
         if recovery_points is None or any(
             log.recovery_point < recovery_points.get(partition, 0) for partition, log in self._all_logs()
         ):
@@ -166,16 +162,6 @@ class LogDirectory:
             self._write_recovery_points()
         self._is_loading = False
         return report
-
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, Offset] | None:
-        path = self._file(name)
-        try:
-            return read_offsets(self._files, path) if self._files.exists(path) else None
-        except CorruptCheckpoint as error:
-            # Logs are scanned from their start and served from their first segment; the next one overwrites nothing.
-            _log.warning("checkpoint ignored: %s", error)
-            self._files.replace(path, path + ".broken")
-            return None
 
     def _partition_folders(self, now_ms: int) -> list[tuple[str, TopicPartition]]:
         folders: list[tuple[str, TopicPartition]] = []
@@ -205,30 +191,42 @@ class LogDirectory:
 
     # Partitions
 
-    def _add(self, partition: TopicPartition, log: PartitionLog) -> None:
+    def add(self, log: PartitionLog) -> None:
+        """One that was made or opened is in use from now on."""
+        partition = log.partition
+        assert partition not in self.logs, f"{partition} is there already"
         log.write_checkpoints = self.checkpoint
         log.flush_sealed, log.flush_soon = self.flush_sealed, self.flush_soon
         log.deferred.on_first = partial(self._waiting.add, partition)
         self._waiting.add(partition)
+        self._write_epochs_elsewhere(log)
         self.logs[partition] = log
+
+    def make(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
+        """Logs that are not there yet. On any thread; they are in use when `add` says so."""
+        expiration_ms = self._producer_expiration_ms
+        return make_logs(
+            self._files,
+            self.path,
+            wanted,
+            jitter_of=self._jitter,
+            producer_expiration_ms=expiration_ms,
+            now_ms=now_ms,
+        )
+
+    def make_soon(self, work: NewLogs, now_ms: int) -> None:
+        """Where somebody else does what takes long; else here and now."""
+        if self._work is None:
+            do_at_once(work, now_ms)
+        else:
+            self._work.add(work)
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
     ) -> PartitionLog:
         assert partition not in self.logs, f"{partition} is there already"
-        log = open_log(
-            self._files,
-            self._file(str(partition)),
-            config,
-            now_ms=now_ms,
-            clean=True,
-            new_jitter_ms=self._jitter(config),
-            producer_expiration_ms=self._producer_expiration_ms,
-        )
-        if topic_id is not None:
-            log.assign_topic_id(topic_id)
-        self._files.sync_directory(self.path)
-        self._add(partition, log)
+        (log,) = self.make([NewLog(partition, config, topic_id)], now_ms)
+        self.add(log)
         return log
 
     def create_future(self, source: PartitionLog, now_ms: int) -> PartitionLog:
@@ -255,7 +253,7 @@ class LogDirectory:
         """The copy becomes the partition's log."""
         log = self.futures.pop(partition)
         log.rename_folder(str(partition))
-        self._add(partition, log)
+        self.add(log)
         return log
 
     def delete(self, partition: TopicPartition, now_ms: int) -> None:
@@ -299,8 +297,8 @@ class LogDirectory:
 
     # Upkeep
 
-    def flush_by(self, submit: Callable[[SealedFlush | LogFlush], None], on_failure: Callable[[OSError], None]) -> None:
-        """From now on somebody else syncs sealed segments, and whatever nobody waits for."""
+    def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
+        """From now on somebody else makes logs, writes epochs, and syncs sealed segments and what nobody waits for."""
 
         def flush_sealed(log: PartitionLog, following: Segment, now_ms: int) -> None:
             submit(SealedFlush(self._files, log, following, on_failure))
@@ -309,12 +307,25 @@ class LogDirectory:
             submit(LogFlush(self._files, log, end, on_failure))
 
         self.flush_sealed, self.flush_soon = flush_sealed, flush_soon
+        self._work, self._on_failure = SerialWork(submit), on_failure
         for log in self.logs.values():
             log.flush_sealed, log.flush_soon = flush_sealed, flush_soon
+            self._write_epochs_elsewhere(log)
+
+    def _write_epochs_elsewhere(self, log: PartitionLog) -> None:
+        if self._work is not None:
+            log.epochs.write_soon = partial(self._unwritten.add, log.partition)
+
+    def _write_epochs(self, work: SerialWork) -> None:
+        unwritten = [log.epochs for partition in self._unwritten if (log := self.logs.get(partition)) is not None]
+        self._unwritten.clear()
+        work.add(EpochWrites(self._files, unwritten, self._on_failure))
 
     def run_due(self, now_ms: int) -> int:
         """Do what was put off, here and in every log."""
         done = self._deferred.run_due(now_ms)
+        if self._unwritten and self._work is not None:
+            self._write_epochs(self._work)
         for partition in list(self._waiting):  # of thousands of logs few have anything
             log = self.logs.get(partition)
             if log is not None:
@@ -331,24 +342,20 @@ class LogDirectory:
             for partition, log in self._all_logs()
             if log.log_start_offset > log.segments.first.base_offset
         }
-        self._write_checkpoint(file_names.LOG_START_CHECKPOINT, log_starts)
+        self._checkpoints.write(file_names.LOG_START_CHECKPOINT, log_starts)
         if high_watermarks is not None:
             self.note_high_watermarks(high_watermarks)
 
     def note_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        self._write_checkpoint(file_names.HIGH_WATERMARK_CHECKPOINT, offsets)
+        self._checkpoints.write(file_names.HIGH_WATERMARK_CHECKPOINT, offsets)
 
     def _write_recovery_points(self) -> None:
         recovery_points = {partition: log.recovery_point for partition, log in self._all_logs()}
-        self._write_checkpoint(file_names.RECOVERY_POINT_CHECKPOINT, recovery_points)
+        self._checkpoints.write(file_names.RECOVERY_POINT_CHECKPOINT, recovery_points)
 
     def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog]]:
         """With the copies: of a partition a directory has the log or a copy, not both."""
         return [*self.futures.items(), *self.logs.items()]
-
-    def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """What is known of a log that could not be opened stays as it was."""
-        write_offsets(self._files, self._file(name), {**self._offline.get(name, {}), **offsets})
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """A clean stop: everything durable, checkpoints, and last the marker. None of it if loading was cut short."""
@@ -356,6 +363,8 @@ class LogDirectory:
             self.abandon()
             return
         for _, log in self._all_logs():
+            if not log.epochs.is_written:
+                log.epochs.write()
             log.flush(now_ms)
             log.close()
         self.checkpoint({partition: log.high_watermark for partition, log in self._all_logs()})

@@ -310,10 +310,11 @@ class PartitionLog:
             segment.flush()
 
     def note_flushed(self, offset: Offset, now_ms: int) -> None:
-        """Everything below `offset` is durable."""
+        """Everything below `offset` is durable, and so noted once the epochs are: recovery does not look for them."""
         if offset > self.recovery_point:
-            self.recovery_point = offset
             self.last_flush_ms = now_ms
+            if self.epochs.make_durable():
+                self.recovery_point = offset
 
     # Read
 
@@ -390,11 +391,10 @@ class PartitionLog:
         return now_ms + self.config.file_delete_delay_ms
 
     def _write_epochs_soon(self, now_ms: int) -> None:
-        def write() -> None:
-            if self._files.exists(self.directory):
-                self.epochs.write()
-
-        self.deferred.add(now_ms, write)
+        if self.epochs.write_soon is not None:
+            self.epochs.write_soon()
+        else:
+            self.deferred.add(now_ms, self.epochs.write_if_there)
 
     # Truncate
 

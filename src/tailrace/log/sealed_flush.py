@@ -47,7 +47,7 @@ def _files_of(segment: Segment) -> list[str]:
 
 class SealedFlush:
     def __init__(
-        self, files: Files, log: PartitionLog, following: Segment, on_failure: Callable[[OSError], None]
+        self, files: Files, log: PartitionLog, following: Segment, on_failure: Callable[[OSError], object]
     ) -> None:
         """Of everything before `following`, the segment that a roll has begun."""
         self._files = files
@@ -75,7 +75,7 @@ class SealedFlush:
 
 
 class LogFlush:
-    def __init__(self, files: Files, log: PartitionLog, end: Offset, on_failure: Callable[[OSError], None]) -> None:
+    def __init__(self, files: Files, log: PartitionLog, end: Offset, on_failure: Callable[[OSError], object]) -> None:
         """Of everything below `end`."""
         self._files = files
         self._log = log

@@ -32,12 +32,15 @@ class Chores:
         self._threads: list[threading.Thread] = []
         self._submitted: SimpleQueue[Chore | None] = SimpleQueue()
         self._finished: deque[_Finished] = deque()
+        self._is_closed = False
         self.unfinished = 0  # submitted and not yet applied
         self.completed = 0
         self.failures = 0
 
     def submit(self, chore: Chore) -> None:
-        """From the loop: run a chore soon."""
+        """From the loop: run a chore soon. At the end what comes of a chore may be another one, which is not begun."""
+        if self._is_closed:
+            return
         self.unfinished += 1
         if len(self._threads) < min(self._threads_max, self.unfinished):
             thread = threading.Thread(target=self._work, name=f"tailrace-chore-{len(self._threads)}", daemon=True)
@@ -63,6 +66,7 @@ class Chores:
     def close(self) -> None:
         """From the loop: wait until all threads have ended, with what was submitted done; results may still be
         applied."""
+        self._is_closed = True
         for _ in self._threads:
             self._submitted.put(None)
         for thread in self._threads:

@@ -12,6 +12,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.log.files import Files
+from tailrace.log.serial_work import SerialWork, do_at_once
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
@@ -29,13 +30,16 @@ KEY = TopicPartition("orders", 0)
 
 
 class HeldWork:
-    """Chores that wait until they are told to run, as on a busy worker."""
+    """Chores of moves that wait until they are told to run, as on a busy worker; new logs are made at once."""
 
     def __init__(self) -> None:
         self.waiting: list[object] = []
 
     def __call__(self, work: object) -> None:
-        self.waiting.append(work)
+        if isinstance(work, SerialWork):
+            do_at_once(work, NOW_MS)
+        else:
+            self.waiting.append(work)
 
     def run_next(self, now_ms: int = NOW_MS) -> None:
         work = self.waiting.pop(0)

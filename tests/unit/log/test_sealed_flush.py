@@ -9,7 +9,8 @@ import pytest
 
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.sealed_flush import LogFlush, SealedFlush
+from tailrace.log.sealed_flush import SealedFlush
+from tailrace.log.serial_work import Work, do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import batch
@@ -34,9 +35,11 @@ class Bench:
         self.directory.flush_by(self._submit, self.errors.append)
         self.log: PartitionLog = self.directory.logs.get(ORDERS) or self.directory.create(ORDERS, CONFIG, NOW_MS)
 
-    def _submit(self, flush: SealedFlush | LogFlush) -> None:
-        assert isinstance(flush, SealedFlush)
-        self.waiting.append(flush)
+    def _submit(self, work: Work) -> None:
+        if isinstance(work, SealedFlush):
+            self.waiting.append(work)
+        else:
+            do_at_once(work, NOW_MS)
 
     def append(self, *values: bytes) -> None:
         for value in values:
@@ -123,6 +126,7 @@ def test_what_nobody_waits_for_is_synced_elsewhere_in_the_active_segment_too() -
     log = directory.create(ORDERS, TopicConfig(flush_ms=1_000), NOW_MS)
     for _ in range(4):
         log.append_as_leader(batch(b"value"), leader_epoch=0, now_ms=NOW_MS)
+    log.epochs.write()
     log.advance_high_watermark(4)
     before = len(files.trace)
     assert log.flush_if_due(NOW_MS + 2_000)
@@ -145,6 +149,7 @@ def test_a_sync_that_a_cut_overtakes_proves_nothing() -> None:
     log = directory.create(ORDERS, TopicConfig(flush_ms=1_000), NOW_MS)
     for _ in range(4):
         log.append_as_leader(batch(b"value"), leader_epoch=0, now_ms=NOW_MS)
+    log.epochs.write()
     log.flush_if_due(NOW_MS + 2_000)
     work[0].run()
     log.truncate_to(1, NOW_MS)

@@ -23,4 +23,4 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         may_alter=lambda name: broker.allows(request, Operation.ALTER, AclResource.TOPIC, name),
         charge=quota.charge,
     )
-    broker.answer(request, response, now_ms, quota.throttle_ms)
+    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms, quota.throttle_ms), now_ms)

@@ -43,11 +43,20 @@ _KEY_TYPES = {
 }
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResponse | None:
     body: FindCoordinatorRequest = request.body
+    before = broker.image
     keys = body.coordinator_keys if request.version >= _BATCHES_FROM else [body.key]
-    found = [_find(broker, request, key, now_ms) for key in keys]
-    if request.version >= _BATCHES_FROM:
+    response = _response(request.version, [_find(broker, request, key, now_ms) for key in keys])
+    if broker.image is before:
+        return response
+    # Its topic was made for this: whoever is told of the coordinator can use it.
+    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms), now_ms)
+    return None
+
+
+def _response(version: int, found: list[FindCoordinatorResponse.Coordinator]) -> FindCoordinatorResponse:
+    if version >= _BATCHES_FROM:
         return FindCoordinatorResponse(coordinators=found)
     (only,) = found
     return FindCoordinatorResponse(

@@ -34,7 +34,17 @@ _IDS_FROM = 12
 _ZERO_ID = bytes(16)
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse | None:
+    before = broker.image
+    response = _respond(broker, request, now_ms)
+    if broker.image is before:
+        return response
+    # A topic was made for this: whoever is told of it can use it.
+    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms), now_ms)
+    return None
+
+
+def _respond(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
     body: MetadataRequest = request.body
     context = request.context
     wanted = body.topics

@@ -1,0 +1,66 @@
+"""SerialWork: what is done for one log directory beside the thread that changes it, one thing after another.
+
+Logs are made and epochs are written so. In order, since a folder's name may be used again: what is written for a log
+that was deleted must not meet the log that is made in its place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+
+class Work(Protocol):
+    """A chore: `run` on any thread, then `apply` or `failed` where the logs are changed."""
+
+    def run(self) -> Any: ...
+    def apply(self, result: Any, now_ms: int) -> None: ...
+    def failed(self, error: BaseException, now_ms: int) -> None: ...
+
+
+Submit: TypeAlias = Callable[[Work], None]
+
+
+def do_at_once(work: Work, now_ms: int) -> None:
+    """Where nobody else can do it."""
+    try:
+        result = work.run()
+    except Exception as error:
+        work.failed(error, now_ms)
+    else:
+        work.apply(result, now_ms)
+
+
+class SerialWork:
+    def __init__(self, submit: Submit) -> None:
+        self._submit = submit
+        self._waiting: deque[Work] = deque()
+        self._current: Work | None = None
+
+    def add(self, work: Work) -> None:
+        self._waiting.append(work)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._current is None and self._waiting:
+            self._current = self._waiting.popleft()
+            self._submit(self)
+
+    def run(self) -> Any:
+        """On any thread: the first of what waits."""
+        assert self._current is not None
+        return self._current.run()
+
+    def apply(self, result: Any, now_ms: int) -> None:
+        self._take_current().apply(result, now_ms)
+        self._go_on()
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        self._take_current().failed(error, now_ms)
+        self._go_on()
+
+    def _take_current(self) -> Work:
+        work, self._current = self._current, None
+        assert work is not None
+        return work
