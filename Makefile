@@ -9,7 +9,8 @@ MINUTES ?= 5
 SEEDS   ?= 0-2000
 # Python that is compiled where it can be; each has its C types beside it.
 KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/records/column_encoder \
-           src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/protocol/request_kernels
+           src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/log/replicated_kernels \
+           src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run tour test test-failed test-all fuzz chaos simulate check format bench clean clean-run

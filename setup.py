@@ -9,6 +9,7 @@ KERNELS = [
     Extension("tailrace.records.column_encoder", ["src/tailrace/records/column_encoder.py"], optional=True),
     Extension("tailrace.log.cleaner_kernels", ["src/tailrace/log/cleaner_kernels.py"], optional=True),
     Extension("tailrace.log.scan_kernels", ["src/tailrace/log/scan_kernels.py"], optional=True),
+    Extension("tailrace.log.replicated_kernels", ["src/tailrace/log/replicated_kernels.py"], optional=True),
     Extension("tailrace.protocol.request_kernels", ["src/tailrace/protocol/request_kernels.py"], optional=True),
 ]
 
