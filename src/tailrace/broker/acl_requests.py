@@ -6,6 +6,7 @@ from typing import Final
 
 from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, AllowAll, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import REFUSED
 from tailrace.broker.request_context import Request
 from tailrace.metadata.control import NO_ERROR, ApiError
 from tailrace.model.acls import UNKNOWN, Acl, AclFilter
@@ -26,7 +27,7 @@ def names_unknown(one: Acl | AclFilter) -> bool:
 def refusal_of_change(broker: Broker, request: Request) -> ApiError:
     """Why entries may not be changed by this client, or at all."""
     if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
-        return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "this takes a right on the cluster")
+        return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
     if not has_authorizer(broker):
         return ApiError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     return NO_ERROR

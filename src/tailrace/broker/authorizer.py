@@ -76,6 +76,9 @@ def group_operations(authorizer: Authorizer, principal: str, host: str, group_id
 
 
 def cluster_operations(authorizer: Authorizer, principal: str, host: str) -> int:
+    """None at all for who may not describe the cluster."""
+    if not authorizer.allows(principal, host, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
+        return 0
     return _bits(authorizer, principal, host, AclResource.CLUSTER, CLUSTER_NAME, _CLUSTER_OPERATIONS)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import may_create
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import CreateTopicsRequest
@@ -11,7 +11,7 @@ from tailrace.protocol.messages import CreateTopicsRequest
 
 def auto_create_topic(broker: Broker, request: Request, name: str, now_ms: int) -> None:
     """Make a topic that is not there. KafkaError if it is not made, or not yet: clients ask again."""
-    if not broker.allows(request, Operation.CREATE, AclResource.TOPIC, name):
+    if not may_create(broker, request, name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     if broker.forwarding is not None:

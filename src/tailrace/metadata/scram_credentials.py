@@ -90,11 +90,11 @@ def _check(name: str, mechanism: int) -> ApiError:
 
 
 def refuse_all(
-    request: messages.AlterUserScramCredentialsRequest, code: ErrorCode
+    request: messages.AlterUserScramCredentialsRequest, error: ApiError
 ) -> messages.AlterUserScramCredentialsResponse:
     """The same error for every user that is named."""
     names = [*(one.name for one in request.deletions), *(one.name for one in request.upsertions)]
-    return _response(dict.fromkeys(names, ApiError(code, None)))
+    return _response(dict.fromkeys(names, error))
 
 
 def _response(results: dict[str, ApiError]) -> messages.AlterUserScramCredentialsResponse:

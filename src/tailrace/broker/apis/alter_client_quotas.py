@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import REFUSED
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
@@ -24,7 +25,7 @@ def _denied(body: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
         entries=[
             AlterClientQuotasResponse.EntryData(
                 error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                error_message=None,
+                error_message=REFUSED,
                 entity=[
                     AlterClientQuotasResponse.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
                     for one in entry.entity

@@ -13,7 +13,7 @@ from tailrace.broker.config_authorization import refusal
 from tailrace.broker.config_forwarding import forward_alter_configs
 from tailrace.broker.request_context import Request
 from tailrace.metadata.control import NO_ERROR, ApiError
-from tailrace.metadata.image import ConfigResource
+from tailrace.metadata.image import ConfigResource, ResourceType
 from tailrace.protocol.messages import AlterConfigsResponse
 
 
@@ -23,7 +23,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterConfigsRespons
         return None
 
     def may_alter(resource: ConfigResource) -> ApiError:
+        if resource.type == ResourceType.BROKER_LOGGER:
+            return NO_ERROR  # nobody may, as is told next
         denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
-        return NO_ERROR if denied is None else ApiError(denied, None)
+        return NO_ERROR if denied is None else denied
 
     return broker.local_controller.alter_configs(request.body, now_ms, may_alter=may_alter)

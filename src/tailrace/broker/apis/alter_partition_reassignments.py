@@ -9,13 +9,36 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.authorizer import Operation
+from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
-from tailrace.broker.cluster_authorization import check_cluster
+from tailrace.broker.cluster_authorization import REFUSED
 from tailrace.broker.request_context import Request
-from tailrace.protocol.messages import AlterPartitionReassignmentsResponse
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> AlterPartitionReassignmentsResponse:
-    check_cluster(broker, request, Operation.ALTER)
+    if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
+        return _denied(request.body)
     return broker.local_controller.alter_partition_reassignments(request.body, now_ms)
+
+
+def _denied(body: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    """The error as a whole, and for each partition."""
+    response, code = AlterPartitionReassignmentsResponse, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return response(
+        error_code=code,
+        error_message=REFUSED,
+        responses=[
+            response.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    response.ReassignablePartitionResponse(
+                        partition_index=one.partition_index, error_code=code, error_message=REFUSED
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ],
+    )

@@ -34,7 +34,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterShareGroupOffs
     wanted = {
         topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions}
         for topic, known in zip(topics.values(), told, strict=True)
-        if known.topic_id != bytes(16)
+        if known.topic_id != bytes(16) and broker.allows(request, Operation.READ, AclResource.TOPIC, topic.topic_name)
     }
     answer = PendingAnswer(broker, request)
 
@@ -61,13 +61,11 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterShareGroupOffs
 def _checked(
     broker: Broker, request: Request, asked: AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
 ) -> _Topic:
-    """What is told of a topic if nothing else goes wrong; one that cannot be altered has no id."""
+    """What is told of a topic if nothing else goes wrong."""
     known = broker.image.topics.get(asked.topic_name)
+    code, count = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0 if known is None else len(known.partitions)
     if not broker.allows(request, Operation.READ, AclResource.TOPIC, asked.topic_name):
-        code, known = ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
-    else:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    count = 0 if known is None else len(known.partitions)
+        code, count = ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0
     return _Topic(
         topic_name=asked.topic_name,
         topic_id=bytes(16) if known is None else known.id,

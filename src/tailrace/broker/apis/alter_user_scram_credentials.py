@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import REFUSED
 from tailrace.broker.request_context import Request
+from tailrace.metadata.control import ApiError
 from tailrace.metadata.scram_credentials import refuse_all
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import AlterUserScramCredentialsResponse
@@ -17,5 +19,5 @@ from tailrace.protocol.messages import AlterUserScramCredentialsResponse
 
 def handle(broker: Broker, request: Request, now_ms: int) -> AlterUserScramCredentialsResponse:
     if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
-        return refuse_all(request.body, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return refuse_all(request.body, ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED))
     return broker.local_controller.alter_scram_credentials(request.body, now_ms)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import may_create
 from tailrace.broker.request_context import Request
 
 _STRICT_FROM = 6
@@ -25,8 +26,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
     response = broker.local_controller.create_topics(
         request.body,
         now_ms,
-        may_create=lambda name: broker.allows(request, Operation.CREATE, AclResource.TOPIC, name),
-        may_describe=lambda name: broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.TOPIC, name),
+        may_create=lambda name: may_create(broker, request, name),
+        may_describe=lambda name: broker.sees(request, Operation.DESCRIBE_CONFIGS, AclResource.TOPIC, name),
         charge=quota.charge,
     )
     broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms, quota.throttle_ms), now_ms)

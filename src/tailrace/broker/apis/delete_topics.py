@@ -9,7 +9,7 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -29,12 +29,13 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
     if request.version < _STATES_FROM:
         body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
         body.topic_names = []
+    may_delete_all = broker.sees(request, Operation.DELETE, AclResource.CLUSTER, CLUSTER_NAME)
     quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
     response = broker.local_controller.delete_topics(
         body,
         now_ms,
-        may_describe=lambda name: broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name),
-        may_delete=lambda name: broker.allows(request, Operation.DELETE, AclResource.TOPIC, name),
+        may_describe=lambda name: may_delete_all or broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name),
+        may_delete=lambda name: may_delete_all or broker.allows(request, Operation.DELETE, AclResource.TOPIC, name),
         charge=quota.charge,
     )
     broker.answer(request, response, now_ms, quota.throttle_ms)

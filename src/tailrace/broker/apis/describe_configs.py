@@ -44,7 +44,7 @@ def _describe(broker: Broker, request: Request, asked: DescribeConfigsRequest.De
     resource = ConfigResource(asked.resource_type, asked.resource_name)
     denied = refusal(broker, request, Operation.DESCRIBE_CONFIGS, resource)
     if denied is not None:
-        return _refused(asked, KafkaError(denied))
+        return _refused(asked, KafkaError(denied.code, denied.message or ""))
     try:
         if resource.type == ResourceType.BROKER_LOGGER:
             found = describe_loggers(broker.node_id, resource.name)

@@ -36,7 +36,8 @@ def _answer(broker: Broker, request: Request, topic: str, index: int) -> Answer:
     answer = Answer(partition_index=index)
     try:
         if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            answer.error_code, answer.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to read it"
+            return answer
         problem = name_problem(topic)
         if problem is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)

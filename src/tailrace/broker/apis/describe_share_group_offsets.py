@@ -87,7 +87,12 @@ def _without(name: str, partitions: list[int], code: ErrorCode) -> _Topic:
     return _Topic(
         topic_name=name,
         partitions=[
-            _Partition(partition_index=number, start_offset=UNINITIALIZED_OFFSET, error_code=code)
+            _Partition(
+                partition_index=number,
+                start_offset=UNINITIALIZED_OFFSET,
+                error_code=code,
+                error_message=None if code is ErrorCode.NONE else code.name,
+            )
             for number in partitions
         ],
     )

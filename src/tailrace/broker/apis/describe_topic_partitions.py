@@ -33,14 +33,22 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartit
     names = sorted(broker.image.topics) if everything else sorted({one.name for one in body.topics})
     start = cursor.topic_name if cursor is not None else ""
     room = min(max(body.response_partition_limit, 1), broker.config.integer("max.request.partition.size.limit"))
+    names = [name for name in names if name >= start]
+    ask = broker.sees if everything else broker.allows
+    visible = [name for name in names if ask(request, Operation.DESCRIBE, AclResource.TOPIC, name)]
+    response = _page(broker, request, visible, cursor, room)
+    if not everything:
+        # Those come last, whatever their names, and again with each page.
+        refused = sorted(set(names).difference(visible))
+        response.topics += [Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name) for name in refused]
+    return response
+
+
+def _page(
+    broker: Broker, request: Request, names: list[str], cursor: DescribeTopicPartitionsRequest.Cursor | None, room: int
+) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     for name in names:
-        if name < start:
-            continue
-        if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name):
-            if not everything:
-                response.topics.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
-            continue
         topic = broker.image.topics.get(name)
         if topic is None:
             operations = topic_operations(

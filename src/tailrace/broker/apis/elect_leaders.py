@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import REFUSED
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
@@ -31,7 +32,7 @@ def _denied(body: ElectLeadersRequest, version: int) -> ElectLeadersResponse:
             ElectLeadersResponse.ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=[
-                    ElectLeadersResponse.PartitionResult(partition_id=number, error_code=code, error_message=None)
+                    ElectLeadersResponse.PartitionResult(partition_id=number, error_code=code, error_message=REFUSED)
                     for number in topic.partitions
                 ],
             )

@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.cluster_authorization import REFUSED
 from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, ensure_topic
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import endpoint_of
@@ -72,8 +73,10 @@ def _find(broker: Broker, request: Request, key: str, now_ms: int) -> FindCoordi
     try:
         node_id, endpoint = _coordinator(broker, request, key, now_ms)
     except KafkaError as error:
+        # Where several are told of, Kafka leaves a code that says all there is to say without words.
+        is_plain = request.version >= _BATCHES_FROM and str(error) == error.code.name
         return FindCoordinatorResponse.Coordinator(
-            key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=str(error)
+            key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=None if is_plain else str(error)
         )
     return FindCoordinatorResponse.Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port)
 
@@ -84,8 +87,9 @@ def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tup
     if known is None or request.version < known.from_version:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no key type {key_type}")
     operation = Operation.CLUSTER_ACTION if known.resource is AclResource.CLUSTER else Operation.DESCRIBE
-    if not broker.allows(request, operation, known.resource, key):
-        raise KafkaError(known.refusal)
+    name = CLUSTER_NAME if known.resource is AclResource.CLUSTER else key
+    if not broker.allows(request, operation, known.resource, name):
+        raise KafkaError(known.refusal, REFUSED if known.resource is AclResource.CLUSTER else "")
     if broker.coordinators.get(known.topic) is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no such coordinator yet")
     if known.topic == SHARE_GROUP_STATE and not _names_share_partition(key):

@@ -31,7 +31,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> IncrementalAlterCon
 
     def may_alter(resource: ConfigResource) -> ApiError:
         denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
-        return NO_ERROR if denied is None else ApiError(denied, None)
+        return NO_ERROR if denied is None else denied
 
     body: IncrementalAlterConfigsRequest = request.body
     loggers = [one for one in body.resources if one.resource_type == ResourceType.BROKER_LOGGER]
@@ -46,7 +46,7 @@ def _alter_loggers(broker: Broker, request: Request, resource: Resource) -> Resu
     asked = ConfigResource(resource.resource_type, resource.resource_name)
     denied = refusal(broker, request, Operation.ALTER_CONFIGS, asked)
     if denied is not None:
-        result.error_code = denied
+        result.error_code = denied.code
         return result
     try:
         alter_loggers(

@@ -29,7 +29,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> InitProducerIdRespo
     if body.transactional_id is not None:
         if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
             return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    elif not broker.allows(request, Operation.IDEMPOTENT_WRITE, AclResource.CLUSTER, CLUSTER_NAME):
+    elif not _may_be_idempotent(broker, request):
         return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (body.producer_id == NO_PRODUCER_ID) != (body.producer_epoch == NO_PRODUCER_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
@@ -52,6 +52,14 @@ def handle(broker: Broker, request: Request, now_ms: int) -> InitProducerIdRespo
     coordinator = broker.transactions.coordinator
     coordinator.init_producer(body.transactional_id, body.transaction_timeout_ms, expected, answer, now_ms)
     return None
+
+
+def _may_be_idempotent(broker: Broker, request: Request) -> bool:
+    """Who may write to some topic may do it with a producer id (KIP-679)."""
+    context = request.context
+    return broker.sees(
+        request, Operation.IDEMPOTENT_WRITE, AclResource.CLUSTER, CLUSTER_NAME
+    ) or broker.authorizer.allows_some(context.principal, context.client_host, Operation.WRITE, AclResource.TOPIC)
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

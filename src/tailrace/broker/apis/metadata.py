@@ -18,6 +18,7 @@ Version notes
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
 from tailrace.broker.auto_creation import auto_create_topic
@@ -53,7 +54,8 @@ def _respond(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
     if refused is not None:
         return refused
     if everything:
-        visible = [topic for topic in broker.image.topics.values() if _may_see(broker, request, topic.name)]
+        sees = partial(broker.authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
+        visible = [topic for topic in broker.image.topics.values() if sees(AclResource.TOPIC, topic.name)]
         topics = [_describe(broker, request, topic) for topic in visible]
     else:
         assert wanted is not None
@@ -119,7 +121,7 @@ def _answer(
             return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
         if not _may_see(broker, request, topic.name):
             # Who may not see a topic does not learn the name behind its id.
-            return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+            return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=wanted.topic_id)
         return _describe(broker, request, topic)
     name = wanted.name
     assert name is not None, "such a request is refused as a whole"
