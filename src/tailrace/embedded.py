@@ -217,6 +217,17 @@ class Broker:
             raise KafkaError(ErrorCode(result.error_code), result.error_message or "")
         if not is_alone:
             self._await_topic(name)
+        self._await_hosted(name)
+
+    def _await_hosted(self, name: str) -> None:
+        """Logs of new partitions are made beside the loop."""
+        is_hosted: Future[None] = Future()
+        publisher = self._running_core().publisher
+        self._running().call(lambda: publisher.when_hosted(lambda now_ms: is_hosted.set_result(None), self._clock_ms()))
+        try:
+            is_hosted.result(_CONTROLLERS_TIMEOUT_S)
+        except TimeoutError:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is made, and its logs are not yet") from None
 
     def _ask_controllers(self, controller: RemoteController, request: Message) -> Any:
         """What the active controller answers to a request of this broker's."""

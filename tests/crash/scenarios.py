@@ -7,6 +7,7 @@ second. Batches of equal size are on purpose: what was cut off and written again
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 from tailrace.log.sealed_flush import SealedFlush
@@ -132,6 +133,40 @@ def epochs_written_late() -> Driver:
     while waiting:
         do_first()
     driver.checkpoint()
+    return driver
+
+
+def checkpoints_written_late() -> Driver:
+    """Offsets are noted beside the log, which is cut meanwhile, and deleted and made anew."""
+    driver = Driver(small_segments())
+    waiting: list[Work] = []
+    driver.directory.flush_by(waiting.append, lambda error: None)
+    partition = driver.create("t", TopicId(uuid.UUID(int=5)))
+
+    def work() -> None:
+        while waiting:
+            first = waiting.pop(0)
+            first.apply(first.run(), driver.now_ms)
+
+    def delete() -> None:
+        driver.directory.delete(partition, driver.now_ms)
+        work()
+        del driver.outcomes[partition]
+
+    fill(driver, partition, 4)
+    driver.run_due()
+    driver.run(work)
+    driver.change(partition, lambda log: log.flush(driver.now_ms))
+    driver.run(partial(driver.directory.checkpoint_soon, driver.now_ms))
+    driver.truncate(partition, 1)
+    fill(driver, partition, 4, mark="w", leader_epoch=1)
+    driver.run(work)
+    driver.change(partition, lambda log: log.advance_high_watermark(log.log_end_offset))
+    driver.change(partition, lambda log: log.delete_records(2, driver.now_ms))
+    driver.run(partial(driver.directory.checkpoint_soon, driver.now_ms))
+    driver.run(work)
+    driver.run(delete)
+    driver.create_all({"t": TopicId(uuid.UUID(int=6))}, leader_epoch=2)
     return driver
 
 
@@ -489,7 +524,6 @@ SCENARIOS = [
     roll,
     roll_without_flush,
     roll_with_late_flushes,
-    epochs_written_late,
     roll_after_flush,
     roll_preallocated,
     roll_preallocated_after_flush,
@@ -505,10 +539,12 @@ SCENARIOS = [
     truncated_transactions,
     clean_stops,
     topics,
-    many_topics,
     follower_with_gaps,
     compaction,
     compaction_of_transactions,
     proposed_compaction,
     split,
 ]
+
+# What is done beside the thread that changes a log.
+LATE_SCENARIOS = [epochs_written_late, checkpoints_written_late, many_topics]

@@ -8,18 +8,19 @@ import pytest
 
 from tests.crash.driven_log import Driver
 from tests.crash.exploration import explore, some_states
-from tests.crash.scenarios import SCENARIOS, fill
+from tests.crash.scenarios import LATE_SCENARIOS, SCENARIOS, fill
 
 SEED = 20_261
+ALL = [*SCENARIOS, *(pytest.param(one, marks=pytest.mark.slow) for one in LATE_SCENARIOS)]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *LATE_SCENARIOS], ids=lambda scenario: scenario.__name__)
 def test_recovery_from_every_crash_state(scenario: Callable[[], Driver]) -> None:
     explored = explore(scenario(), seed=SEED)
     assert explored.states > explored.points
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.__name__)
 def test_recovery_from_a_crash_during_and_after_recovery(scenario: Callable[[], Driver]) -> None:
     first = scenario()
     for files, expected in some_states(first, seed=SEED, count=2):

@@ -89,10 +89,10 @@ class Housekeeping:
             log.flush_if_due(now_ms)
 
     def _checkpoint(self, directory: LogDirectory, now_ms: int) -> None:
-        directory.checkpoint()
+        directory.checkpoint_soon(now_ms)
 
     def _note_high_watermarks(self, directory: LogDirectory, now_ms: int) -> None:
         offsets = {key: log.high_watermark for key, log in directory.logs.items()}
         if offsets != self._noted.get(directory.path):
-            directory.note_high_watermarks(offsets)
+            directory.note_high_watermarks(offsets, now_ms)
             self._noted[directory.path] = offsets

@@ -7,7 +7,7 @@ at once, or when the logs of new partitions are made (`new_replicas.py`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinators import Coordinators
@@ -91,8 +91,7 @@ class ImagePublisher:
         self._image = image
         _tell(change)
         local = delta.local_changes(self._broker_id)
-        for key, _ in local.deleted:
-            self._delete(key)
+        self._delete([key for key, _ in local.deleted])
         for replica in [*local.leaders, *local.followers]:
             self._host(image, replica.partition, replica.topic_id, replica.now)
         self._new.make(self.now_ms)
@@ -166,7 +165,7 @@ class ImagePublisher:
         topic, state = image.topics.get(key.topic), image.partition(key)
         is_here = topic is not None and state is not None and self._broker_id in state.replicas
         if not is_here or (topic is not None and topic.topic_id != new.topic_id):
-            self._delete_log(key)
+            self._delete_logs([key])
         if topic is not None and state is not None and is_here:
             log = self._logs.get(key)
             if log is not None:
@@ -193,17 +192,20 @@ class ImagePublisher:
         has_all = len(self._logs.online) == len(self._config.log_dirs)
         return self._logs.is_offline(key) or (self._is_starting and not has_all)
 
-    def _delete(self, key: TopicPartition) -> None:
-        self.on_delete(key, self.now_ms)
-        self._partitions.remove(key)
-        self._coordinators.resign(key, self.now_ms)
-        self._delete_log(key)
-        self._purgatory.check(key, self.now_ms)
+    def _delete(self, keys: Sequence[TopicPartition]) -> None:
+        for key in keys:
+            self.on_delete(key, self.now_ms)
+            self._partitions.remove(key)
+            self._coordinators.resign(key, self.now_ms)
+        self._delete_logs(keys)
+        for key in keys:
+            self._purgatory.check(key, self.now_ms)
 
-    def _delete_log(self, key: TopicPartition) -> None:
+    def _delete_logs(self, keys: Sequence[TopicPartition]) -> None:
         for directory in self._logs.directories:
-            if key in directory.logs:
-                directory.delete(key, self.now_ms)
+            here = [key for key in keys if key in directory.logs]
+            if here:
+                directory.delete_all(here, self.now_ms)
 
     def _reconfigure(self, change: Change) -> None:
         delta, image = change

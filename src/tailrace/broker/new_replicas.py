@@ -66,7 +66,7 @@ class NewReplicas:
                 if at_once:
                     do_at_once(work, now_ms)
                 else:
-                    directory.make_soon(work, now_ms)
+                    directory.elsewhere(work, now_ms)
         self._tell(now_ms)
 
     def when_made(self, then: Callable[[int], None], now_ms: int) -> None:

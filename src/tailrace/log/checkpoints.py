@@ -56,9 +56,12 @@ def _is_integer(word: str) -> bool:
 
 
 def write_entries(files: Files, path: str, lines: Iterable[str], *, sync_name: bool = True) -> None:
-    rows = list(lines)
     write = write_atomically if sync_name else replace_whole
-    write(files, path, "".join(f"{line}\n" for line in [_VERSION, str(len(rows)), *rows]).encode())
+    write(files, path, _encode(list(lines)))
+
+
+def _encode(rows: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in [_VERSION, str(len(rows)), *rows]).encode()
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, Offset]:
@@ -68,8 +71,11 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, Offset]:
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-    lines = [f"{partition.topic} {partition.partition} {offset}" for partition, offset in offsets.items()]
-    write_entries(files, path, lines)
+    write_atomically(files, path, encode_offsets(offsets))
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
+    return _encode([f"{partition.topic} {partition.partition} {offset}" for partition, offset in offsets.items()])
 
 
 def read_topic_id(files: Files, path: str) -> TopicId:

@@ -23,24 +23,23 @@ from functools import partial
 from tailrace.log import file_names
 from tailrace.log.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.deferred import Deferred
-from tailrace.log.directory_checkpoints import DirectoryCheckpoints
+from tailrace.log.directory_checkpoints import CheckpointWrites, DirectoryCheckpoints
 from tailrace.log.epoch_writes import EpochWrites
 from tailrace.log.files import Files, Space, join
 from tailrace.log.index_file import CorruptIndex
-from tailrace.log.new_logs import NewLog, NewLogs, make_logs
+from tailrace.log.new_logs import NewLog, make_logs
+from tailrace.log.partition_folders import partition_folders
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.log.sealed_flush import LogFlush, SealedFlush, flush_at_once
 from tailrace.log.segment import Segment
-from tailrace.log.serial_work import SerialWork, Submit, do_at_once
+from tailrace.log.serial_work import SerialWork, Submit, Task, Work, do_at_once
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
 
 _log = logging.getLogger(__name__)
-
-_OTHER_FOLDERS = {f"{file_names.CLUSTER_METADATA_TOPIC}-0", "remote-log-index-cache"}
 
 
 class DirectoryInUse(Exception):
@@ -85,8 +84,10 @@ class LogDirectory:
         self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once
         self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to
         self.being_made = 0  # logs that will be here soon
-        self._work: SerialWork | None = None  # where somebody else does what takes long
+        self._submit: Submit | None = None  # where somebody else does what takes long
+        self._work: SerialWork | None = None  # by whom it is done in order
         self._unwritten: set[TopicPartition] = set()  # of the logs, those with epochs that their file has not
+        self._unwanted: list[str] = []  # folders that may go
         self._on_failure: Callable[[OSError], object] = self.fail
         self._checkpoints = DirectoryCheckpoints(files, path)
         files.make_directory(path)
@@ -117,7 +118,7 @@ class LogDirectory:
         recovery_points = self._checkpoints.read(file_names.RECOVERY_POINT_CHECKPOINT)
         log_starts = self._checkpoints.read(file_names.LOG_START_CHECKPOINT) or {}
         self.high_watermarks = self._checkpoints.read(file_names.HIGH_WATERMARK_CHECKPOINT) or {}
-        folders = self._partition_folders(now_ms)
+        folders, self._unwanted = partition_folders(self._files, self.path)
         for number, (name, partition) in enumerate(folders):
             if progress is not None:
                 progress(number, len(folders), partition)
@@ -159,29 +160,10 @@ class LogDirectory:
             log.recovery_point < recovery_points.get(partition, 0) for partition, log in self._all_logs()
         ):
             # What is appended from here on is not flushed: the next recovery must not believe the old ones.
-            self._write_recovery_points()
+            name = file_names.RECOVERY_POINT_CHECKPOINT
+            self._checkpoints.write(name, self._offsets()[name])
         self._is_loading = False
         return report
-
-    def _partition_folders(self, now_ms: int) -> list[tuple[str, TopicPartition]]:
-        folders: list[tuple[str, TopicPartition]] = []
-        futures: set[TopicPartition] = set()
-        for entry in sorted(self._files.entries(self.path)):
-            if not entry.is_directory or entry.name in _OTHER_FOLDERS:
-                continue
-            if file_names.is_marked(entry.name, file_names.DELETE_FOLDER):
-                self._remove_folder_later(self._file(entry.name), now_ms)
-                continue
-            partition = file_names.parse_partition_folder(entry.name)
-            if partition is None or file_names.is_marked(entry.name, file_names.STRAY_FOLDER):
-                continue
-            if file_names.is_marked(entry.name, file_names.FUTURE_FOLDER):
-                if partition in futures:
-                    _log.warning("%s is a second copy of %s here, and left alone", entry.name, partition)
-                    continue
-                futures.add(partition)
-            folders.append((entry.name, partition))
-        return folders
 
     def _jitter(self, config: TopicConfig) -> Callable[[], int]:
         new_jitter_ms = self._new_jitter_ms
@@ -204,22 +186,7 @@ class LogDirectory:
 
     def make(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
         """Logs that are not there yet. On any thread; they are in use when `add` says so."""
-        expiration_ms = self._producer_expiration_ms
-        return make_logs(
-            self._files,
-            self.path,
-            wanted,
-            jitter_of=self._jitter,
-            producer_expiration_ms=expiration_ms,
-            now_ms=now_ms,
-        )
-
-    def make_soon(self, work: NewLogs, now_ms: int) -> None:
-        """Where somebody else does what takes long; else here and now."""
-        if self._work is None:
-            do_at_once(work, now_ms)
-        else:
-            self._work.add(work)
+        return make_logs(self._files, self.path, wanted, self._jitter, self._producer_expiration_ms, now_ms)
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
@@ -253,26 +220,38 @@ class LogDirectory:
         """The copy becomes the partition's log."""
         log = self.futures.pop(partition)
         log.rename_folder(str(partition))
+        self._files.sync_directory(self.path)
         self.add(log)
         return log
 
     def delete(self, partition: TopicPartition, now_ms: int) -> None:
-        """Rename the folder away at once; its files go after `file.delete.delay.ms`, when no reader holds them."""
-        self._delete(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
+        self.delete_all([partition], now_ms)
+
+    def delete_all(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Rename folders away at once; their files go after `file.delete.delay.ms`, when no reader holds them."""
+        for partition in partitions:
+            self._remove_later(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
+        # What is known of a log stays as long as it may be back after a crash, and goes before another of its name comes.
+        sync = Task(partial(self._files.sync_directory, self.path), self._on_failure)
+        self.elsewhere(sync, now_ms)
+        self.checkpoint_soon(now_ms)
+        self.elsewhere(sync, now_ms)
 
     def delete_future(self, log: PartitionLog, now_ms: int) -> None:
         """A copy is not wanted any more."""
         if self.futures.get(log.partition) is log:
             del self.futures[log.partition]
         self._rename_away(log, file_names.DELETE_FOLDER)
-        self._delete(log, now_ms)
-
-    def _delete(self, log: PartitionLog, now_ms: int) -> None:
-        self._remove_folder_later(log.directory, now_ms + log.config.file_delete_delay_ms)
+        self._files.sync_directory(self.path)
+        self.checkpoint()
+        self._remove_later(log, now_ms)
 
     def mark_stray(self, partition: TopicPartition) -> str:
         """Set a partition apart that no metadata knows; its folder stays, under the name that is returned."""
-        return self._set_apart(partition, file_names.STRAY_FOLDER).directory
+        log = self._set_apart(partition, file_names.STRAY_FOLDER)
+        self._files.sync_directory(self.path)
+        self.checkpoint()
+        return log.directory
 
     def _set_apart(self, partition: TopicPartition, mark: str) -> PartitionLog:
         log = self.logs.pop(partition)
@@ -282,14 +261,16 @@ class LogDirectory:
 
     def _rename_away(self, log: PartitionLog, mark: str) -> None:
         log.rename_folder(file_names.marked_folder(log.partition, self._new_id(), mark))
-        self.checkpoint()
 
-    def _remove_folder_later(self, path: str, due_ms: int) -> None:
-        def remove() -> None:
+    def _remove_later(self, log: PartitionLog, now_ms: int) -> None:
+        due_ms = now_ms + log.config.file_delete_delay_ms
+        self._deferred.add(due_ms, partial(self._unwanted.append, log.directory))
+
+    def _remove_folders(self, paths: Iterable[str]) -> None:
+        """On any thread."""
+        for path in paths:
             if self._files.exists(path):
                 self._files.remove_directory(path)
-
-        self._deferred.add(due_ms, remove)
 
     def space(self) -> Space:
         """Of the file system it is on."""
@@ -307,10 +288,17 @@ class LogDirectory:
             submit(LogFlush(self._files, log, end, on_failure))
 
         self.flush_sealed, self.flush_soon = flush_sealed, flush_soon
-        self._work, self._on_failure = SerialWork(submit), on_failure
+        self._submit, self._work, self._on_failure = submit, SerialWork(submit), on_failure
         for log in self.logs.values():
             log.flush_sealed, log.flush_soon = flush_sealed, flush_soon
             self._write_epochs_elsewhere(log)
+
+    def elsewhere(self, work: Work, now_ms: int) -> None:
+        """Where somebody else does what takes long; else here and now."""
+        if self._work is None:
+            do_at_once(work, now_ms)
+        else:
+            self._work.add(work)
 
     def _write_epochs_elsewhere(self, log: PartitionLog) -> None:
         if self._work is not None:
@@ -324,6 +312,13 @@ class LogDirectory:
     def run_due(self, now_ms: int) -> int:
         """Do what was put off, here and in every log."""
         done = self._deferred.run_due(now_ms)
+        if self._unwanted:
+            unwanted, self._unwanted = self._unwanted, []
+            removal = Task(partial(self._remove_folders, unwanted), self._on_failure)
+            if self._submit is None:
+                do_at_once(removal, now_ms)
+            else:
+                self._submit(removal)  # in no order, since it may take long
         if self._unwritten and self._work is not None:
             self._write_epochs(self._work)
         for partition in list(self._waiting):  # of thousands of logs few have anything
@@ -336,22 +331,29 @@ class LogDirectory:
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
-        self._write_recovery_points()
+        for name, offsets in self._offsets().items():
+            self._checkpoints.write(name, offsets)
+        if high_watermarks is not None:
+            self._checkpoints.write(file_names.HIGH_WATERMARK_CHECKPOINT, high_watermarks)
+
+    def checkpoint_soon(self, now_ms: int) -> None:
+        """The same, where nobody has to wait for it."""
+        self.elsewhere(CheckpointWrites(self._checkpoints, self._offsets(), self._on_failure), now_ms)
+
+    def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
+        offsets = {file_names.HIGH_WATERMARK_CHECKPOINT: high_watermarks}
+        self.elsewhere(CheckpointWrites(self._checkpoints, offsets, self._on_failure), now_ms)
+
+    def _offsets(self) -> dict[str, dict[TopicPartition, Offset]]:
         log_starts = {
             partition: log.log_start_offset
             for partition, log in self._all_logs()
             if log.log_start_offset > log.segments.first.base_offset
         }
-        self._checkpoints.write(file_names.LOG_START_CHECKPOINT, log_starts)
-        if high_watermarks is not None:
-            self.note_high_watermarks(high_watermarks)
-
-    def note_high_watermarks(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        self._checkpoints.write(file_names.HIGH_WATERMARK_CHECKPOINT, offsets)
-
-    def _write_recovery_points(self) -> None:
-        recovery_points = {partition: log.recovery_point for partition, log in self._all_logs()}
-        self._checkpoints.write(file_names.RECOVERY_POINT_CHECKPOINT, recovery_points)
+        return {
+            file_names.RECOVERY_POINT_CHECKPOINT: {key: log.recovery_point for key, log in self._all_logs()},
+            file_names.LOG_START_CHECKPOINT: log_starts,
+        }
 
     def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog]]:
         """With the copies: of a partition a directory has the log or a copy, not both."""

@@ -40,7 +40,6 @@ def make_logs(
     files: Files,
     path: str,
     wanted: Iterable[NewLog],
-    *,
     jitter_of: Callable[[TopicConfig], Callable[[], int]],
     producer_expiration_ms: int,
     now_ms: int,

@@ -491,11 +491,9 @@ class PartitionLog:
             segment.release()
 
     def rename_folder(self, name: str) -> None:
-        """Move the whole partition to another folder name beside this one."""
-        parent = self.directory.rpartition("/")[0]
-        target = join(parent, name)
+        """Move the whole partition to another folder name beside this one. The caller syncs the folder above."""
+        target = join(self.directory.rpartition("/")[0], name)
         self._files.replace(self.directory, target)
-        self._files.sync_directory(parent)
         self.directory = target
         self.producers.directory = target
         self.epochs.path = join(target, file_names.LEADER_EPOCH_CHECKPOINT)

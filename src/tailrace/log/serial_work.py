@@ -1,7 +1,7 @@
 """SerialWork: what is done for one log directory beside the thread that changes it, one thing after another.
 
-Logs are made and epochs are written so. In order, since a folder's name may be used again: what is written for a log
-that was deleted must not meet the log that is made in its place.
+Logs are made, epochs and checkpoints are written so. In order, since a folder's name may be used again: what is written
+for a log that was deleted must not meet the log that is made in its place.
 """
 
 from __future__ import annotations
@@ -30,6 +30,22 @@ def do_at_once(work: Work, now_ms: int) -> None:
         work.failed(error, now_ms)
     else:
         work.apply(result, now_ms)
+
+
+class Task:
+    """Work of which nothing comes."""
+
+    def __init__(self, run: Callable[[], object], on_failure: Callable[[OSError], object]) -> None:
+        self.run = run
+        self._on_failure = on_failure
+
+    def apply(self, result: object, now_ms: int) -> None:
+        """It is done."""
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        if not isinstance(error, OSError):
+            raise error
+        self._on_failure(error)
 
 
 class SerialWork:

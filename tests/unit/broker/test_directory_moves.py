@@ -12,7 +12,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.log.files import Files
-from tailrace.log.serial_work import SerialWork, do_at_once
+from tailrace.log.serial_work import SerialWork, Task, do_at_once
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
@@ -30,13 +30,13 @@ KEY = TopicPartition("orders", 0)
 
 
 class HeldWork:
-    """Chores of moves that wait until they are told to run, as on a busy worker; new logs are made at once."""
+    """Chores of moves that wait until they are told to run, as on a busy worker; all else is done at once."""
 
     def __init__(self) -> None:
         self.waiting: list[object] = []
 
     def __call__(self, work: object) -> None:
-        if isinstance(work, SerialWork):
+        if isinstance(work, SerialWork | Task):
             do_at_once(work, NOW_MS)
         else:
             self.waiting.append(work)
