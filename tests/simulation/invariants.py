@@ -11,7 +11,7 @@ from tests.simulation.controller import KEYS
 from tests.simulation.network import Host
 from tests.simulation.node import bytes_of, want
 from tests.simulation.reading import Record, aborted_in, committed_values, history_of, values_of
-from tests.simulation.simulated_broker import CONFIG, SimulatedBroker
+from tests.simulation.simulated_broker import MIN_IN_SYNC, SimulatedBroker
 
 
 class Invariants:
@@ -39,7 +39,7 @@ class Invariants:
         while acknowledged:
             key, offset, in_sync = acknowledged.pop()
             assert offset < len(self.committed[key]), f"{key}: acknowledged {offset}, which is not committed"
-            assert in_sync >= CONFIG.min_insync_replicas, f"{key}: acknowledged with {in_sync} in sync"
+            assert in_sync >= MIN_IN_SYNC, f"{key}: acknowledged with {in_sync} in sync"
 
     def _check_broker(self, one: SimulatedBroker) -> None:
         for partition in one.node.partitions:
@@ -79,7 +79,7 @@ class Invariants:
         assert known == one.broker_id, f"{known} and {one.broker_id} lead {key} in epoch {partition.leader_epoch}"
         # Also one that has been deposed and does not know it yet: what it commits is committed.
         if high_watermark > len(committed):
-            assert len(leader.isr.maximal) >= CONFIG.min_insync_replicas, f"{key}: committed by {leader.isr}"
+            assert len(leader.isr.maximal) >= MIN_IN_SYNC, f"{key}: committed by {leader.isr}"
             for member in leader.isr.maximal - {one.broker_id}:
                 other = self._cluster.brokers[member]
                 replica = other.partition(key)

@@ -208,6 +208,25 @@ def ladder(stage: Stage, key: TopicPartition) -> Script:
             stage.cluster.kill(leader.broker_id)
 
 
+def cut_log(stage: Stage, key: TopicPartition) -> Script:
+    """A leader's records that nobody has are cut off, others take their place, and then its power fails."""
+    leader, followers = stage.leader(key), stage.followers(key)
+    if leader is None or not followers:
+        return
+    for one in followers:
+        stage.network.hold(one, leader.host_id)
+    yield stage.random.choice((60, 150, 240))
+    stage.cluster.controller.move_leader(key)
+    log = leader.node.partitions.find(key).log
+    cuts = log.cuts
+    yield from stage.until(lambda: log.cuts > cuts, 400)
+    for one in followers:
+        stage.network.let_go(one, leader.host_id)
+    yield stage.random.choice((5, 30, 100, 300))
+    if stage.cluster.lose_power(leader.broker_id):
+        yield from stage.start(leader.broker_id)
+
+
 def late_answer(stage: Stage, key: TopicPartition) -> Script:
     """What an earlier leader has answered comes when there is another, or the same one in another epoch."""
     leader, followers = stage.leader(key), stage.followers(key)
@@ -276,6 +295,7 @@ SCRIPTS: dict[str, Callable[[Stage, TopicPartition], Script]] = {
         after_an_acknowledgement,
         deposed_leader,
         ladder,
+        cut_log,
         late_answer,
         late_decision,
         late_fetch_of_an_epoch,

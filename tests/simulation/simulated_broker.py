@@ -24,9 +24,7 @@ from tests.simulation.replica_fetcher import SimulatedFetchers
 if TYPE_CHECKING:
     from tests.simulation.cluster import Cluster
 
-CONFIG = TopicConfig.parse(
-    {"internal.segment.bytes": "2000", "index.interval.bytes": "200", "min.insync.replicas": "2"}
-)
+MIN_IN_SYNC = 2
 
 
 class InOrder(dict[Any, None]):
@@ -54,7 +52,14 @@ class SimulatedBroker(Host):
             files, f"/data-{broker_id}", new_id=lambda: f"{cluster.random.getrandbits(128):032x}"
         )
         self.directory._waiting = InOrder()
-        report = self.directory.load(lambda _: CONFIG, self.network.now_ms)
+        self.config = TopicConfig.parse(
+            {
+                "internal.segment.bytes": str(self.weather.segment_bytes),
+                "index.interval.bytes": "200",
+                "min.insync.replicas": str(MIN_IN_SYNC),
+            }
+        )
+        report = self.directory.load(lambda _: self.config, self.network.now_ms)
         assert not report.failed, report.failed
         self.directory.flush_by(self._do_later, _disk_failed)
         self.seen = 0  # how much of the metadata
@@ -155,7 +160,7 @@ class SimulatedBroker(Host):
     def _open(self, key: TopicPartition) -> Partition:
         log = self.directory.logs.get(key)
         if log is None:
-            log = self.directory.create(key, CONFIG, self.node.now_ms)
+            log = self.directory.create(key, self.config, self.node.now_ms)
         else:
             log.advance_high_watermark(self.directory.high_watermarks.get(key, 0))
         partition = Partition(log, self.node.settings, topic_id_of(key.topic))

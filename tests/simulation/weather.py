@@ -29,6 +29,7 @@ class Weather:
         self.loss = random.choice((0.0, 0.01, 0.03, 0.03))
         self.delays_ms = random.choice((_MOSTLY_QUICK, _MOSTLY_QUICK, _QUICK, _UNSTEADY))
         self.reads_metadata = random.choice((0.9, 0.7, 0.3))  # whenever a broker is at work
+        self.segment_bytes = random.choice((600, 2_000))
         self.lag_ms = random.choice((250, 800))  # replica.lag.time.max.ms
         self.alter_timeout_ms = random.choice((300, 1_200))
         self.flushes_ms = random.choice(((0, 1, 5, 30), (0, 1, 5, 30, 300), (10, 300, 1_500)))  # how long a sync takes
