@@ -231,7 +231,7 @@ class LogDirectory:
         """Rename folders away at once; their files go after `file.delete.delay.ms`, when no reader holds them."""
         for partition in partitions:
             self._remove_later(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
-        # What is known of a log stays as long as it may be back after a crash, and goes before another of its name comes.
+        # What is known of a log stays while it may be back after a crash, and goes before another of its name comes.
         sync = Task(partial(self._files.sync_directory, self.path), self._on_failure)
         self.elsewhere(sync, now_ms)
         self.checkpoint_soon(now_ms)
@@ -303,6 +303,8 @@ class LogDirectory:
     def _write_epochs_elsewhere(self, log: PartitionLog) -> None:
         if self._work is not None:
             log.epochs.write_soon = partial(self._unwritten.add, log.partition)
+            if not log.epochs.is_written:
+                log.epochs.write_soon()
 
     def _write_epochs(self, work: SerialWork) -> None:
         unwritten = [log.epochs for partition in self._unwritten if (log := self.logs.get(partition)) is not None]
