@@ -104,9 +104,14 @@ def write_request_header(header: RequestHeader) -> bytes:
 
 def read_response_header(api_key: int, api_version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
     """The correlation id at position and where the response itself begins."""
+    is_flexible = response_header_version(api_key, api_version)
+    if len(buffer) - position >= _RESPONSE_FLEXIBLE.size:
+        correlation_id, tags = _RESPONSE_FLEXIBLE.unpack_from(buffer, position)
+        if not (is_flexible and tags):
+            return correlation_id, position + (_RESPONSE_FLEXIBLE if is_flexible else _RESPONSE).size
     reader = Reader(buffer, position, what="response header")
     correlation_id = reader.int32()
-    if response_header_version(api_key, api_version):
+    if is_flexible:
         reader.tags()
     return correlation_id, reader.position
 

@@ -81,7 +81,7 @@ class Loop:
         self._unsent: list[Connection] = []  # who has replies to be sent in this pass
         self._is_hurried = False  # do not wait: there may be replies that no event will announce
         self._deadline_ms: int | None = None  # the broker's, when the pass began
-        self._timers_due_ms: int | None = None  # our own
+        self._timers_due_ms: int | None = None  # our own, but for the peers'
         self._drain_until_ms: int | None = None
         self._is_stopped = False
         self._meter = make_meter(is_asked=metrics is not None)
@@ -177,13 +177,12 @@ class Loop:
             others.remove(self._others.descriptor)
             self._others.take(self._now_ms)
             self._set_timers()
-        if self._timers_due_ms is not None and time_ms >= self._timers_due_ms:
+        if (due_ms := self._first_timer_ms()) is not None and time_ms >= due_ms:
             self._run_timers(ready)
         if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
             self._broker.tick(self._now_ms)
         self._serve(ready)
-        if self._peers.send_waiting():
-            self._set_timers()
+        self._peers.send_waiting()
         for connection in self._unsent:
             if connection.is_unsent:
                 self._send(connection)
@@ -204,13 +203,17 @@ class Loop:
         wait_ms = _DAY_MS
         if deadline_ms is not None:
             wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
-        if self._timers_due_ms is not None:
-            wait_ms = min(self._timers_due_ms - self._time_ms, wait_ms)
+        if (due_ms := self._first_timer_ms()) is not None:
+            wait_ms = min(due_ms - self._time_ms, wait_ms)
         return wait_ms / 1_000 if wait_ms > 0 else 0
+
+    def _first_timer_ms(self) -> int | None:
+        own_ms, peers_ms = self._timers_due_ms, self._peers.next_deadline_ms()
+        return peers_ms if own_ms is None or (peers_ms is not None and peers_ms < own_ms) else own_ms
 
     def _set_timers(self) -> None:
         """Something may have to be done earlier than it was planned."""
-        due = [one.next_deadline_ms() for one in (self._connections, self._acceptor, self._peers)]
+        due = [one.next_deadline_ms() for one in (self._connections, self._acceptor)]
         self._timers_due_ms = min((ms for ms in (*due, self._drain_until_ms) if ms is not None), default=None)
 
     def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:

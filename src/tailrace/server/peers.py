@@ -1,7 +1,7 @@
 """Peers: connections to other nodes on the server's own loop, for what the core sends (`tailrace/outgoing.py`).
 
     send_waiting()                     take what the core has put out; connect where there is no connection
-    serve(descriptor, mask, now_ms)    an event of one of the sockets
+    serve(descriptor, mask, now_ms)    an event of one of the sockets; what the core asks then goes out at once
     tick(now_ms)                       deadlines, and peers whose back-off is over; `next_deadline_ms` says when
     end(now_ms), close()               the end: whoever waits is told, or nobody is
 
@@ -92,7 +92,7 @@ class Peers:
     # What the loop calls
 
     def send_waiting(self) -> bool:
-        """Send what the core has put out since; says whether there was anything, and so another deadline."""
+        """Send what the core has put out since; says whether there was anything."""
         if not self._outbox.waiting and not self._outbox.unneeded:
             return False
         for peer in self._outbox.take_unneeded():
@@ -136,6 +136,8 @@ class Peers:
         except PeerLost as lost:
             if line.connection is connection:
                 self._lost(line, str(lost))
+        if self._outbox.waiting:
+            self.send_waiting()
         if line.queue or line.connection is not connection or not connection.is_at_rest:
             self._go_on(line, self._timer_ms())
         if self._ended:
@@ -159,8 +161,8 @@ class Peers:
         self._tell_ended(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to tick next, by the clock that cannot be set back. It is asked whenever something was sent, and so is
-        not looked for among all peers."""
+        """When to tick next, by the clock that cannot be set back. It is asked before every wait, and so is not looked
+        for among all peers."""
         return 0 if self._ended else self._due_ms
 
     def _note(self, due_ms: int) -> None:
