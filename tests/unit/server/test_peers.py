@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 from collections.abc import Iterator
@@ -129,6 +130,50 @@ def test_requests_go_out_in_the_highest_common_version_and_are_answered_in_order
         node.answer(asked, DescribeClusterResponse(cluster_id=f"c{number}"), pieces=3)
         network.run(lambda number=number: len(network.told) > number)
     assert [one.cluster_id for one in network.told] == [f"c{number}" for number in range(7)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_are_whole_wherever_reads_end(network: Network, node: OtherNode, seed: int) -> None:
+    """Several in one piece, one in many, larger ones than are read at a time."""
+    chance = random.Random(seed)
+    one = DescribeClusterResponse.DescribeClusterBroker(host="h" * 1_000)
+    answers = [
+        DescribeClusterResponse(cluster_id=name, brokers=[one] * chance.choice([0, 1, 32, 33, 100])) for name in "abcde"
+    ]
+    for _ in answers:
+        network.send(node.peer, DescribeClusterRequest())
+    node.agree(network)
+    network.run(lambda: select_ready(node.connection))
+    data = b""
+    for answer in answers:
+        network.run(lambda: select_ready(node.connection) or len(node.buffer) > 4)
+        body = b"".join(write_response(*node.take(), answer))
+        data += struct.pack(">i", len(body)) + body
+    assert node.connection is not None
+    while data:
+        size = chance.choice([1, 2, 3, 5, 100, 32_768, 70_000])
+        node.connection.sendall(data[:size])
+        data = data[size:]
+        for descriptor, mask in network.poll.poll(0.01):
+            assert network.peers.serve(descriptor, mask, NOW_MS)
+    network.run(lambda: len(network.told) == len(answers))
+    assert network.told == answers
+
+
+def test_what_an_answer_leads_to_is_sent_at_once(network: Network, node: OtherNode) -> None:
+    def nobody(response: Any, now_ms: int) -> None:
+        raise AssertionError("there is no answer")
+
+    def answered(response: Any, now_ms: int) -> None:
+        network.outbox.send(node.peer, DescribeClusterRequest(), nobody, nobody)
+
+    network.outbox.send(node.peer, DescribeClusterRequest(), answered, nobody)
+    network.peers.send_waiting()
+    node.agree(network)
+    network.run(lambda: select_ready(node.connection))
+    node.answer(node.take(), DescribeClusterResponse())
+    network.run(lambda: select_ready(node.connection))
+    assert node.take()[0] == 60
 
 
 def test_what_the_peer_does_not_speak_is_not_sent(network: Network, node: OtherNode) -> None:
