@@ -41,6 +41,7 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PASSWORD = "secret"
 VERSION = 3  # of the three APIs
 ANYTHING = AclFilter(1, None, 1, None, None, 1, 1)
+PATIENCE_S = 10
 _TRIES = 100
 
 
@@ -53,6 +54,7 @@ class KafkaUser(KafkaSide):
 
     def _connect(self) -> socket.socket:
         connection = super()._connect()
+        connection.settimeout(PATIENCE_S)
         for request, version in (
             (SaslHandshakeRequest(mechanism="PLAIN"), 1),
             (SaslAuthenticateRequest(auth_bytes=f"\0{self._user}\0{PASSWORD}".encode()), 2),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from tailrace.broker.api_rights import guarded
 from tailrace.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ class ApiRow(NamedTuple):
 
     def load(self) -> Handler:
         """The API's handler; its module is imported when a client first asks for it, so that a start is quick."""
-        handler: Handler = import_module(self.module).handle
-        return handler
+        return guarded(self.key, import_module(self.module).handle)
 
 
 _ROWS = (

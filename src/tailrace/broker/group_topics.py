@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
-from tailrace.broker.authorizer import AclResource, Operation
+from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
+from tailrace.coordinator.groups.heartbeat import Sees, sees_all
 from tailrace.metadata.image import TopicImage
-from tailrace.model.errors import ErrorCode
+from tailrace.model.errors import ErrorCode, KafkaError
 
 OFFSET_TOPIC_IDS_FROM = 10  # OffsetCommit and OffsetFetch
 
@@ -17,6 +20,23 @@ class FoundTopic(NamedTuple):
     name: str
     topic: TopicImage | None
     error: ErrorCode  # why nothing can be done for it
+
+
+def sees_of(broker: Broker, request: Request) -> Sees:
+    """Which topics a client may know of; it may be asked long after the request."""
+    authorizer, context = rights_of(broker.authorizer), request.context
+    if authorizer is None:
+        return sees_all
+    return partial(authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC)
+
+
+def check_sees(broker: Broker, request: Request, topics: Iterable[str]) -> None:
+    """Who describes a group has to be allowed to know of what its members read."""
+    if not all(broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
+        raise KafkaError(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "The group has described topic(s) that the client is not authorized to describe.",
+        )
 
 
 def find_topic(broker: Broker, request: Request, name: str, topic_id: bytes, operation: Operation) -> FoundTopic:

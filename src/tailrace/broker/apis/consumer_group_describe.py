@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, group_operations
 from tailrace.broker.broker import Broker
 from tailrace.broker.gathering import Gathering
+from tailrace.broker.group_topics import check_sees
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
@@ -51,6 +52,8 @@ def _describe(
 
     def describe(shard: GroupCoordinator) -> _Described:
         group = shard.describe_consumers(group_id)
+        told = (one for member in group.members for one in (member.assignment, member.target_assignment))
+        check_sees(broker, request, {topic.topic_name for one in told for topic in one.topic_partitions})
         group.authorized_operations = operations
         return group
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.group_topics import sees_of
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.coordinator.groups.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
@@ -49,6 +50,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ConsumerGroupHeartb
             if body.topic_partitions is None
             else {bytes(topic.topic_id): tuple(topic.partitions) for topic in body.topic_partitions}
         ),
+        sees=sees_of(broker, request),
     )
 
     def refuse(error: KafkaError, now_ms: int) -> None:

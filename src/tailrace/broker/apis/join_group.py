@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from tailrace.broker.authorizer import AclResource, Operation
 from tailrace.broker.broker import Broker
+from tailrace.broker.group_topics import sees_of
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.coordinator.groups.joining import JoinRequest
@@ -60,6 +61,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         protocols=[(one.name, bytes(one.metadata)) for one in body.protocols],
         reason=body.reason or "not provided",
         version=version,
+        sees=sees_of(broker, request),
     )
     broker.groups.write(
         body.group_id,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, group_operations
 from tailrace.broker.broker import Broker
 from tailrace.broker.gathering import Gathering
+from tailrace.broker.group_topics import check_sees
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.share_group_state import check_share_groups
@@ -54,6 +55,8 @@ def _describe(
 
     def describe(shard: GroupCoordinator) -> _Described:
         group = shard.shares.describe(group_id)
+        told = (one for member in group.members for one in (member.assignment,))
+        check_sees(broker, request, {topic.topic_name for one in told for topic in one.topic_partitions})
         group.authorized_operations = operations
         return group
 

@@ -63,7 +63,7 @@ class ClassicMembers:
         records: list[CoordinatorRecord] = []
         before = self._joining(group, request, member_id, is_new, records)
         member, owned = self._told_of(before, request)
-        moved = self._consumers.advance(group, before, member, owned, records, now_ms)
+        moved = self._consumers.advance(group, before, member, owned, records, now_ms, request.sees)
         response = JoinGroupResponse(
             member_id=member_id,
             generation_id=moved.member_epoch,

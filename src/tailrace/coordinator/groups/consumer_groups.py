@@ -32,7 +32,7 @@ from tailrace.coordinator.groups.consumer_member import (
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_conversion import can_downgrade, downgrade, upgrade
-from tailrace.coordinator.groups.heartbeat import Heartbeat, check_epoch, check_instance, told_of
+from tailrace.coordinator.groups.heartbeat import Heartbeat, Sees, check_epoch, check_instance, told_of
 from tailrace.coordinator.groups.metadata_hash import TopicHashes
 from tailrace.coordinator.groups.pattern_subscriptions import PatternSubscriptions
 from tailrace.coordinator.groups.reconciliation import Owned, reconcile
@@ -96,7 +96,7 @@ class ConsumerGroups:
             )
         member_id = beat.member_id or self._new_member_id()
         before = self._member(group, beat, member_id, records)
-        moved = self.advance(group, before, told_of(before, beat), beat.owned, records, now_ms)
+        moved = self.advance(group, before, told_of(before, beat), beat.owned, records, now_ms, beat.sees)
         self.watch_session(group.group_id, moved, now_ms)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=moved.member_epoch, heartbeat_interval_ms=settings.heartbeat_interval_ms
@@ -118,13 +118,14 @@ class ConsumerGroups:
         owned: Owned | None,
         records: Records,
         now_ms: int,
+        sees: Sees,
     ) -> ConsumerMember:
         """What follows from what is new about a member, for the group and for the member itself."""
         settings = self._settings(group.group_id)
         if member != before:
             records.append(records_of.member_record(group.group_id, member))
         names_changed = member.topic_names != before.topic_names
-        pattern_changed, pattern_counts = self._patterns.change(group, before, member, settings, records, now_ms)
+        pattern_changed, pattern_counts = self._patterns.change(group, before, member, settings, records, now_ms, sees)
         epoch = self._next_epoch(group, member, names_changed or pattern_counts, records)
         target_epoch, target = self._next_target(group, epoch, member, settings, records, now_ms)
         changed = names_changed or pattern_changed

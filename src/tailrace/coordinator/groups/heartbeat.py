@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tailrace.coordinator.groups.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.reconciliation import Owned
 from tailrace.model.errors import ErrorCode, KafkaError
+
+Sees: TypeAlias = Callable[[str], bool]  # whether a client may know of a topic
+
+
+def sees_all(_: str) -> bool:
+    return True
 
 
 class Heartbeat(NamedTuple):
@@ -26,6 +32,7 @@ class Heartbeat(NamedTuple):
     topic_pattern: str | None = None
     server_assignor: str | None = None
     owned: Owned | None = None
+    sees: Sees = sees_all
 
     @property
     def is_full(self) -> bool:

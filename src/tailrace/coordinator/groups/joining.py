@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tailrace.coordinator.groups.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.group_records import group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.groups.heartbeat import Sees, sees_all
 from tailrace.coordinator.groups.member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.groups.rebalance import Change, Rebalances
 from tailrace.coordinator.shard import StateChange
@@ -41,6 +42,7 @@ class JoinRequest(NamedTuple):
     protocols: Protocols
     reason: str
     version: int
+    sees: Sees = sees_all
 
 
 class Joining:

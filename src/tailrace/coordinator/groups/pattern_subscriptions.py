@@ -13,6 +13,7 @@ from tailrace.coordinator.groups.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group import Group
+from tailrace.coordinator.groups.heartbeat import Sees, sees_all
 from tailrace.coordinator.groups.metadata_hash import TopicHashes
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
@@ -44,9 +45,10 @@ class PatternSubscriptions:
         settings: ConsumerSettings,
         records: Records,
         now_ms: int,
+        sees: Sees,
     ) -> tuple[bool, bool]:
         """Whether the member's pattern has changed, and whether that changes what the group subscribes to now. A new
-        one does not: it is looked up later, and is then a change of its own."""
+        one does not: it is looked up later, among the topics that this client sees, and is then a change of its own."""
         old, new = before.topic_pattern, member.topic_pattern
         changed = old != new
         counts = False
@@ -67,7 +69,7 @@ class PatternSubscriptions:
         if patterns and (is_new or self._are_stale(group, patterns, settings, now_ms)):
             key = ("patterns", group.group_id)
             if key not in self._timers:
-                self._timers.schedule(key, now_ms, lambda now_ms: self._look_up_patterns(group.group_id, now_ms))
+                self._timers.schedule(key, now_ms, lambda now_ms: self._look_up(group.group_id, sees, now_ms))
         return changed, counts
 
     def _are_stale(self, group: ConsumerGroup, patterns: set[str], settings: ConsumerSettings, now_ms: int) -> bool:
@@ -80,7 +82,7 @@ class PatternSubscriptions:
             return True
         return group.looked_at_topics is not self._image().topics
 
-    def _look_up_patterns(self, group_id: str, now_ms: int) -> StateChange[None] | None:
+    def _look_up(self, group_id: str, sees: Sees, now_ms: int) -> StateChange[None] | None:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return None
@@ -89,6 +91,8 @@ class PatternSubscriptions:
         image = self._image()
         patterns = {member.topic_pattern for member in group.members.values() if member.topic_pattern}
         found = matching_topics(patterns, image.topics.keys())
+        if sees is not sees_all:
+            found = {pattern: frozenset(filter(sees, topics)) for pattern, topics in found.items()}
         records: Records = []
         topics = set().union(*(member.topic_names for member in group.members.values()), *found.values())
         bump = False
