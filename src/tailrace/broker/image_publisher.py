@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinators import Coordinators
+from tailrace.broker.encoded_topics import EncodedTopics
 from tailrace.broker.new_replicas import NewReplicas
 from tailrace.broker.throttling import Throttling
 from tailrace.log.log_directories import LogDirectories
@@ -61,6 +62,7 @@ class ImagePublisher:
         self._image = EMPTY_IMAGE  # that was published last
         self._is_starting = True
         self._new = NewReplicas(logs, self._made, self._partitions.mark_offline)
+        self.encoded_topics = EncodedTopics()  # what those are told who ask for all
         self.when_hosted = self._new.when_made  # call back when what was published can be used
         self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
         self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None

@@ -23,6 +23,7 @@ from functools import partial
 from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
 from tailrace.broker.auto_creation import auto_create_topic
 from tailrace.broker.broker import Broker
+from tailrace.broker.encoded_topics import WholeMetadata
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.metadata.image import TopicImage
@@ -53,33 +54,47 @@ def _respond(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
     refused = None if everything else _refuse_whole(body, request.version)
     if refused is not None:
         return refused
+    response: MetadataResponse
     if everything:
-        sees = partial(broker.authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
-        visible = [topic for topic in broker.image.topics.values() if sees(AclResource.TOPIC, topic.name)]
-        topics = [_describe(broker, request, topic) for topic in visible]
+        response = _all_topics(broker, request)
     else:
         assert wanted is not None
-        topics = [_answer(broker, request, one, now_ms) for one in _distinct(wanted)]
-    response = MetadataResponse(
-        brokers=[
-            MetadataResponse.MetadataResponseBroker(
-                node_id=one.id,
-                host=one.endpoints[context.listener].host,
-                port=one.endpoints[context.listener].port,
-                rack=one.rack,
-            )
-            for one in _brokers(broker)
-            if context.listener in one.endpoints
-        ],
-        cluster_id=broker.image.cluster_id,
-        controller_id=broker.node_id,
-        topics=topics,
-    )
+        response = MetadataResponse(topics=[_answer(broker, request, one, now_ms) for one in _distinct(wanted)])
+    response.brokers = [
+        MetadataResponse.MetadataResponseBroker(
+            node_id=one.id,
+            host=one.endpoints[context.listener].host,
+            port=one.endpoints[context.listener].port,
+            rack=one.rack,
+        )
+        for one in _brokers(broker)
+        if context.listener in one.endpoints
+    ]
+    response.cluster_id = broker.image.cluster_id
+    response.controller_id = broker.node_id
     if body.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(
             broker.authorizer, context.principal, context.client_host
         )
     return response
+
+
+def _all_topics(broker: Broker, request: Request) -> MetadataResponse:
+    context, image = request.context, broker.image
+    sees = partial(broker.authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
+    visible = [topic for topic in image.topics.values() if sees(AclResource.TOPIC, topic.name)]
+    if request.body.include_topic_authorized_operations:
+        return MetadataResponse(topics=[_describe(broker, request, topic) for topic in visible])
+    whole = WholeMetadata()
+    whole.encoded_topics = broker.publisher.encoded_topics.of(
+        visible,
+        image.brokers,
+        context.listener,
+        request.version,
+        partial(_describe, broker, request),
+        broker.errors_of(request.api_key),
+    )
+    return whole
 
 
 def _brokers(broker: Broker) -> Iterable[BrokerRegistration]:
