@@ -35,8 +35,8 @@ class Stage(Host):
         self._go_on(SCRIPTS[name](self, key))
 
     def _go_on(self, script: Script) -> None:
-        wait_ms = next(script, None)
-        if wait_ms is None or self.cluster.is_calm:
+        wait_ms = None if self.cluster.is_calm else next(script, None)  # what it held has been let go by then
+        if wait_ms is None:
             self.is_playing = False
         else:
             self.network.after(wait_ms, self, lambda: self._go_on(script))
