@@ -13,7 +13,7 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -197,13 +197,16 @@ class ApiTwins:
             time.sleep(0.1)
         raise AssertionError(f"Kafka has {sorted(self.kafka.topic_ids)}, we have {sorted(self.ours.topic_ids)}")
 
-    def compare(self, case: str, make: Make, is_known: Callable[[Difference], bool]) -> list[Difference]:
-        """Send what `make` makes for each side, in every version that can carry it; what differs and is not known."""
+    def compare(
+        self, case: str, make: Make, is_known: Callable[[Difference], bool], versions: Sequence[int] | None = None
+    ) -> list[Difference]:
+        """Send what `make` makes for each side, in every version that can carry it, or in some; what differs and is
+        not known."""
         found: list[Difference] = []
         sample = make(self.kafka)
         name = sample.SCHEMA.name.removesuffix("Request")
         sent = 0
-        for version in self.versions(sample.SCHEMA.api_key):
+        for version in self.versions(sample.SCHEMA.api_key) if versions is None else versions:
             while True:
                 try:
                     different = self._compare_once(case, make, name, version)
