@@ -39,6 +39,7 @@ class LeaderEpochs:
         self._files = files
         self.path = path
         self.entries: list[EpochStart] = []
+        self._stored: list[EpochStart] = []  # as recovery found them
         self.is_written = True  # whether the file has what recovery might not find in the records, durably
         self.write_soon: Callable[[], None] | None = None  # set where somebody else writes the file
 
@@ -47,6 +48,21 @@ class LeaderEpochs:
         self.entries = []
         for first, second in read_entries(self._files, self.path, 2, missing_ok=True):
             self._put(EpochStart(int(first), int(second)))
+
+    def load_for_recovery(self) -> None:
+        """Read the file; until `recovered` nothing is written."""
+        self.load()
+        self._stored = list(self.entries)
+        self.write_soon = lambda: None
+
+    def recovered(self, start_offset: Offset, end_offset: Offset) -> None:
+        """The log has these bounds, and its unflushed records have told their epochs."""
+        self.truncate_end(end_offset)
+        self.truncate_start(start_offset)
+        self.write_soon = None
+        if self.entries != self._stored:
+            self.write()
+        self.is_written = True
 
     @property
     def latest(self) -> EpochStart | None:

@@ -139,7 +139,6 @@ class _Loader:
         self.report = report
         self.segments = SegmentList()
         self.unindexed: set[Offset] = set()
-        self.deferred = Deferred()
         self.epochs = LeaderEpochs(files, join(directory, file_names.LEADER_EPOCH_CHECKPOINT))
 
     def load(self) -> PartitionLog:
@@ -149,7 +148,7 @@ class _Loader:
             names = self._names()
         if file_names.LEADER_EPOCH_CHECKPOINT not in names:
             self.files.write(self.epochs.path, b"", sync=False)  # as Kafka makes it: there, and empty
-        self.epochs.load()
+        self.epochs.load_for_recovery()
         self._load_segments(names)
         self._recover_segments()
         end = self._end_of_log()
@@ -164,8 +163,7 @@ class _Loader:
             _log.warning("%s: %s", self.partition, lost)
         recovery_point = end if self.clean else min(self.recovery_point, end)
         start = max(self.log_start_offset, self.segments.first.base_offset)
-        if self.epochs.truncate_end(end) | self.epochs.truncate_start(self.log_start_offset):
-            self.epochs.write()
+        self.epochs.recovered(self.log_start_offset, end)
         producers = self._new_producer_states()
         producers.remove_stray_snapshots(self.segments.base_offsets)
         rebuild_producers(producers, self.segments, start, end, self.now_ms, clean=self.clean)
@@ -181,7 +179,7 @@ class _Loader:
             marks=marks,
             epochs=self.epochs,
             producers=producers,
-            deferred=self.deferred,
+            deferred=Deferred(),
             recovery_point=recovery_point,
             topic_id=read_topic_id(self.files, metadata) if file_names.PARTITION_METADATA in names else None,
             new_jitter_ms=self.new_jitter_ms,
@@ -248,6 +246,8 @@ class _Loader:
     def _recover_segments(self) -> None:
         """In order of offsets, so that what comes before a segment is sound: those not flushed, those to be indexed."""
         unflushed = {segment.base_offset for segment in self.segments.between(self.recovery_point, LONG_MAX)}
+        if self.recover and unflushed and (self.recovery_point or not self.may_have_gaps):
+            self.epochs.truncate_end(min(unflushed))  # the records tell anew; the file may be older than they are
         for segment in list(self.segments):
             if segment.base_offset not in self.segments:
                 return

@@ -209,6 +209,16 @@ def test_l14_leader_epochs_are_rebuilt_from_the_batches() -> None:
     assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 3), (2, 6)]
 
 
+def test_epochs_of_records_that_others_have_replaced_are_dropped() -> None:
+    """A log was cut, took what another leader has in an earlier epoch, and crashed before the epochs were written."""
+    files = new_files()
+    eight(files, flushed=3)
+    files.write(f"{FOLDER}/leader-epoch-checkpoint", b"0\n3\n0 0\n4 5\n6 7\n", sync=False)
+    log = recovered(files, RecoveryReport(), recovery_point=3)
+    assert [tuple(entry) for entry in log.epochs.entries] == [(0, 0), (1, 3), (2, 6)]
+    assert files.read(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n3\n0 0\n1 3\n2 6\n"
+
+
 def test_l14_epochs_past_the_recovered_end_are_dropped() -> None:
     files = new_files()
     eight(files)
