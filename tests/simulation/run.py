@@ -81,7 +81,7 @@ def play(seeds: range, ms: int, jobs: int) -> int:
 def plant(mistakes: list[str], seeds: range, ms: int, jobs: int) -> int:
     """How many were not found."""
     missed = 0
-    with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as processes:
+    with ProcessPoolExecutor(jobs) as processes:
         for mistake, seed, failure in processes.map(first_failure, mistakes, repeat(seeds), repeat(ms)):
             missed += seed is None
             print(f"{mistake}: " + ("not found" if seed is None else f"seed {seed}: {failure}"), flush=True)

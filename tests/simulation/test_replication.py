@@ -7,6 +7,9 @@ make simulate SEEDS=0-5000        # many, on all processors
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,29 @@ def test_what_is_committed_stays_and_everyone_converges(seed: int) -> None:
     watched = simulate(seed, 6_000)
     assert watched.consumed > 50
     assert watched.answered[ErrorCode.NONE] > 5
+
+
+_TELL = """
+from tests.simulation.watched import simulate
+played = [simulate(seed, 2_000) for seed in range(4)]
+print([(one.invariants.committed, one.faults, one.random.random()) for one in played])
+"""
+
+
+@pytest.mark.slow
+def test_a_seed_plays_the_same_schedule_anywhere() -> None:
+    """Whatever order sets have in a process."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", _TELL],
+            env={**os.environ, "PYTHONHASHSEED": str(n)},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for n in (1, 2)
+    }
+    assert len(told) == 1
 
 
 @pytest.mark.slow
