@@ -216,13 +216,19 @@ def cut_log(stage: Stage, key: TopicPartition) -> Script:
     for one in followers:
         stage.network.hold(one, leader.host_id)
     yield stage.random.choice((60, 150, 240))
-    stage.cluster.controller.move_leader(key)
     log = leader.node.partitions.find(key).log
-    cuts = log.cuts
+    leader.directory.checkpoint()
+    end, cuts = log.log_end_offset, log.cuts
+    stage.cluster.controller.move_leader(key)
     yield from stage.until(lambda: log.cuts > cuts, 400)
     for one in followers:
         stage.network.let_go(one, leader.host_id)
-    yield stage.random.choice((5, 30, 100, 300))
+    if stage.random.random() < 0.5:
+        yield stage.random.choice((5, 30, 100, 300))
+    else:
+        yield from stage.until(lambda: log.log_end_offset > end, 900)
+    if leader.is_alive and stage.random.random() < 0.5:
+        leader.directory.checkpoint()
     if stage.cluster.lose_power(leader.broker_id):
         yield from stage.start(leader.broker_id)
 

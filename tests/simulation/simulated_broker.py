@@ -100,7 +100,9 @@ class SimulatedBroker(Host):
             controller.hear(self.broker_id, self.epoch, self.seen)
         self.directory.run_due(now_ms)
         if random.random() < 0.01:
-            self.directory.checkpoint({one.key: one.log.high_watermark for one in self.node.partitions})
+            self.directory.checkpoint_soon(now_ms)
+            marks = {one.key: one.log.high_watermark for one in self.node.partitions}
+            self.directory.note_high_watermarks(marks, now_ms)
         self.fetcher.step()
         self.proposals.tick(now_ms)
         self.network.after(random.choice((2, 5, 9)), self, self._work)
@@ -115,7 +117,7 @@ class SimulatedBroker(Host):
         network = self.network
 
         def run() -> None:
-            result = work.run()
+            result = work.run()  # nothing fails here: these disks do not
             network.after(network.random.choice((0, 1, 10)), self, lambda: work.apply(result, network.now_ms))
 
         network.after(network.random.choice(self.weather.flushes_ms), self, run)
