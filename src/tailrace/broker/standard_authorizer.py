@@ -14,7 +14,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from ipaddress import AddressValueError, IPv6Address
-from typing import Final
+from typing import Final, TypeAlias
 
 from tailrace.metadata.acls import acl_of
 from tailrace.model.acls import EVERYONE, WILDCARD, Acl, AclResource, Operation, PatternType, Permission
@@ -29,6 +29,7 @@ _IMPLIED: Final[Mapping[int, frozenset[int]]] = {
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
 _NOTHING: Final[frozenset[int]] = frozenset()
+_Question: TypeAlias = tuple[str, str, Operation, AclResource, str]  # principal, host, what, to what, its name
 _log = logging.getLogger(__name__)
 
 
@@ -71,8 +72,8 @@ class StandardAuthorizer:
         self.allows_unlisted = allows_unlisted
         self._by_id: dict[bytes, Acl] = {}
         self._entries: dict[int, _Entries] = {kind: _Entries() for kind in AclResource}
-        self._kept: dict[tuple[str, str, str, int], bool] = {}
-        self._told: set[tuple[str, str, str, int]] = set()  # denials that the log has
+        self._kept: dict[_Question, bool] = {}
+        self._told: set[_Question] = set()  # denials that the log has
 
     def change(self, changed: Mapping[bytes, AccessControlEntryRecord | None]) -> None:
         """Entries by their ids, None for one that is gone."""
@@ -91,14 +92,16 @@ class StandardAuthorizer:
 
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
         """As `sees`; a denial goes to the log, once for as long as the entries are as they are."""
+        if self._kept.get((principal, host, operation, resource, name)):
+            return True
         allowed = self.sees(principal, host, operation, resource, name)
         if not allowed:
-            self._tell(principal, host, operation, resource, name)
+            self._tell((principal, host, operation, resource, name))
         return allowed
 
     def sees(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
         """Whether it is allowed; for lists of what a client may see, where a denial is no news."""
-        question = principal, host, name, operation * 16 + resource
+        question = principal, host, operation, resource, name
         decided = self._kept.get(question)
         if decided is None:
             decided = principal in self.super_users or self._decide(principal, host, operation, resource, name)
@@ -146,11 +149,11 @@ class StandardAuthorizer:
                 is_allowed = True
         return is_allowed if is_listed else self.allows_unlisted
 
-    def _tell(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> None:
-        question = principal, host, name, operation * 16 + resource
+    def _tell(self, question: _Question) -> None:
         if question in self._told or len(self._told) >= TOLD_MAX:
             return
         self._told.add(question)
+        principal, host, operation, resource, name = question
         _log.info(
             "denied",
             extra=fields(principal=principal, host=host, operation=operation.name, resource=resource.name, name=name),
