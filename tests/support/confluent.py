@@ -41,11 +41,21 @@ def produce(bootstrap: str, topic: str, partition: int, values: Iterable[bytes],
     return offsets
 
 
-def _end(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
-    """Where a partition ends; a broker that has just started may not lead it yet."""
+def watermarks(bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
+    """Where a partition starts and ends for consumers, as its leader tells it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+    try:
+        return _watermarks(consumer, TopicPartition(topic, partition), time.monotonic() + TIMEOUT_S)
+    finally:
+        consumer.close()
+
+
+def _watermarks(consumer: Consumer, place: TopicPartition, deadline: float) -> tuple[int, int]:
+    """A broker that has just started may not lead it yet, and one may hear later than others that it leads."""
     while True:
         try:
-            return int(consumer.get_watermark_offsets(place, TIMEOUT_S)[1])
+            low, high = consumer.get_watermark_offsets(place, TIMEOUT_S)
+            return int(low), int(high)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
                 raise
@@ -58,7 +68,7 @@ def consume(bootstrap: str, topic: str, partition: int, start: int = 0) -> list[
     try:
         place = TopicPartition(topic, partition, start)
         deadline = time.monotonic() + TIMEOUT_S
-        end = _end(consumer, place, deadline)
+        _, end = _watermarks(consumer, place, deadline)
         consumer.assign([place])
         read: list[Got] = []
         while start < end and (not read or read[-1].offset < end - 1):
