@@ -146,7 +146,8 @@ def _answer(
         error = _make_missing(broker, request, name, now_ms)
         if error is not None:
             problem = _problem(error, name=name)
-            problem.topic_authorized_operations = _operations(broker, request, name)
+            if error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                problem.topic_authorized_operations = _operations(broker, request, name)
             return problem
     return _describe(broker, request, broker.image.topics[name])
 
