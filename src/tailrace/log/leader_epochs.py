@@ -56,13 +56,12 @@ class LeaderEpochs:
         self.write_soon = lambda: None
 
     def recovered(self, start_offset: Offset, end_offset: Offset) -> None:
-        """The log has these bounds, and its unflushed records have told their epochs."""
+        """The log has these bounds, and its unflushed records have told their epochs. The file is written by whoever
+        has the log next, since a start that syncs thousands of them takes long; after a crash they are found again."""
         self.truncate_end(end_offset)
         self.truncate_start(start_offset)
         self.write_soon = None
-        if self.entries != self._stored:
-            self.write()
-        self.is_written = True
+        self.is_written = self.entries == self._stored
 
     @property
     def latest(self) -> EpochStart | None:
