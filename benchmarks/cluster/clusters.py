@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.broker.comparison import KAFKA, OURS
 from benchmarks.broker.contenders import cpu_s, production_installation
+from benchmarks.cluster.producing import producer_for
 from tailrace.log.checkpoints import DirectoryIdentity
 from tailrace.log.files import DiskFiles
 from tests.support.kafka_controllers import KafkaControllers, _new_id
@@ -83,7 +84,8 @@ class Cluster:
     # Topics
 
     def new_topic(self, name: str, replicas: Sequence[Sequence[int]] = (BROKERS,), **config: str) -> str:
-        """A topic with replicas where it is said, all of them in sync."""
+        """A topic with replicas where it is said, all of them in sync, that has taken a record in each partition: the
+        load generator does not ask twice."""
         self._topics += 1
         topic = f"{name}-{self._topics}"
         settings = {key.replace("_", "."): text for key, text in config.items()}
@@ -91,6 +93,11 @@ class Cluster:
         self._admin.create_topics([wanted])[topic].result(PATIENCE_S)
         for index, one in enumerate(replicas):
             self.await_isr(topic, one, index)
+        producer = producer_for(self.bootstrap)
+        for index in range(len(replicas)):
+            producer.produce(topic, b"first", partition=index)
+        if producer.flush(PATIENCE_S):
+            raise RuntimeError(f"{topic} takes no records")
         return topic
 
     def delete_topic(self, topic: str) -> None:
