@@ -1,0 +1,106 @@
+"""New partitions whose logs are made elsewhere: not served before, and what they are by the time they are made."""
+
+from __future__ import annotations
+
+import errno
+from itertools import count
+
+from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.startup import open_broker
+from tailrace.log.serial_work import Work
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol import messages as m
+from tests.support.batches import batch
+from tests.support.memory_files import MemoryFiles
+from tests.unit.broker.support import NOW_MS, Client
+
+A, B = "/a", "/b"
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.files = MemoryFiles()
+        self.waiting: list[Work] = []
+        ids = count(1_000_000)
+        broker = open_broker(
+            self.files,
+            BrokerConfig.of(log_dirs=[A, B], port=9092),
+            now_ms=NOW_MS,
+            new_id=lambda: next(ids).to_bytes(16, "big"),
+            next_int=lambda limit: 0,
+            submit=self.waiting.append,
+        )
+        self.broker = broker
+        self.client = Client(broker)
+
+    def create(self, name: str, partitions: int = 1) -> int:
+        """How many replies there are at once."""
+        topic = m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        return len(self.client.send(m.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5))
+
+    def delete(self, name: str) -> None:
+        assert (
+            self.client.ask(m.DeleteTopicsRequest(topic_names=[name], timeout_ms=1000), 5).responses[0].error_code == 0
+        )
+
+    def work(self) -> int:
+        """Do what waits; how many replies come of it."""
+        while self.waiting:
+            work = self.waiting.pop(0)
+            work.apply(work.run(), NOW_MS)
+        return len(self.broker.take_replies())
+
+    def produce(self, name: str) -> int:
+        data = m.ProduceRequest.PartitionProduceData(index=0, records=memoryview(batch(b"x")))
+        request = m.ProduceRequest(acks=1, timeout_ms=1000)
+        request.topic_data = [m.ProduceRequest.TopicProduceData(name=name, partition_data=[data])]
+        code: int = self.client.ask(request, 9).responses[0].partition_responses[0].error_code
+        return code
+
+    def folders(self) -> list[str]:
+        names = [entry.name for path in (A, B) for entry in self.files.entries(path) if entry.is_directory]
+        return sorted(name for name in names if not name.startswith("__"))
+
+
+def test_a_topic_is_answered_and_served_when_its_logs_are_there() -> None:
+    bench = Bench()
+    assert bench.create("orders", 3) == 0
+    assert bench.produce("orders") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert bench.work() == 1
+    assert bench.produce("orders") == ErrorCode.NONE
+    assert bench.folders() == ["orders-0", "orders-1", "orders-2"]
+    for number in range(3):
+        log = bench.broker.partitions.find(TopicPartition("orders", number)).log
+        assert (len(log.epochs.entries), log.epochs.is_written) == (1, True)
+
+
+def test_a_topic_that_is_gone_before_its_logs_are_made_leaves_none() -> None:
+    bench = Bench()
+    bench.create("orders")
+    bench.delete("orders")
+    assert bench.work() == 1
+    assert len(bench.broker.partitions) == 0
+    assert [name.endswith("-delete") for name in bench.folders()] == [True]
+
+
+def test_a_topic_that_is_made_anew_meanwhile_gets_a_log_of_its_own() -> None:
+    bench = Bench()
+    bench.create("orders")
+    bench.delete("orders")
+    assert bench.create("orders") == 0
+    assert bench.work() == 2
+    assert bench.produce("orders") == ErrorCode.NONE
+    log = bench.broker.partitions.find(TopicPartition("orders", 0)).log
+    assert log.topic_id == bench.broker.image.topics["orders"].topic_id
+
+
+def test_a_disk_that_fails_meanwhile_leaves_them_to_another() -> None:
+    bench = Bench()
+    bench.create("orders", 4)
+    failing = bench.broker.logs.directories[1]
+    assert bench.broker.logs.online == bench.broker.logs.directories
+    bench.broker.logs.on_failure(failing, OSError(errno.EIO, "broken"))
+    assert bench.work() == 1
+    hosted = [bench.broker.partitions.find(TopicPartition("orders", number)).log.directory for number in range(4)]
+    assert {path.partition("/orders")[0] for path in hosted} == {A}
