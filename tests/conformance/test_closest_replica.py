@@ -96,7 +96,7 @@ class Reader:
 
     def _note(self, text: str) -> None:
         found: dict[str, Any] = json.loads(text)["topics"].get(self._topic, {}).get("partitions", {}).get("0", {})
-        if found.get("fetch_state") == "active":
+        if found.get("fetch_state") == "active" and found["broker"] != -1:  # -1 until it knows the leader
             self.reads_from = found["broker"]
             self.read_from.add(self.reads_from)
 
