@@ -155,6 +155,7 @@ def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
         *configs.config_cases(),
         *cluster.quota_cases(),
         *credentials.credential_cases(),
+        *credentials.acl_cases(),
         *cluster.cluster_cases(),
         *topics.delete_topic_cases(),
     ]

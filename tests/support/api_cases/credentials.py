@@ -56,3 +56,23 @@ def credential_cases() -> Iterator[Case]:
 
     yield "out of turn", lambda side: m.SaslHandshakeRequest(mechanism="PLAIN")
     yield "out of turn", lambda side: m.SaslAuthenticateRequest(auth_bytes=b"\0a\0b")
+
+
+def acl_cases() -> Iterator[Case]:
+    """Where there is no authorizer; with one: `acl_cases.py` beside this folder."""
+    for code in (1, 0):  # any, and unknown
+        codes = {"operation": code, "permission_type": 1}
+        filters = {"resource_type_filter": 1, "pattern_type_filter": 1, **codes}
+        yield f"acls {code}", lambda _, filters=filters: m.DescribeAclsRequest(**filters)
+        removed = [m.DeleteAclsRequest.DeleteAclsFilter(**filters)] * 2  # type: ignore[arg-type]
+        yield f"acls {code}", lambda _, removed=removed: m.DeleteAclsRequest(filters=removed)
+        made = m.CreateAclsRequest.AclCreation(
+            resource_type=2,
+            resource_name="x",
+            resource_pattern_type=3,
+            principal="User:a",
+            host="*",
+            operation=code * 3,
+        )
+        made.permission_type = 3
+        yield f"acls {code}", lambda _, made=made: m.CreateAclsRequest(creations=[made, made])
