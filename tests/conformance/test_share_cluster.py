@@ -50,7 +50,7 @@ BROKERS = {
 }
 _GROUP = 32
 OFFSETS, STATE = "__consumer_offsets", "__share_group_state"
-UNANSWERED = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT}
+UNANSWERED = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}
 
 
 def topic_id(cluster: ReplicatedCluster, topic: str) -> bytes:
