@@ -22,6 +22,7 @@ from tailrace.protocol.messages import (
     JoinGroupRequest,
     ListGroupsRequest,
     OffsetDeleteRequest,
+    OffsetFetchRequest,
     ReadShareGroupStateRequest,
     ReadShareGroupStateSummaryRequest,
     ShareGroupDescribeRequest,
@@ -148,6 +149,9 @@ def test_a_share_group_is_no_other_group() -> None:
     classic = JoinGroupRequest(group_id="g", session_timeout_ms=10_000, protocol_type="consumer", protocols=[protocol])
     assert client.ask(classic, 3).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert client.ask(OffsetDeleteRequest(group_id="g"), 0).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    topic = OffsetFetchRequest.OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
+    fetched = client.ask(OffsetFetchRequest(group_id="g", topics=[topic]), 7)
+    assert (fetched.error_code, fetched.topics[0].partitions[0].committed_offset) == (0, -1)
     (told,) = client.ask(ShareGroupDescribeRequest(group_ids=["other"]), 1).groups
     assert told.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 

@@ -101,7 +101,7 @@ class ShareGroup:
         raise self._has_no_offsets()
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        raise self._has_no_offsets()
+        """Whoever asks is told that nothing was committed."""
 
     def check_offset_delete(self) -> None:
         raise self._has_no_offsets()
