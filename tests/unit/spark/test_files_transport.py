@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tailrace.log.data_directory import PartitionFolder
-from tailrace.log.files import DiskFiles
+from tailrace.log.files import DiskFiles, Entry
 from tailrace.log.offline import open_bounds
 from tailrace.log.offline_records import RecordReader, Selection
 from tailrace.log.watermarks import Isolation
@@ -243,6 +243,37 @@ def test_a_swap_beside_an_unfinished_one_is_not_used(tmp_path: Path) -> None:
     slices = plan({"path": str(golden("codecs").unpack(tmp_path / "again")), "subscribe": "topic"})
     here = [replace(one, folder=str(folder)) for one in slices]
     assert read_slices(here) == whole
+
+
+class SwappingFiles(DiskFiles):
+    """Lists a swap that has become a segment by the time it is opened, in a folder that is another each time or not."""
+
+    def __init__(self, times: int, *, is_same: bool) -> None:
+        self.times, self.is_same = times, is_same
+
+    def entries(self, path: str) -> list[Entry]:
+        self.times -= 1
+        found = super().entries(path)
+        if self.times >= 0:
+            later = 10_000 if self.is_same else 10_000 + self.times
+            found += [Entry(f"{0:020}.log.swap", False), Entry(f"{later:020}.log", False)]
+        return found
+
+
+def test_swaps_that_go_on_while_a_task_looks_are_no_matter(tmp_path: Path) -> None:
+    path = golden("codecs").unpack(tmp_path)
+    whole = read({"path": str(path), "subscribe": "topic"})
+    slices = plan({"path": str(path), "subscribe": "topic"})
+
+    def read_with(files: DiskFiles) -> Any:
+        return read_slices([replace(one, files=files) for one in slices])
+
+    assert read_with(SwappingFiles(30, is_same=False)) == whole
+    assert read_with(SwappingFiles(2, is_same=True)) == whole
+    with pytest.raises(Unreadable, match="is gone"):
+        read_with(SwappingFiles(30, is_same=True))
+    with pytest.raises(Unreadable, match="is gone"):
+        read_with(SwappingFiles(10_000, is_same=False))
 
 
 def test_a_topic_that_is_deleted_before_the_task_starts_is_data_loss(tmp_path: Path) -> None:

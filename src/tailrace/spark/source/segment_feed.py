@@ -27,7 +27,8 @@ from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, Unreadable
 from tailrace.spark.source.offset_ranges import OffsetRange
 
 CHUNK_BYTES = 4 * 1024 * 1024
-_LOOKS = 4
+_LOOKS = 4  # at a folder that stays as it is, and lacks a file that it lists
+_LOOKS_MAX = 100  # at one that is another each time: compaction swaps many segments one by one
 _SEGMENTS_AHEAD = 8
 
 
@@ -50,9 +51,11 @@ def feed_range(
 ) -> Iterator[None]:
     partition, position, end = wanted
     buffer = bytearray(CHUNK_BYTES)
-    looks = 0
+    looks = same = 0
+    seen: dict[Offset, str] | None = None
     while True:
         suffixes = _segments(files, folder)
+        looks, same, seen = looks + 1, same + 1 if suffixes == seen else 1, suffixes
         bases = list(suffixes)
         slot = bisect_right(bases, position) - 1
         if slot < 0:
@@ -73,8 +76,7 @@ def feed_range(
                     yield
                 position = max(position, columns.next_offset)
         except FileNotFoundError as error:
-            looks += 1
-            if looks == _LOOKS:
+            if same == _LOOKS or looks == _LOOKS_MAX:
                 raise Unreadable(
                     f"{partition} cannot be read from offset {position} on: {error.filename or folder} is gone"
                 ) from None
