@@ -182,6 +182,8 @@ class Trial:
             # Its work is done. A client that knows no broker may not come back from a call, and is left.
             if transformer.worker.end(STUCK_CALL_S, must_end=False):
                 transformer.close()
+            else:
+                self._tell(f"{transformer.worker.name} does not end, and is left at\n{transformer.worker.place}")
 
     def _await_transformed(self) -> None:
         """Until all input is seen among what is committed of the output."""
