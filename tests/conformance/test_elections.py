@@ -148,8 +148,8 @@ def test_an_unclean_leader_goes_on_from_what_it_has(trio: ReplicatedCluster, lea
     trio.await_same(topic, 0, [leader, behind])
     kept = [*(b"%d" % one for one in range(10)), *(b"new-%d" % one for one in range(5))]
     assert values(trio.bootstrap, topic) == kept
-    epochs = {(trio[one].data / f"{topic}-0" / "leader-epoch-checkpoint").read_text() for one in (leader, behind)}
-    assert len(epochs) == 1
+    files = [trio[one].data / f"{topic}-0" / "leader-epoch-checkpoint" for one in (leader, behind)]
+    eventually(lambda: len({one.read_text() for one in files}) == 1, "the same leader epochs")
     # The former leader leads again, in another epoch, and has nothing of its own.
     elect(trio, topic, "preferred")
     trio.await_leader(topic, 0, [leader])
