@@ -47,7 +47,7 @@ def main() -> None:
     arguments = parse()
     first = int(time.time()) % 1_000_000 if arguments.seed is None else arguments.seed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through whatever ends the nodes
-    for seed in range(first, first + arguments.tries):
+    for seed in range(first, first + max(arguments.tries, 1)):
         report = run(arguments, seed)
         if not report.is_only_late:
             break

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.metadata.image import TopicImage
@@ -87,8 +88,7 @@ class EncodedTopics:
         codes[alone.error_code] -= 1  # the answer's own
         data = alone.encode(version)
         tail = _tail_size(version)
-        start = len(MetadataResponse().encode(version)) - tail  # the number of topics takes as much for none as for one
-        return _Encoded(topic, data[start : len(data) - tail], dict(codes))
+        return _Encoded(topic, data[_head_size(version) : len(data) - tail], dict(codes))
 
 
 def _changed(before: Brokers, now: Brokers) -> set[BrokerId]:
@@ -98,6 +98,12 @@ def _changed(before: Brokers, now: Brokers) -> set[BrokerId]:
 
 def _is_on(topic: TopicImage, brokers: set[BrokerId]) -> bool:
     return not all(brokers.isdisjoint(partition.replicas) for partition in topic.partitions.values())
+
+
+@cache
+def _head_size(version: int) -> int:
+    """How much comes before the topics; their number takes as much for none as for one."""
+    return len(MetadataResponse().encode(version)) - _tail_size(version)
 
 
 def _tail_size(version: int) -> int:

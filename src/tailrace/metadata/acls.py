@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tailrace.metadata.control import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.image import MetadataImage
@@ -88,16 +88,7 @@ def _problem(acl: Acl) -> str | None:
 
 
 def _record(acl_id: bytes, acl: Acl) -> messages.AccessControlEntryRecord:
-    return messages.AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource,
-        resource_name=acl.name,
-        pattern_type=acl.pattern,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+    return messages.AccessControlEntryRecord(id=acl_id, **_fields(acl))
 
 
 def plan_delete_acls(
@@ -124,16 +115,20 @@ def plan_delete_acls(
 
 
 def _deleted(acl: Acl) -> messages.DeleteAclsResponse.DeleteAclsMatchingAcl:
-    return messages.DeleteAclsResponse.DeleteAclsMatchingAcl(
-        error_message=None,
-        resource_type=acl.resource,
-        resource_name=acl.name,
-        pattern_type=acl.pattern,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+    return messages.DeleteAclsResponse.DeleteAclsMatchingAcl(error_message=None, **_fields(acl))
+
+
+def _fields(acl: Acl) -> dict[str, Any]:
+    """As records and answers name them."""
+    return {
+        "resource_type": acl.resource,
+        "resource_name": acl.name,
+        "pattern_type": acl.pattern,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }
 
 
 def describe_acls(image: MetadataImage, wanted: AclFilter) -> list[messages.DescribeAclsResponse.DescribeAclsResource]:
