@@ -31,7 +31,7 @@ from tailrace.broker.long_requests import ELEMENTS_AT_ONCE, ELEMENTS_UNAUTHENTIC
 from tailrace.broker.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.refusals import Refusals
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
-from tailrace.broker.request_pieces import CUTS, bodies, handle_in_pieces
+from tailrace.broker.request_pieces import CUTS, cut_of, handle_in_pieces
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling
@@ -197,7 +197,8 @@ class Broker:
             body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
         except TooManyElements as error:
             if context.is_authenticated:
-                self.long_requests.decode(frame, header, position, context)
+                can_pause = header.api_key in CUTS
+                self.long_requests.decode(frame, header, position, context, can_pause=can_pause)
             else:
                 self.refusals.malformed(context, error, now_ms)
             return
@@ -219,8 +220,8 @@ class Broker:
             if quick is not None:
                 self._quick[key] = quick
         self.begin_request(request, now_ms)
-        if key in CUTS and (pieces := bodies(request)) is not None:
-            self.long_requests.start(request, handle_in_pieces(self, request, handler, *pieces, now_ms), now_ms)
+        if key in CUTS and (cut := cut_of(request)) is not None:
+            self.long_requests.start(request, handle_in_pieces(self, request, handler, cut, now_ms), now_ms)
             return
         try:
             outcome = handler(self, request, now_ms)

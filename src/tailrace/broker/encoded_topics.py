@@ -8,13 +8,14 @@ replicas of it, likewise; and on the listener and version that are asked in. So 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.metadata.image import TopicImage
 from tailrace.metadata.registrations import BrokerRegistration
 from tailrace.model.ids import BrokerId
+from tailrace.model.steps import Steps
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.messages import MetadataResponse
 from tailrace.protocol.primitives import uvarint
@@ -57,7 +58,7 @@ class EncodedTopics:
         version: int,
         describe: Describe,
         codes: defaultdict[int, int],
-    ) -> Generator[None, int, list[bytes]]:
+    ) -> Steps[list[bytes]]:
         """Return each topic's bytes, and pause after each. `codes` counts the error codes in them."""
         before = self._kept.get((listener, version))
         known: Mapping[bytes, _Encoded] = {} if before is None else before.topics

@@ -7,17 +7,21 @@
 
 One chore at a time decodes or encodes, so that the other chores and the memory for large requests are not used up. The
 connection waits meanwhile as it does for any pending reply. A request with more than ELEMENTS_MAX array elements is
-refused: an element of one byte on the wire takes some two hundred in memory.
+refused: an element of one byte on the wire takes some two hundred in memory. So is a request with more than
+ELEMENTS_WHOLE_MAX of an API whose handler cannot pause.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from tailrace.broker.cleaning import Step, Work
-from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.log.position import FileSlice
+from tailrace.model.steps import Steps
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, write_response
@@ -28,11 +32,9 @@ if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
 
 ELEMENTS_AT_ONCE = 4_096  # a few milliseconds
-ELEMENTS_MAX = 250_000
+ELEMENTS_MAX = 100_000
+ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
-
-R = TypeVar("R")
-Steps: TypeAlias = Generator[None, int, R]  # a handler that can pause; it is resumed with the present time
 
 
 class _Paused:
@@ -58,11 +60,14 @@ class LongRequests:
 
     # Decoding
 
-    def decode(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
+    def decode(
+        self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext, *, can_pause: bool
+    ) -> None:
         """Decode a request of many elements beside the loop, and then handle it."""
+        elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
 
         def run() -> Any:
-            body, _ = request_class(header.api_key).read(frame, header.api_version, position, ELEMENTS_MAX)
+            body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
             return body
 
         def apply(body: Any, now_ms: int) -> None:
@@ -131,7 +136,8 @@ class LongRequests:
         def run() -> tuple[list[Any], Counter[int]]:
             codes: defaultdict[int, int] = defaultdict(int)
             error_counter(response.__class__)(response, codes)
-            return write_response(request.api_key, request.version, request.correlation_id, response), Counter(codes)
+            parts = write_response(request.api_key, request.version, request.correlation_id, response)
+            return list(_merged(parts)), Counter(codes)
 
         def apply(encoded: tuple[list[Any], Counter[int]], now_ms: int) -> None:
             parts, codes = encoded
@@ -188,6 +194,15 @@ class LongRequests:
                 paused.steps.close()
         self._paused = deque(one for one in self._paused if one.request.context.connection_id != connection_id)
         self._chores = deque(one for one in self._chores if one[0] != connection_id)
+
+
+def _merged(parts: list[Part]) -> Iterator[Part]:
+    """Join the parts of a response that are next to each other in memory; slices of files stay as they are."""
+    for is_slice, group in groupby(parts, lambda part: isinstance(part, FileSlice)):
+        if is_slice:
+            yield from group
+        else:
+            yield b"".join(group)  # type: ignore[arg-type]
 
 
 def request_of(header: RequestHeader, context: ConnectionContext, body: Any, now_ms: int, size: int) -> Request:

@@ -7,7 +7,7 @@ same request leaves the same records and gets the same answer, byte for byte, on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM
@@ -32,6 +32,10 @@ from tailrace.protocol.request_kernels import (
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
+
+RECORDS_MAX: Final = 4_096  # of one commit; larger ones are handled in pieces
+RECORDS_BYTES_MAX: Final = 1 << 18  # for the group's name, which stands in each record
+_METADATA_BYTES_MAX: Final = 126  # as `read_offset_commit` takes it
 
 
 class QuickCommit:
@@ -95,14 +99,17 @@ class PlainCommit:
         return self._data[start:stop].decode()
 
     def encode(self, group_id: str, image: MetadataImage) -> bytes:
-        """The records; LookupError if there is no such topic or partition."""
+        """Encode the records. Raise LookupError if there is no such topic or partition, or if there are too many
+        records to be made at once."""
         self._group_id = group_id
         data, parts, delta = self._data, [], 0
+        if self.count * len(group_id) > RECORDS_BYTES_MAX or self.count > RECORDS_MAX:
+            raise LookupError(group_id)
         for start, stop, position, number in self._asked[-1]:
             topic = image.topics_by_id[data[start:stop]] if self._by_id else image.topics[self.text(start, stop)]
             self.names.append(topic.name)
             key, end = key_start(group_id, topic.name), value_end(topic.id, self._now_ms)
-            out = bytearray(commits_size(number, key, end) + len(data))
+            out = bytearray(commits_size(number, key, end) + min(len(data), _METADATA_BYTES_MAX * number))
             size = encode_commits(data, position, number, len(topic.partitions), delta, key, end, out)
             if size < 0:
                 raise LookupError(topic.name)

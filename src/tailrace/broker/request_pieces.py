@@ -5,8 +5,8 @@ may have is cut into requests with parts of its array. The handler gets them one
 served in between (`long_requests.py`); the client gets one response with the elements of all pieces.
 
     CUTS        which arrays of an API's request and response belong together, and how much makes a piece
-    cut(…)      the bodies of a request's pieces, or None if it is small enough
-    handle_in_pieces(…)   the handler's work on them, as steps
+    cut_of(…)   how to cut a request, or None if it is small enough
+    handle_in_pieces(…)   the handler's work on the pieces, as steps that can pause
 
 Requests that name one thing many times cannot make the broker answer for it each time: where an API answers for every
 name, names that are repeated are folded, but for as many as the handler needs to refuse repeated names.
@@ -14,14 +14,14 @@ name, names that are repeated are folded, but for as many as the handler needs t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tailrace.broker.long_requests import Steps
-from tailrace.broker.request_context import Request
+from tailrace.broker.request_context import Request, Respond
 from tailrace.model.errors import KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -44,13 +44,14 @@ _STATE = Cut(("topics", "partitions"), ("results", "partitions"))
 CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.PRODUCE: (Cut(("topic_data", "partition_data"), ("responses", "partition_responses"), size=1024),),
     ApiKey.LIST_OFFSETS: (_TOPICS,),
-    ApiKey.METADATA: (Cut(("topics",), ("topics",), size=16),),
+    ApiKey.METADATA: (Cut(("topics",), ("topics",), size=4),),
     ApiKey.OFFSET_COMMIT: (_TOPICS._replace(size=512),),
     ApiKey.OFFSET_FETCH: (
         Cut(("groups", "topics", "partition_indexes"), ("groups", "topics"), size=256),
         Cut(("topics", "partition_indexes"), ("topics", "partitions"), size=256),
     ),
     ApiKey.FIND_COORDINATOR: (Cut(("coordinator_keys",), ("coordinators",)),),
+    ApiKey.LEAVE_GROUP: (Cut(("members",), ("members",), size=256),),
     ApiKey.DESCRIBE_GROUPS: (Cut(("groups",), ("groups",), size=16, keys=(), repeats=1),),
     ApiKey.CREATE_TOPICS: (Cut(("topics",), ("topics",), size=64, keys=("name",), repeats=2, weight="num_partitions"),),
     ApiKey.DELETE_TOPICS: (
@@ -110,43 +111,25 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
 
 class _Piece(NamedTuple):
     elements: list[Any]
-    resumes: bool  # its first element is the rest of the piece before
+    resumes: bool  # its first element is the rest of the last element of the piece before
 
 
-def bodies(request: Request) -> tuple[Cut, list[tuple[Any, bool]]] | None:
-    """The bodies of a request's pieces, each with whether it resumes the last element of the one before. Return None
-    if the request is small enough to be handled at once."""
+def cut_of(request: Request) -> Cut | None:
+    """Return how to cut a request, or None if it is small enough to be handled at once."""
     for cut in CUTS.get(ApiKey(request.api_key), ()):
         elements = getattr(request.body, cut.asked[0])
         if elements and _exceeds(elements, cut):
-            pieces = _pieces(_folded(elements, cut), cut.asked[1:], cut)
-            return cut, [(_with(request.body, cut.asked[0], piece.elements), piece.resumes) for piece in pieces]
+            return cut
     return None
 
 
-def handle_in_pieces(
-    broker: Broker, request: Request, handler: Handler, cut: Cut, pieces: Sequence[tuple[Any, bool]], now_ms: int
-) -> Steps[None]:
-    """Hand the pieces to the handler, and answer the request when all of them are answered."""
-    waiting = request.without_body()
-    responses: list[Any] = [None] * len(pieces)
-    left, throttle_ms, is_closing = len(pieces), 0, False
-
-    def respond(index: int, response: Any, pause_ms: int, close: bool) -> None:
-        nonlocal left, throttle_ms, is_closing
-        responses[index] = response
-        left -= 1
-        throttle_ms, is_closing = max(throttle_ms, pause_ms), is_closing or close
-        if left:
-            return
-        if is_closing or any(one is None for one in responses):
-            broker.reply_nothing(waiting, throttle_ms, close=is_closing)
-        else:
-            whole = _joined(responses, [resumes for _, resumes in pieces], cut)
-            broker.answer(waiting, whole, broker.publisher.now_ms, throttle_ms)
-
-    for index, (body, _) in enumerate(pieces):
-        part = request._replace(body=body, respond=partial(respond, index))
+def handle_in_pieces(broker: Broker, request: Request, handler: Handler, cut: Cut, now_ms: int) -> Steps[None]:
+    """Hand the pieces of a request to its handler, and answer the request when all pieces are answered."""
+    name, body = cut.asked[0], request.body
+    elements = yield from _folded(getattr(body, name), cut)
+    whole = _Whole(broker, request.without_body(), cut)
+    for piece in _pieces(elements, cut.asked[1:], cut):
+        part = request._replace(body=_with(body, name, piece.elements), respond=whole.expect(piece))
         try:
             response = handler(broker, part, now_ms)
         except KafkaError as error:
@@ -155,6 +138,66 @@ def handle_in_pieces(
             if response is not None:
                 broker.answer(part, response, now_ms)
         now_ms = yield
+    whole.complete()
+
+
+class _Whole:
+    """The response to a request that was cut: it grows by the responses to the pieces, in their order."""
+
+    def __init__(self, broker: Broker, request: Request, cut: Cut) -> None:
+        self._broker = broker
+        self._request = request
+        self._array, *inner = cut.answered
+        self._inner = inner[0] if inner else None
+        self._response: Any = None
+        self._pieces: deque[tuple[_Piece, list[Any]]] = (
+            deque()
+        )  # not joined yet, each with its response once it is there
+        self._throttle_ms = 0
+        self._is_silent = self._is_closing = self._is_complete = False
+
+    def expect(self, piece: _Piece) -> Respond:
+        """Return what takes the response to a piece."""
+        responses: list[Any] = []
+        self._pieces.append((piece, responses))
+
+        def respond(response: Any, throttle_ms: int, close: bool) -> None:
+            responses.append(response)
+            self._throttle_ms = max(self._throttle_ms, throttle_ms)
+            self._is_closing = self._is_closing or close
+            self._join()
+
+        return respond
+
+    def complete(self) -> None:
+        """There are no more pieces."""
+        self._is_complete = True
+        self._join()
+
+    def _join(self) -> None:
+        while self._pieces and self._pieces[0][1]:
+            piece, (response,) = self._pieces.popleft()
+            if response is None:
+                self._is_silent = True
+            elif self._response is None:
+                self._response = response
+                setattr(response, self._array, list(getattr(response, self._array)))
+            else:
+                self._extend(getattr(response, self._array), resumes=piece.resumes)
+        if self._pieces or not self._is_complete:
+            return
+        broker = self._broker
+        if self._is_silent or self._is_closing:
+            broker.reply_nothing(self._request, self._throttle_ms, close=self._is_closing)
+        else:
+            broker.answer(self._request, self._response, broker.publisher.now_ms, self._throttle_ms)
+
+    def _extend(self, more: Sequence[Any], *, resumes: bool) -> None:
+        elements = getattr(self._response, self._array)
+        if resumes and self._inner is not None and elements and more:
+            getattr(elements[-1], self._inner).extend(getattr(more[0], self._inner))
+            more = more[1:]
+        elements.extend(more)
 
 
 # Cutting
@@ -183,16 +226,18 @@ def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
     return len(inner) if len(path) == 1 else sum(_weight(one, path[1:], cut) for one in inner)
 
 
-def _folded(elements: Sequence[Any], cut: Cut) -> list[Any]:
-    """The elements without those of one name that are too many; the others of a name stand together."""
+def _folded(elements: Sequence[Any], cut: Cut) -> Steps[list[Any]]:
+    """Return the elements without those of one name that are too many; elements of one name stand together."""
     if cut.keys is None or not cut.repeats:
         return list(elements)
     by_name: dict[Any, list[Any]] = {}
-    for element in elements:
+    for index, element in enumerate(elements):
         name = tuple(getattr(element, key) for key in cut.keys) if cut.keys else element
         same = by_name.setdefault(name, [])
         if len(same) < cut.repeats:
             same.append(element)
+        if index % 256 == 255:
+            yield
     return [element for same in by_name.values() for element in same]
 
 
@@ -227,21 +272,3 @@ def _with(struct: Any, attribute: str, elements: list[Any]) -> Any:
     made = copy(struct)
     setattr(made, attribute, elements)
     return made
-
-
-# Joining
-
-
-def _joined(responses: Sequence[Any], resumes: Sequence[bool], cut: Cut) -> Any:
-    """One response with the elements of all."""
-    whole = responses[0]
-    array, *inner = cut.answered
-    elements = list(getattr(whole, array))
-    for response, is_rest in zip(responses[1:], resumes[1:], strict=True):
-        more = getattr(response, array)
-        if is_rest and inner and elements and more:
-            getattr(elements[-1], inner[0]).extend(getattr(more[0], inner[0]))
-            more = more[1:]
-        elements.extend(more)
-    setattr(whole, array, elements)
-    return whole

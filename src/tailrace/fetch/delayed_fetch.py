@@ -15,13 +15,13 @@ It is answered, with whatever can be read by then, when for some partition
 or when all partitions together have min_bytes readable (Case G), each counted up to its partition_max_bytes and a
 throttled one not at all; or at the deadline.
 
-The first try looks at what was read just before. Later ones begin with the partition that is said to have changed: if
-that one is reason enough, the others are not looked at.
+The first try looks at all partitions and keeps how much each has. Later ones look only at the partition that has
+changed, so that a fetch of thousands of partitions does not make each append to one of them expensive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -63,12 +63,14 @@ _MISSING = {
 
 
 class DelayedFetch(DelayedOperation):
-    __slots__ = ("_fetch", "_is_new")
+    __slots__ = ("_by_key", "_fetch", "_readable_by_key", "_readable_bytes")
 
     def __init__(self, fetch: Fetch, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
         self._fetch = fetch
-        self._is_new = True
+        self._by_key: dict[Hashable, PartitionFetch] | None = None  # of a fetch without a session, once it waits
+        self._readable_by_key: dict[Hashable, int] | None = None
+        self._readable_bytes = 0
 
     def try_complete(self, now_ms: int) -> bool:
         reason = self._reason()
@@ -82,25 +84,36 @@ class DelayedFetch(DelayedOperation):
 
     def _reason(self) -> Reason | None:
         fetch = self._fetch
-        if self._is_new:
-            self._is_new = False
+        if self._readable_by_key is None:
+            self._readable_by_key = {}
             return self._count(fetch.plan.reads)
-        hinted = fetch.partition_of(self.woken_by)
-        if hinted is not None:
-            reason = self._count((hinted,))
-            if reason is not None:
-                return reason
+        changed = self._partition_of(self.woken_by)
+        if changed is not None:
+            return self._count((changed,))
         reads: Iterable[PartitionFetch] = fetch.all_reads()
         return self._count(unsettled(reads) if fetch.skips_settled else reads)
 
+    def _partition_of(self, key: Hashable | None) -> PartitionFetch | None:
+        fetch = self._fetch
+        if fetch.context.session is not None:
+            return fetch.partition_of(key)
+        if self._by_key is None:
+            self._by_key = {read.key: read for read in fetch.plan.reads}
+        return self._by_key.get(key)
+
     def _count(self, reads: Iterable[PartitionFetch]) -> Reason | None:
-        readable = 0
+        """Look at some partitions again."""
+        readable = self._readable_by_key
+        assert readable is not None
         for read in reads:
             found = self._readable(read)
             if isinstance(found, Reason):
                 return found
-            readable += found
-        return Reason.ENOUGH_NOW if readable >= self._fetch.params.min_bytes else None
+            before = readable.get(read.key, 0)
+            if found != before:
+                readable[read.key] = found
+                self._readable_bytes += found - before
+        return Reason.ENOUGH_NOW if self._readable_bytes >= self._fetch.params.min_bytes else None
 
     def _readable(self, read: PartitionFetch) -> int | Reason:
         """How many bytes of a partition could be returned, or why the fetch has to be answered at once."""

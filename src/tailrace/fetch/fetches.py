@@ -15,6 +15,7 @@ the session, or, if the client is over its quota, for `throttled_response()`, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from typing import TypeAlias
 
 from tailrace.fetch.context import Answer, FetchContext
 from tailrace.fetch.delayed_fetch import DelayedFetch, Reason
@@ -34,10 +35,13 @@ from tailrace.fetch.response import adapt_errors, build_response, refusal
 from tailrace.fetch.session import PartitionFetch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.metadata.image import MetadataImage
+from tailrace.model.steps import Steps, run_steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.purgatory import Purgatory
 
 DEFAULT_MAX_BYTES = 57_671_680  # fetch.max.bytes
+PARTITIONS_AT_ONCE = 1_024  # some ten milliseconds
+Later: TypeAlias = "Callable[[Steps[Fetch], int], None]"
 
 
 class Fetch:
@@ -47,6 +51,7 @@ class Fetch:
         "_answer",
         "_fetches",
         "_generation",
+        "_later",
         "_refused",
         "answers",
         "context",
@@ -73,9 +78,11 @@ class Fetch:
         listener: str,
         answer: Callable[[Fetch, int], None],
         now_ms: int,
+        later: Later | None = None,
     ) -> None:
         self._fetches = fetches
         self._answer = answer
+        self._later = later
         self._generation = fetches.reader.partitions.generation
         self._refused: frozenset[PartitionFetch] = frozenset()
         self.context = context
@@ -110,6 +117,16 @@ class Fetch:
     # On its way
 
     def begin(self, client: object, isolation_level: int, now_ms: int) -> None:
+        self._run(self._begin(client, isolation_level, now_ms), len(self.context.partitions), now_ms)
+
+    def _run(self, steps: Steps[Fetch], partitions: int, now_ms: int) -> None:
+        """Do the work now, or, with many partitions, let the caller have it done in turns with other requests."""
+        if self._later is not None and partitions > PARTITIONS_AT_ONCE:
+            self._later(steps, now_ms)
+        else:
+            run_steps(steps, now_ms)
+
+    def _begin(self, client: object, isolation_level: int, now_ms: int) -> Steps[Fetch]:
         fetches, context = self._fetches, self.context
         self.plan = plan = plan_fetch(
             context,
@@ -125,23 +142,24 @@ class Fetch:
             self._refused = frozenset(fetch for fetch, _ in plan.refused)
         if len(plan.refused) == len(context.partitions):
             self._ready(Reason.NOTHING_ASKED, now_ms)
-            return
+            return self
         check_level(isolation_level)
-        result = self._read(plan.reads, now_ms, notes_progress=True)
+        result = yield from self._read(plan.reads, now_ms, notes_progress=True)
         for key in result.moved:
             fetches.purgatory.check(key, now_ms)
         reason = self._reason_to_answer(result)
         if reason is not None:
             self._ready(reason, now_ms)
-            return
+            return self
         self.parked_ms = now_ms
         self.operation = DelayedFetch(self, now_ms + self.params.max_wait_ms)
         session = context.session
         keys: Iterable[Hashable] = [fetch.key for fetch in plan.reads] if session is None else (session,)
         fetches.purgatory.try_complete_or_watch(self.operation, keys, now_ms)
+        return self
 
-    def _read(self, reads: list[PartitionFetch], now_ms: int, *, notes_progress: bool) -> ReadResult:
-        result = self._fetches.reader.read_partitions(
+    def _read(self, reads: list[PartitionFetch], now_ms: int, *, notes_progress: bool) -> Steps[ReadResult]:
+        result = yield from self._fetches.reader.read_partitions(
             reads, self.params, self._fetches.image(), self.listener, now_ms, notes_progress=notes_progress
         )
         self.answers = result.answers
@@ -166,12 +184,17 @@ class Fetch:
     def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
         """It has waited long enough, or there is enough to answer: read again."""
         self.woken_by = by
+        self._run(self._read_again(reason, now_ms), len(self.context.partitions), now_ms)
+
+    def _read_again(self, reason: Reason, now_ms: int) -> Steps[Fetch]:
         if self.context.is_current:
             if self._generation != self.reader.partitions.generation:
                 self.find_again()
             reads = self.all_reads()
-            self._read(unsettled(reads) if self.skips_settled else list(reads), now_ms, notes_progress=False)
+            reads = unsettled(reads) if self.skips_settled else list(reads)
+            yield from self._read(reads, now_ms, notes_progress=False)
         self._ready(reason, now_ms)
+        return self
 
     def find_again(self) -> None:
         """What is hosted may be another since its partitions were found."""
@@ -266,8 +289,10 @@ class Fetches:
         client: object = None,
         listener: str = "PLAINTEXT",
         quota_bytes: int = INT_MAX,
+        later: Later | None = None,
     ) -> Fetch:
-        """Begin a fetch. `answer(fetch, now_ms)` is called once, when it is ready.
+        """Begin a fetch. `answer(fetch, now_ms)` is called once, when it is ready. `later(steps, now_ms)` does the work
+        on many partitions in turns with other requests; None: all work is done at once.
 
         `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled. A
         KafkaError is about the request as a whole: see `error_response`.
@@ -275,6 +300,7 @@ class Fetches:
         follower = is_follower(replica_of(request, version))
         context = self.sessions.context_for(request, version, self.image(), is_follower=follower, now_ms=now_ms)
         max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
-        fetch = Fetch(self, context, FetchParams.of(request, version, max_bytes), version, listener, answer, now_ms)
+        params = FetchParams.of(request, version, max_bytes)
+        fetch = Fetch(self, context, params, version, listener, answer, now_ms, later)
         fetch.begin(client, request.isolation_level, now_ms)
         return fetch

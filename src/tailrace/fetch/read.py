@@ -24,6 +24,7 @@ from tailrace.log.position import LogPosition
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchResponse
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -33,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 PartitionData = FetchResponse.PartitionData
 _EMPTY = b""
+PARTITIONS_A_STEP = 64
 
 
 class ReplicationQuota(Protocol):
@@ -79,12 +81,15 @@ class PartitionReader:
         now_ms: int,
         *,
         notes_progress: bool,
-    ) -> ReadResult:
-        """`notes_progress`: a follower's position is news; not when a fetch that has waited is read again."""
+    ) -> Steps[ReadResult]:
+        """Read partitions, and pause now and then. `notes_progress`: a follower's position is news; not when a fetch
+        that has waited is read again."""
         result = ReadResult()
         budget = ByteBudget(params.max_bytes, is_hard=params.has_hard_limit)
         selects = self.select_replica is not None and bool(params.rack) and not params.is_follower
-        for fetch in reads:
+        for number, fetch in enumerate(reads, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             partition = fetch.partition
             answer = None
             try:

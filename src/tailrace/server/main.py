@@ -20,6 +20,8 @@ from tailrace.server.settings import ServerSettings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 SWITCH_INTERVAL_S: Final = 0.0005
+# A large request makes a hundred thousand objects; the usual 700 would have them all looked at again and again.
+YOUNG_OBJECTS_MAX: Final = 50_000
 
 
 def run_broker(
@@ -34,6 +36,7 @@ def run_broker(
         gc.freeze()
     finally:
         gc.enable()
+    gc.set_threshold(YOUNG_OBJECTS_MAX, *gc.get_threshold()[1:])
     # A chore that computes must not keep the loop waiting for its turn: 5 ms each time, unless told otherwise.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with stopped_by_signals(server):

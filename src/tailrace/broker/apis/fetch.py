@@ -29,6 +29,7 @@ from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.fetch_plan import FetchParams
 from tailrace.fetch.fetches import Fetch
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.replication.topic_traffic import TopicTraffic
 
@@ -36,21 +37,36 @@ _TOPIC_IDS_FROM = 13
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    waiting = request.without_body()
+
+    def later(steps: Steps[Fetch], now_ms: int) -> None:
+        broker.long_requests.start(waiting, _park_after(broker, waiting, steps), now_ms)
+
     try:
         fetch = broker.fetches.start(
             request.body,
             request.version,
             now_ms,
-            _answer_to(broker, request.without_body()),
+            _answer_to(broker, waiting),
             client=request.context,
             listener=request.context.listener,
             quota_bytes=broker.throttling.fetch_bytes_max(request),
+            later=later,
         )
     except KafkaError as error:
         broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
         return
+    _park(broker, request, fetch)
+
+
+def _park(broker: Broker, request: Request, fetch: Fetch) -> None:
     if fetch.operation is not None and fetch.operation.is_waiting:
         broker.parked(request.context, fetch.operation)
+
+
+def _park_after(broker: Broker, request: Request, steps: Steps[Fetch]) -> Steps[None]:
+    """The steps of a fetch of many partitions, and what `handle` does after them."""
+    _park(broker, request, (yield from steps))
 
 
 def go_on(broker: Broker, request: Request, context: FetchContext, params: FetchParams, now_ms: int) -> None:

@@ -24,13 +24,13 @@ from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluste
 from tailrace.broker.auto_creation import auto_create_topic
 from tailrace.broker.broker import Broker
 from tailrace.broker.encoded_topics import WholeMetadata
-from tailrace.broker.long_requests import Steps
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.metadata.image import TopicImage
 from tailrace.metadata.registrations import BrokerRegistration
 from tailrace.metadata.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import MetadataRequest, MetadataResponse
 
 _IDS_FROM = 12
