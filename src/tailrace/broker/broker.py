@@ -50,7 +50,7 @@ from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.outgoing import Outbox
-from tailrace.protocol.api_keys import api
+from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError, TooManyElements, UnwritableMessage
 from tailrace.protocol.headers import read_request_header, write_response
@@ -197,7 +197,7 @@ class Broker:
             body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
         except TooManyElements as error:
             if context.is_authenticated:
-                can_pause = header.api_key in CUTS
+                can_pause = header.api_key in CUTS or header.api_key == ApiKey.FETCH
                 self.long_requests.decode(frame, header, position, context, can_pause=can_pause)
             else:
                 self.refusals.malformed(context, error, now_ms)
