@@ -20,6 +20,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailrace.broker.request_context import Request, Respond
+from tailrace.metadata.control import MAX_RECORDS
 from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey
@@ -36,6 +37,7 @@ class Cut(NamedTuple):
     keys: tuple[str, ...] | None = None  # the fields that name an element; (): the element is its own name
     repeats: int = 0  # how many elements of one name are kept; 0: all
     weight: str | None = None  # a field of an element that says how many elements it stands for
+    total_max: int | None = None  # a request with more is refused as a whole, and so must not be cut
 
 
 _TOPICS = Cut(("topics", "partitions"), ("topics", "partitions"))
@@ -53,7 +55,11 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.FIND_COORDINATOR: (Cut(("coordinator_keys",), ("coordinators",)),),
     ApiKey.LEAVE_GROUP: (Cut(("members",), ("members",), size=256),),
     ApiKey.DESCRIBE_GROUPS: (Cut(("groups",), ("groups",), size=16, keys=(), repeats=1),),
-    ApiKey.CREATE_TOPICS: (Cut(("topics",), ("topics",), size=64, keys=("name",), repeats=2, weight="num_partitions"),),
+    ApiKey.CREATE_TOPICS: (
+        Cut(
+            ("topics",), ("topics",), size=64, keys=("name",), repeats=2, weight="num_partitions", total_max=MAX_RECORDS
+        ),
+    ),
     ApiKey.DELETE_TOPICS: (
         Cut(("topics",), ("responses",), size=16, keys=("name", "topic_id"), repeats=2),
         Cut(("topic_names",), ("responses",), size=16, keys=(), repeats=2),
@@ -119,7 +125,8 @@ def cut_of(request: Request) -> Cut | None:
     for cut in CUTS.get(ApiKey(request.api_key), ()):
         elements = getattr(request.body, cut.asked[0])
         if elements and _exceeds(elements, cut):
-            return cut
+            is_refused = cut.total_max is not None and _total(elements, cut) > cut.total_max
+            return None if is_refused else cut
     return None
 
 
@@ -214,6 +221,10 @@ def _exceeds(elements: Sequence[Any], cut: Cut) -> bool:
         if room < 0:
             return len(elements) > 1 or len(cut.asked) > 1
     return False
+
+
+def _total(elements: Sequence[Any], cut: Cut) -> int:
+    return sum(_weight(element, cut.asked[1:], cut) for element in elements)
 
 
 def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
