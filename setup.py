@@ -1,16 +1,21 @@
-"""Compiles the kernels in place when a C compiler is to be had; without one the same files run interpreted."""
+"""Compile the kernels in place if there is a C compiler. Without one the same files run interpreted."""
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = [
-    Extension("tailrace.records.kernels", ["src/tailrace/records/kernels.py"], optional=True),
-    Extension("tailrace.records.columns", ["src/tailrace/records/columns.py"], optional=True),
-    Extension("tailrace.records.column_encoder", ["src/tailrace/records/column_encoder.py"], optional=True),
-    Extension("tailrace.log.cleaner_kernels", ["src/tailrace/log/cleaner_kernels.py"], optional=True),
-    Extension("tailrace.log.scan_kernels", ["src/tailrace/log/scan_kernels.py"], optional=True),
-    Extension("tailrace.log.replicated_kernels", ["src/tailrace/log/replicated_kernels.py"], optional=True),
-    Extension("tailrace.protocol.request_kernels", ["src/tailrace/protocol/request_kernels.py"], optional=True),
-]
+KERNELS = (
+    "tailrace.records.kernels",
+    "tailrace.records.columns",
+    "tailrace.records.column_encoder",
+    "tailrace.log.cleaner_kernels",
+    "tailrace.log.scan_kernels",
+    "tailrace.log.replicated_kernels",
+    "tailrace.protocol.request_kernels",
+)
 
-setup(ext_modules=cythonize(KERNELS, language_level=3))
+sources = [Extension(name, [f"src/{name.replace('.', '/')}.py"]) for name in KERNELS]
+extensions = cythonize(sources, language_level=3)
+for extension in extensions:
+    extension.optional = True  # set here, because cythonize() does not copy it from the Extension that it is given
+
+setup(ext_modules=extensions)

@@ -4,24 +4,34 @@ have copies, which must not drift apart."""
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "tailrace"
-KERNELS = ("records/kernels.py", "records/columns.py", "records/column_encoder.py", "log/cleaner_kernels.py")
+KERNELS = sorted(path.with_suffix(".py").relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.pxd"))
 
 
-def body(module: str, name: str) -> str | None:
-    """A function's statements without its docstring."""
-    for node in ast.parse((SOURCE / module).read_text()).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return "\n".join(map(ast.unparse, node.body[1:] if ast.get_docstring(node) else node.body))
-    return None
+def functions(module: str) -> dict[str, str]:
+    """Return the statements of each function of a module, without its docstring."""
+    return {
+        node.name: "\n".join(map(ast.unparse, node.body[1:] if ast.get_docstring(node) else node.body))
+        for node in ast.parse((SOURCE / module).read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
-@pytest.mark.parametrize("name", ["_varint", "_varlong", "_varint_size", "_add", "_subtract", "_int32", "_broken"])
+COPIES: dict[str, dict[str, str]] = defaultdict(dict)
+for kernel in KERNELS:
+    for name, statements in functions(kernel).items():
+        COPIES[name][kernel] = statements
+
+
+def test_every_module_that_is_compiled_is_looked_at() -> None:
+    assert len(KERNELS) == 7
+
+
+@pytest.mark.parametrize("name", [name for name, copies in COPIES.items() if len(copies) > 1])
 def test_copies_are_the_same(name: str) -> None:
-    copies = [found for module in KERNELS if (found := body(module, name)) is not None]
-    assert len(copies) > 1
-    assert len(set(copies)) == 1
+    assert len(set(COPIES[name].values())) == 1, f"{name} differs between {', '.join(COPIES[name])}"

@@ -11,8 +11,9 @@ import pytest
 
 import tailrace
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.cli.main import main
 from tailrace.client.cluster import ClusterClient
-from tailrace.client.errors import AuthenticationFailed, ClientError
+from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
 from tailrace.client.security import Security, security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.model.topic_config import InvalidConfig
@@ -20,7 +21,9 @@ from tailrace.outgoing import Failure, Outbox, Peer
 from tailrace.protocol.messages import DescribeClusterRequest
 from tailrace.server.outgoing_security import OutgoingSecurity, outgoing_security
 from tailrace.server.peers import Peers
+from tailrace.spark.source.errors import Unreadable
 from tests.support.secured import STORES, TLS, jaas
+from tests.support.source_rows import read
 
 LISTENERS = {"PLAINTEXT": "PLAINTEXT", "TLS": "SSL", "MUTUAL": "SSL", "SASL": "SASL_PLAINTEXT", "BOTH": "SASL_SSL"}
 SETTINGS = {
@@ -70,20 +73,56 @@ def test_our_client_comes_in_by_every_door(broker: tailrace.Broker, listener: st
         assert cluster.ask_any(DescribeClusterRequest()).error_code == 0
 
 
-@pytest.mark.parametrize(
-    ("listener", "way"),
-    [
-        ("TLS", {}),
-        ("SASL", {}),
-        ("BOTH", WAYS["TLS"]),
-        ("MUTUAL", WAYS["TLS"]),
-        ("TLS", {"security.protocol": "SSL"}),  # whose authority nobody knows
-        ("PLAINTEXT", WAYS["TLS"]),
-    ],
-)
-def test_and_by_none_that_is_another(broker: tailrace.Broker, listener: str, way: dict[str, str]) -> None:
-    with pytest.raises(ClientError), client(broker, listener, way, patience_ms=100) as cluster:
+UNTRUSTING = {"security.protocol": "SSL"}  # without the authority that signed the broker's certificate
+REFUSALS = [
+    ("PLAINTEXT", WAYS["TLS"], "does not speak TLS: security.protocol has to be PLAINTEXT or SASL_PLAINTEXT"),
+    ("PLAINTEXT", WAYS["SASL"], "does not use SASL: security.protocol has to be PLAINTEXT"),
+    ("PLAINTEXT", WAYS["BOTH"], "does not speak TLS: security.protocol has to be SASL_PLAINTEXT"),
+    ("TLS", {}, "speaks TLS: security.protocol has to be SSL or SASL_SSL"),
+    ("TLS", WAYS["SASL"], "speaks TLS: security.protocol has to be SASL_SSL"),
+    ("TLS", WAYS["BOTH"], "does not use SASL"),
+    ("TLS", UNTRUSTING, "the certificate of .* is not trusted: self-signed certificate"),
+    ("MUTUAL", {}, "speaks TLS"),
+    ("MUTUAL", WAYS["TLS"], "refuses the TLS connection: .*certificate required.*ssl.keystore.location"),
+    ("SASL", {}, "requires SASL: security.protocol has to be SASL_PLAINTEXT, .* one of PLAIN, SCRAM-SHA-256"),
+    ("SASL", WAYS["TLS"], "does not speak TLS"),
+    ("SASL", WAYS["BOTH"], "does not speak TLS: security.protocol has to be SASL_PLAINTEXT"),
+    ("BOTH", {}, "speaks TLS"),
+    ("BOTH", WAYS["TLS"], "requires SASL: security.protocol has to be SASL_SSL, .* one of PLAIN, SCRAM-SHA-256"),
+    ("BOTH", WAYS["SASL"], "speaks TLS: security.protocol has to be SASL_SSL"),
+]
+
+
+@pytest.mark.parametrize(("listener", "way", "words"), REFUSALS)
+def test_a_client_with_other_security_settings_learns_at_once_what_the_listener_speaks(
+    broker: tailrace.Broker, listener: str, way: dict[str, str], words: str
+) -> None:
+    begun = time.monotonic()
+    with pytest.raises(UnsupportedSecurity, match=words), client(broker, listener, way) as cluster:
         cluster.ask_any(DescribeClusterRequest())
+    assert time.monotonic() - begun < 10  # the client would retry for a minute
+
+
+@pytest.mark.parametrize(("listener", "words"), [("TLS", "speaks TLS"), ("SASL", "requires SASL")])
+def test_a_command_names_the_security_protocol_of_the_port(
+    broker: tailrace.Broker, capfd: pytest.CaptureFixture[str], listener: str, words: str
+) -> None:
+    begun = time.monotonic()
+    assert main(["topics", "list", "--bootstrap", f"127.0.0.1:{port_of(broker, listener)}"]) == 2
+    assert time.monotonic() - begun < 10
+    complaint = capfd.readouterr().err
+    assert words in complaint
+    assert "--bootstrap has to name a PLAINTEXT listener" in complaint
+
+
+@pytest.mark.parametrize(("listener", "words"), [("TLS", "speaks TLS"), ("SASL", "requires SASL")])
+def test_the_spark_source_names_the_security_protocol_of_the_port(
+    broker: tailrace.Broker, listener: str, words: str
+) -> None:
+    begun = time.monotonic()
+    with pytest.raises(Unreadable, match=words):
+        read({"kafka.bootstrap.servers": f"127.0.0.1:{port_of(broker, listener)}", "subscribe": "t"})
+    assert time.monotonic() - begun < 10
 
 
 def test_a_wrong_password_is_told(broker: tailrace.Broker) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import re
 from array import array
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,22 +17,13 @@ from tailrace.records import column_encoder as compiled
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder, assemble_batch
 from tailrace.records.record import iter_records
+from tests.support.interpreted import interpreted as interpreted_form
 
 NOW_MS = 1_700_000_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def _interpreted() -> ModuleType:
-    path = Path(compiled.__file__).with_name("column_encoder.py")
-    spec = importlib.util.spec_from_file_location("interpreted_column_encoder", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-INTERPRETED = _interpreted()
+INTERPRETED = interpreted_form(compiled)
 
 
 class Row(NamedTuple):
@@ -197,3 +187,39 @@ def test_a_batch_is_the_one_that_the_builder_makes(module: ModuleType) -> None:
 def test_what_no_record_can_be_made_of(module: ModuleType, row: Row, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         encode(module, [row], 1000)
+
+
+@pytest.mark.parametrize("module", [compiled, INTERPRETED], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    ("ends", "validity", "targets", "offset", "sentence"),
+    [
+        ([0, 9], None, [0], 0, "row 0 has a key or a value outside its column's data"),
+        ([-1, 2], None, [0], 0, "row 0 has a key or a value outside its column's data"),
+        ([2, 1], None, [0], 0, "row 0 has a key or a value outside its column's data"),
+        ([0], None, [0], 0, "the buffers of values hold 0 rows, and 1 are needed"),
+        ([0, 3], b"", [0], 0, "the buffers of values hold 0 rows, and 1 are needed"),
+        ([0, 3], None, [7], 0, "row 0 has batch 7 of 1"),
+        ([0, 3], None, [-1], 0, "row 0 has batch -1 of 1"),
+        ([0, 3], None, [], 0, "rows 0 to 1 are not among the 0 that have a batch"),
+        ([0, 3], None, [0], -5, "row 0 has the negative offset -5"),
+    ],
+)
+def test_buffers_that_contradict_each_other_are_refused(
+    module: ModuleType, ends: list[int], validity: bytes | None, targets: list[int], offset: int, sentence: str
+) -> None:
+    values = module.BytesInput(array("i", ends), b"abc", validity)
+    offsets = module.IntInput(array("q", [offset]), 8, None)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        module.RowEncoder(1000).encode_rows(
+            [module.OpenBatch()], array("i", targets), None, values, None, None, NOW_MS, 0, 1, offsets
+        )
+
+
+@pytest.mark.parametrize("module", [compiled, INTERPRETED], ids=["compiled", "interpreted"])
+def test_a_row_whose_topic_is_not_there_or_has_no_partitions_gets_no_batch(module: ModuleType) -> None:
+    keys = module.BytesInput(array("i", [0, 1]), b"k", None)
+    one = array("i", [0])
+    assert module.choose_batches(array("i", [0]), 1, keys, None, None, one, one, one) == 0
+    topics = module.IntInput(array("i", [5]), 4, None)
+    with pytest.raises(ValueError, match="row 0 has topic 5 of 1"):
+        module.choose_batches(array("i", [0]), 1, keys, None, topics, one, one, one)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,17 +13,9 @@ from tailrace.records.conversion import split_any
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, RecordHeader, TimestampType, iter_records
 from tests.support.column_rows import rows
+from tests.support.interpreted import interpreted as interpreted_form
 
-
-def load_interpreted():
-    source = Path(compiled.__file__).parent / "columns.py"
-    spec = importlib.util.spec_from_file_location("interpreted_columns", source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-interpreted = load_interpreted()
+interpreted = interpreted_form(compiled)
 many = settings(max_examples=150, deadline=None)
 
 contents = st.one_of(st.none(), st.binary(max_size=70))

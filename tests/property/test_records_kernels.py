@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-from pathlib import Path
 from unittest import mock
 
 import cramjam
@@ -17,17 +15,9 @@ from tailrace.records import kernels as compiled
 from tailrace.records.batch import HEADER, CorruptBatch
 from tailrace.records.crc32c import crc32c
 from tailrace.records.validation import validate_produced
+from tests.support.interpreted import interpreted as interpreted_form
 
-
-def load_interpreted():
-    source = Path(compiled.__file__).parent / "kernels.py"
-    spec = importlib.util.spec_from_file_location("interpreted_kernels", source)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-interpreted = load_interpreted()
+interpreted = interpreted_form(compiled)
 pytestmark = pytest.mark.skipif(not compiled.COMPILED, reason="the kernels were not compiled here")
 many = settings(max_examples=150, deadline=None)
 

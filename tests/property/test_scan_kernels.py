@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,19 +11,9 @@ from hypothesis import strategies as st
 from tailrace.log import scan_kernels as compiled
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch
+from tests.support.interpreted import interpreted as interpreted_form
 
-
-def load_interpreted() -> ModuleType:
-    source = Path(compiled.__file__).parent / "scan_kernels.py"
-    spec = importlib.util.spec_from_file_location("interpreted_scan_kernels", source)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-interpreted = load_interpreted()
+interpreted = interpreted_form(compiled)
 
 
 def placed(offset: int, epoch: int, values: int, **fields: Any) -> bytes:

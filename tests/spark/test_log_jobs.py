@@ -15,9 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailrace.spark.jobs.compact import compact
-from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.export import export
-from tailrace.spark.jobs.export_table import export_table
 from tests.support.batches import batch
 from tests.support.command import contents, tailrace
 from tests.support.golden import golden
@@ -68,7 +66,7 @@ def test_the_commands_over_a_brokers_directory(spark: Any, tmp_path: Path) -> No
     assert (
         exported["records"] == sum(pq.read_table(file).num_rows for file in (tmp_path / "out").glob("*.parquet")) > 50
     )
-    wrong = tailrace("job", "export", path, tmp_path / "out", "--topic", "orders", "--checkpoint", "x")
+    wrong = tailrace("job", "export", path, tmp_path / "out", "--topic", "orders", "--value-format", "json")
     assert (wrong.status, wrong.out) == (2, "")
 
 
@@ -102,19 +100,6 @@ def test_json_values_become_columns(spark: Any, tmp_path: Path) -> None:
     )
     assert [row.id for row in rows] == [*range(30), None]
     assert (rows[3].name, str(rows[3].date)) == ("n3", "2023-11-14")
-
-
-@pytest.mark.slow
-def test_a_table_format_is_a_stream_that_ends(spark: Any, tmp_path: Path) -> None:
-    """Spark's own Parquet sink stands in for Iceberg and Delta, whose packages are not to be had here."""
-    data = json_topic(tmp_path / "data", 50)
-    arguments: dict[str, Any] = {"checkpoint": str(tmp_path / "checkpoint"), "topics": [TOPIC], "batch_offsets": 20}
-    first = export_table(spark, str(data), str(tmp_path / "table"), kind="parquet", **arguments)
-    assert (first.records, first.batches) == (51, 3)
-    assert export_table(spark, str(data), str(tmp_path / "table"), kind="parquet", **arguments).records == 0
-    assert spark.read.parquet(str(tmp_path / "table")).select("offset").distinct().count() == 51
-    with pytest.raises(JobError, match=r"Spark has no delta here: give --conf spark\.jars\.packages=io\.delta"):
-        export_table(spark, str(data), str(tmp_path / "delta"), kind="delta", **arguments)
 
 
 @pytest.mark.slow

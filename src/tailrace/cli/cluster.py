@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import warn
 from tailrace.client.cluster import ClusterClient
-from tailrace.client.errors import ClientError, Refused, UnknownTopic, Unreachable
+from tailrace.client.errors import ClientError, Refused, UnknownTopic, Unreachable, UnsupportedSecurity
 from tailrace.client.metadata import TopicMetadata
 from tailrace.client.producer import NotDelivered
 from tailrace.client.settings import ClientSettings
@@ -36,6 +36,8 @@ def _command_error(error: ClientError, options: argparse.Namespace) -> CommandEr
     text = str(error)
     if isinstance(error, Unreachable) and error.is_first:
         text += " (is one running? --bootstrap says where to look)"
+    if isinstance(error, UnsupportedSecurity):
+        text += " (tailrace commands connect without TLS and SASL: --bootstrap has to name a PLAINTEXT listener)"
     if isinstance(error, UnknownTopic):
         text += f" at {options.bootstrap}"
     return CommandError(text, status=1 if isinstance(error, Refused | NotDelivered) else 2)

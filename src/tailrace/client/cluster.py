@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from tailrace.client.addresses import Address, parse_bootstrap
-from tailrace.client.connection import Connection, OpenSocket, Ticket, opener
+from tailrace.client.connection import Connection, Ticket
 from tailrace.client.connections import Connections
 from tailrace.client.errors import ClientError, Refused, UnknownBroker, UnknownTopic, Unreachable
 from tailrace.client.metadata import (
@@ -30,6 +30,7 @@ from tailrace.client.metadata import (
 )
 from tailrace.client.patience import Clock, Patience, SystemClock
 from tailrace.client.settings import ClientSettings
+from tailrace.client.sockets import OpenSocket
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from tailrace.protocol.message import Message
@@ -69,7 +70,7 @@ class ClusterClient:
         )
         self.settings = settings or ClientSettings()
         self._clock = clock or SystemClock()
-        self._connections = Connections(self.settings, open_socket or opener(self.settings.security), self._clock)
+        self._connections = Connections(self.settings, open_socket, self._clock)
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, TopicMetadata] = {}
 

@@ -14,11 +14,8 @@ from __future__ import annotations
 import contextlib
 import math
 import socket
-import ssl
-from collections.abc import Callable
-from functools import partial
 from struct import Struct
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import tailrace
 from tailrace.client.addresses import Address
@@ -29,13 +26,12 @@ from tailrace.client.errors import (
     InvalidAnswer,
     Unreachable,
     UnsupportedByBroker,
-    UnsupportedSecurity,
 )
+from tailrace.client.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
 from tailrace.client.patience import Clock, SystemClock
 from tailrace.client.sasl import authenticate
-from tailrace.client.security import Security
 from tailrace.client.settings import ClientSettings
-from tailrace.client.tls_socket import TlsSocket
+from tailrace.client.sockets import OpenSocket, fill, opener
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
@@ -57,51 +53,6 @@ _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
 
 
-class Socket(Protocol):
-    """What a connection needs of a socket."""
-
-    def sendall(self, data: Any, /) -> None: ...
-
-    def recv_into(self, buffer: memoryview, /) -> int: ...
-
-    def settimeout(self, seconds: float, /) -> None: ...
-
-    def has_news(self) -> bool:
-        """Whether there is something to read, which may be the end."""
-
-    def close(self) -> None: ...
-
-
-class PlainSocket:
-    """A TCP connection without TLS."""
-
-    def __init__(self, address: Address, timeout_s: float) -> None:
-        self._socket = socket.create_connection(address, timeout_s)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sendall = self._socket.sendall
-        self.recv_into: Callable[[memoryview], int] = self._socket.recv_into
-        self.settimeout = self._socket.settimeout
-        self.close = self._socket.close
-
-    def has_news(self) -> bool:
-        self._socket.setblocking(False)
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return True
-
-
-OpenSocket = Callable[[Address, float], Socket]
-
-
-def opener(security: Security) -> OpenSocket:
-    """How to connect by these settings."""
-    return PlainSocket if security.tls is None else partial(TlsSocket, tls=security.tls)
-
-
 class Ticket(NamedTuple):
     """A request that was sent."""
 
@@ -120,7 +71,11 @@ class Connection:
         open_socket: OpenSocket | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Connect and agree on versions. node_id: whom the cluster says to find there."""
+        """Connect and agree on versions. node_id: whom the cluster says to find there.
+
+        open_socket: what to connect with, in place of real sockets. Without it, a connection that the broker ends at
+        its start is explained: `listener_probe.py`.
+        """
         self.address = address
         self.node_id = node_id
         self._settings = settings or ClientSettings()
@@ -128,18 +83,25 @@ class Connection:
         self._correlation_id = 0
         self._waiting = 0  # requests sent whose answers were not read
         self._closed = False
+        self._may_probe = open_socket is None  # until the first answer after ApiVersions
         self.broker_versions: dict[int, Versions] = {}
         self.features: dict[str, int] = {}  # the levels that the cluster has agreed on
         try:
             connect = open_socket or opener(self._settings.security)
             self._socket = connect(address, self._settings.connect_timeout_ms / 1000)
-        except ssl.SSLError as error:
-            raise UnsupportedSecurity(f"{address} and we do not agree on TLS: {_tls_reason(error)}") from error
         except OSError as error:
-            is_passing = not isinstance(error, socket.gaierror)
-            raise Unreachable(address, _reason(error), node_id, is_passing=is_passing) from error
+            raise self._not_connected(error) from error
         self._agree()
         self._expires_s = self._authenticated_until()
+
+    def _not_connected(self, error: OSError) -> ClientError:
+        security = self._settings.security
+        if security.tls is not None and self._may_probe:
+            explained = explain_failed_handshake(self.address, security, error)
+            if explained is not None:
+                return explained
+        is_passing = not isinstance(error, socket.gaierror)
+        return Unreachable(self.address, _reason(error), self.node_id, is_passing=is_passing)
 
     @property
     def is_usable(self) -> bool:
@@ -256,8 +218,7 @@ class Connection:
             self.close()
             raise AnswerTimedOut(self.address, _name(ticket), self._settings.request_timeout_ms / 1000) from None
         except OSError as error:
-            self.close()
-            raise ConnectionLost(self.address, _name(ticket), _reason(error)) from error
+            raise self._lost(ticket, error) from error
         except BaseException:
             self.close()  # half a request may have gone out
             raise
@@ -268,19 +229,18 @@ class Connection:
         deadline = self._clock.monotonic() + timeout_s
         try:
             length = bytearray(4)
-            self._fill(memoryview(length), deadline)
+            fill(memoryview(length), self._socket, deadline, self._clock)
             size = _INT32.unpack(length)[0]
             if not 4 <= size <= ANSWER_BYTES_MAX:
                 raise self._no_answer(ticket, bytes(length))
             frame = memoryview(bytearray(size))
-            self._fill(frame, deadline)
+            fill(frame, self._socket, deadline, self._clock)
             correlation_id, position = read_response_header(ticket.api_key, ticket.version, frame)
         except TimeoutError:
             self.close()
             raise AnswerTimedOut(self.address, _name(ticket), timeout_s) from None
         except OSError as error:
-            self.close()
-            raise ConnectionLost(self.address, _name(ticket), _reason(error)) from error
+            raise self._lost(ticket, error) from error
         except ProtocolError as error:
             self.close()
             raise InvalidAnswer(f"{self.address} answered {_name(ticket)} with something else: {error}") from error
@@ -288,26 +248,26 @@ class Connection:
             self.close()  # part of an answer may have been read
             raise
         self._waiting -= 1
+        if ticket.api_key != ApiKey.API_VERSIONS:
+            self._may_probe = False
         if correlation_id != ticket.correlation_id:
             self.close()
             due = f"{ticket.correlation_id} ({_name(ticket)})"
             raise InvalidAnswer(f"{self.address} answered request {correlation_id} where {due} was due")
         return frame, position
 
-    def _fill(self, view: memoryview, deadline: float) -> None:
-        while len(view):
-            remaining = deadline - self._clock.monotonic()
-            if remaining <= 0:
-                raise TimeoutError
-            self._socket.settimeout(remaining)
-            count = self._socket.recv_into(view)
-            if count == 0:
-                raise ConnectionResetError("the broker closed it")
-            view = view[count:]
+    def _lost(self, ticket: Ticket, error: OSError) -> ClientError:
+        """Close the connection that the broker has ended. Return the error, with the reason if a probe finds it."""
+        self.close()
+        if self._may_probe:
+            explained = explain_lost_connection(self.address, self._settings.security, ticket.api_key, error)
+            if explained is not None:
+                return explained
+        return ConnectionLost(self.address, _name(ticket), _reason(error))
 
     def _no_answer(self, ticket: Ticket, start: bytes) -> Exception:
         if start[:2] in (b"\x15\x03", b"\x16\x03"):
-            return UnsupportedSecurity(f"{self.address} wants TLS: security.protocol has to be SSL or SASL_SSL")
+            return wants_tls(self.address, self._settings.security)
         return InvalidAnswer(f"{self.address} answered {_name(ticket)} with {start!r}…: is it a Kafka broker?")
 
     def _decode(self, kind: type[Any], frame: memoryview, version: int, position: int) -> Any:
@@ -337,12 +297,6 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 def _name(ticket: Ticket) -> str:
     return api(ticket.api_key).name
-
-
-def _tls_reason(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not believed: {error.verify_message}"
-    return str(error.reason or error).lower().replace("_", " ")
 
 
 def _reason(error: OSError) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tailrace.client.addresses import Address
-from tailrace.client.connection import Connection, OpenSocket
+from tailrace.client.connection import Connection
 from tailrace.client.patience import Clock
 from tailrace.client.settings import ClientSettings
+from tailrace.client.sockets import OpenSocket
 from tailrace.model.ids import BrokerId
 
 
 class Connections:
-    def __init__(self, settings: ClientSettings, open_socket: OpenSocket, clock: Clock) -> None:
+    def __init__(self, settings: ClientSettings, open_socket: OpenSocket | None, clock: Clock) -> None:
         self._settings = settings
         self._open_socket = open_socket
         self._clock = clock

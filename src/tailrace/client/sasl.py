@@ -12,9 +12,10 @@ import secrets
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from tailrace.client.errors import AuthenticationFailed, code_name
+from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity, code_name
 from tailrace.client.security import Sasl
 from tailrace.model import scram
+from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -32,6 +33,8 @@ _ITERATIONS_MAX: Final = 1_000_000
 def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
     """Go through the exchange with a broker; for how many ms it counts, 0 for ever."""
     shaken: SaslHandshakeResponse = ask(SaslHandshakeRequest(mechanism=sasl.mechanism), at_least=HANDSHAKE_AT_LEAST)
+    if shaken.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise UnsupportedSecurity(f"{where} does not use SASL: security.protocol has to be PLAINTEXT, or SSL with TLS")
     if shaken.error_code:
         offered = ", ".join(shaken.mechanisms) or "none"
         raise AuthenticationFailed(f"{where} does not take {sasl.mechanism}: it offers {offered}")

@@ -30,7 +30,6 @@ cdef i64 _subtract(i64 a, i64 b) noexcept
 @cython.locals(high=i64)
 cdef i64 _int32(bytes_t data, Py_ssize_t position) noexcept
 
-@cython.locals(high=i64)
 cdef i64 _uint32(bytes_t data, Py_ssize_t position) noexcept
 
 cdef i64 _int64(bytes_t data, Py_ssize_t position) noexcept

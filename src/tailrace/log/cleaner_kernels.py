@@ -120,12 +120,11 @@ def _int32(data: Bytes, position: int) -> int:
 
 
 def _uint32(data: Bytes, position: int) -> int:
-    high = data[position]
-    return high << 24 | data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3]
+    return _int32(data, position) & 0xFFFFFFFF
 
 
 def _int64(data: Bytes, position: int) -> int:
-    return _int32(data, position) * 65536 * 65536 + _uint32(data, position + 4)
+    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
 def _load64(data: Bytes, position: int) -> int:
@@ -155,7 +154,8 @@ def _skip_headers(data: Bytes, position: int, end: int) -> int:
         length, position = _varint(data, position, end)
         if position < 0 or length < 0 or length > end - position:
             return -1
-        length, position = _varint(data, position + length, end)
+        position += length
+        length, position = _varint(data, position, end)
         if position < 0 or length > end - position:
             return -1
         if length > 0:

@@ -7,7 +7,6 @@ ctypedef long long i64
 @cython.locals(high=i64)
 cdef i64 _int32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
-@cython.locals(low=i64)
 cdef i64 _int64(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
 @cython.locals(view="const unsigned char[::1]", end=Py_ssize_t, start=Py_ssize_t, size=i64, base_offset=i64, delta=i64, crc=i64)

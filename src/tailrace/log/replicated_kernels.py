@@ -21,9 +21,7 @@ def _int32(data: Buffer, position: int) -> int:
 
 
 def _int64(data: Buffer, position: int) -> int:
-    low = data[position + 4]
-    low = low << 24 | data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7]
-    return _int32(data, position) * 65536 * 65536 + low
+    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
 def take_plain(
@@ -49,6 +47,8 @@ def take_plain(
         delta = _int32(view, start + 23)
         if view[start + 22] & 0x20 or base_offset < next_offset or delta < 0:
             break
+        if base_offset >= 0x7FFFFFFFFFFFFFFF - delta:
+            break  # the offset after the last one would not fit into 64 bits
         crc = _int32(view, start + 17) & 0x7FFFFFFF
         if view[start + 17] & 0x80:
             crc = crc + 0x7FFFFFFF + 1

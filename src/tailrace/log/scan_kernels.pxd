@@ -7,7 +7,6 @@ ctypedef long long i64
 @cython.locals(high=i64)
 cdef i64 _int32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
-@cython.locals(low=i64)
 cdef i64 _int64(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
 cdef int _append_int32(bytearray out, i64 value) except -1

@@ -21,9 +21,7 @@ def _int32(data: Buffer, position: int) -> int:
 
 
 def _int64(data: Buffer, position: int) -> int:
-    low = data[position + 4]
-    low = low << 24 | data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7]
-    return _int32(data, position) * 65536 * 65536 + low
+    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
 def _append_int32(out: bytearray, value: int) -> None:

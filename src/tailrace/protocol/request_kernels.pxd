@@ -10,7 +10,6 @@ cdef int _int16(const unsigned char[::1] data, Py_ssize_t position) noexcept
 @cython.locals(high=i64)
 cdef i64 _int32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
-@cython.locals(high=i64, low=i64)
 cdef i64 _int64(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
 @cython.locals(value=i64, shift=cython.int, byte=i64)
@@ -45,7 +44,7 @@ cdef Py_ssize_t _after_commits(const unsigned char[::1] data, Py_ssize_t positio
 cdef Py_ssize_t _put_varint(unsigned char[::1] out, Py_ssize_t at, i64 value) noexcept
 
 @cython.locals(size=cython.int)
-cdef int _varint_size(i64 value) noexcept
+cdef int _zigzag_size(i64 value) noexcept
 
 cdef Py_ssize_t _copy(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t stop, unsigned char[::1] out,
                       Py_ssize_t at) noexcept
@@ -53,7 +52,7 @@ cdef Py_ssize_t _copy(const unsigned char[::1] data, Py_ssize_t start, Py_ssize_
 @cython.locals(size=cython.int)
 cdef int _length_size(i64 value) noexcept
 
-cdef Py_ssize_t _put_int32(unsigned char[::1] out, Py_ssize_t at, i64 value) noexcept
+cdef int _put_int32(unsigned char[::1] data, Py_ssize_t position, i64 value) noexcept
 
 cdef Py_ssize_t _put_length(unsigned char[::1] out, Py_ssize_t at, i64 value) noexcept
 

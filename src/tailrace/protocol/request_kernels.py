@@ -34,18 +34,12 @@ def _int16(data: Buffer, position: int) -> int:
 
 
 def _int32(data: Buffer, position: int) -> int:
-    high = data[position]
-    if high >= 0x80:
-        high -= 0x100
-    return high * 0x1000000 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
+    high = (data[position] ^ 0x80) - 0x80
+    return high * 16777216 + (data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3])
 
 
 def _int64(data: Buffer, position: int) -> int:
-    high = _int32(data, position)
-    low = data[position + 4]
-    return high * 0x100000000 + (
-        low * 0x1000000 + (data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7])
-    )
+    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
 def _length(data: Buffer, position: int, end: int) -> tuple[int, int]:
@@ -274,7 +268,7 @@ def _put_varint(out: bytearray, at: int, value: int) -> int:
     return at + 1
 
 
-def _varint_size(value: int) -> int:
+def _zigzag_size(value: int) -> int:
     size = 1
     while value > 0x3F:
         value >>= 7
@@ -325,7 +319,7 @@ def encode_commits(
         size = 15 + metadata + end_size
         at = _put_varint(
             out, at,
-            3 + _varint_size(delta) + _varint_size(key_size + 4) + key_size + 4 + _varint_size(size) + size,
+            3 + _zigzag_size(delta) + _zigzag_size(key_size + 4) + key_size + 4 + _zigzag_size(size) + size,
         )  # fmt: skip
         out[at] = 0  # attributes
         out[at + 1] = 0  # no time after the batch's
@@ -388,7 +382,8 @@ def commit_answer(data: Buffer, correlation_id: int, topics: Topics, by_id: bool
             size += _length_size(topic_stop - topic)
     answer = bytearray(size)
     out = answer
-    at = _put_int32(out, 0, correlation_id) + 5
+    _put_int32(out, 0, correlation_id)
+    at = 9
     at = _put_length(out, at, len(topics))
     for topic, topic_stop, position, number in topics:
         if not by_id:
@@ -417,12 +412,12 @@ def _length_size(value: int) -> int:
     return size
 
 
-def _put_int32(out: bytearray, at: int, value: int) -> int:
-    out[at] = (value >> 24) & 0xFF
-    out[at + 1] = (value >> 16) & 0xFF
-    out[at + 2] = (value >> 8) & 0xFF
-    out[at + 3] = value & 0xFF
-    return at + 4
+def _put_int32(data: bytearray, position: int, value: int) -> None:
+    """The low 32 bits, big-endian; the caller has checked that four bytes are there."""
+    data[position] = value >> 24 & 0xFF
+    data[position + 1] = value >> 16 & 0xFF
+    data[position + 2] = value >> 8 & 0xFF
+    data[position + 3] = value & 0xFF
 
 
 def _put_length(out: bytearray, at: int, value: int) -> int:

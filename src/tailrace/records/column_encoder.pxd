@@ -12,6 +12,7 @@ cdef bint _NATIVE
 cdef i64 _HEADER_ROOM
 cdef i64 _LENGTH_MAX
 cdef i64 _MICROS
+cdef i64 _OUTSIDE
 
 cdef inline bytes_t _source_address(const unsigned char[::1] view) noexcept:
     return &view[0]
@@ -23,48 +24,47 @@ cdef inline void _copy_bytes(out_t target, Py_ssize_t at, bytes_t source, Py_ssi
     memcpy(target + at, source + start, size)
 
 
-@cython.final
-cdef class BytesInput:
-    cdef const int[::1] ends
+cdef class Column:
     cdef bint _has_validity
     cdef const unsigned char[::1] validity
-    cdef Py_ssize_t first
-    cdef object _kept
-    cdef bytes_t data
+    cdef readonly Py_ssize_t first
+    cdef readonly Py_ssize_t rows
 
+    @cython.final
     @cython.locals(at=Py_ssize_t)
     cdef bint _is_there(self, Py_ssize_t row) noexcept
+
+
+cdef class SpanColumn(Column):
+    cdef const int[::1] ends
+    cdef i64 size
+
+    @cython.final
     cdef i64 _start(self, Py_ssize_t row) noexcept
-    @cython.locals(at=Py_ssize_t)
+    @cython.final
+    @cython.locals(start=i64, end=i64)
     cdef i64 _length(self, Py_ssize_t row) noexcept
 
 
 @cython.final
-cdef class IntInput:
+cdef class BytesInput(SpanColumn):
+    cdef object _kept
+    cdef bytes_t data
+
+
+@cython.final
+cdef class IntInput(Column):
     cdef int width
     cdef const int[::1] ints
     cdef const i64[::1] longs
-    cdef bint _has_validity
-    cdef const unsigned char[::1] validity
-    cdef Py_ssize_t first
 
-    @cython.locals(at=Py_ssize_t)
-    cdef bint _is_there(self, Py_ssize_t row) noexcept
     cdef i64 _get(self, Py_ssize_t row) noexcept
 
 
 @cython.final
-cdef class HeadersInput:
-    cdef const int[::1] ends
-    cdef bint _has_validity
-    cdef const unsigned char[::1] validity
-    cdef Py_ssize_t first
+cdef class HeadersInput(SpanColumn):
     cdef BytesInput names
     cdef BytesInput contents
-
-    cdef i64 _start(self, Py_ssize_t row) noexcept
-    @cython.locals(at=Py_ssize_t)
-    cdef i64 _count(self, Py_ssize_t row) noexcept
 
 
 @cython.final
@@ -109,7 +109,7 @@ cdef u64 _murmur2(bytes_t data, Py_ssize_t start, i64 length) noexcept
 cdef u64 _digest(bytes_t data, Py_ssize_t start, i64 length, u64 seed) noexcept
 
 @cython.locals(out="int[::1]", topic_counts="const int[::1]", topic_firsts="const int[::1]",
-               topic_keyless="const int[::1]", topic=i64, row=Py_ssize_t, count=i64, length=i64, chosen=i64)
+               topic_keyless="const int[::1]", topic=i64, known=i64, row=Py_ssize_t, count=i64, length=i64, chosen=i64)
 cpdef Py_ssize_t choose_batches(targets, Py_ssize_t rows, BytesInput keys, IntInput partitions, IntInput topics, counts,
                                 firsts, keyless) except -2
 
@@ -120,7 +120,7 @@ cdef class RowEncoder:
     cdef readonly i64 rows
     cdef readonly u64 digest
 
-    @cython.locals(low64=u64, chosen="const int[::1]", row=Py_ssize_t, batch=OpenBatch, timestamp=i64, key_length=i64,
+    @cython.locals(low64=u64, chosen="const int[::1]", row=Py_ssize_t, number=i64, batch=OpenBatch, timestamp=i64, key_length=i64,
                    value_length=i64, delta=i64, offset=i64, place=i64, size=i64, headers_size=i64, seed=u64)
     cpdef Py_ssize_t encode_rows(self, list batches, targets, BytesInput keys, BytesInput values, HeadersInput headers,
                                  IntInput times, i64 now_ms, Py_ssize_t start, Py_ssize_t end,

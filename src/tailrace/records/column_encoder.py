@@ -25,83 +25,92 @@ _HEADER_ROOM = HEADER_ROOM
 _ROOM_AT_FIRST = 16384
 _LENGTH_MAX = 0x7FFFFFFF
 _MICROS = 1000
+_OUTSIDE = -2  # the length of what does not lie within its column's data
 
 NO_ROW = -1
 
 
-class BytesInput:
-    """Byte strings, some of them missing: where each ends, all of them end to end, a bit for each that is there.
+class Column:
+    """Which rows of some buffers are ours, and which of them have a value.
 
-    `first`: how many of the buffers' rows come before ours.
+    `first`: how many rows of the buffers come before ours. `rows`: how many of ours the buffers hold.
     """
 
-    def __init__(self, ends: Buffer, data: Buffer, validity: Buffer | None, first: int = 0) -> None:
-        self.ends = memoryview(ends).cast("B").cast("i")
+    def __init__(self, validity: Buffer | None, first: int, available: int) -> None:
+        if first < 0:
+            raise ValueError(f"{first} rows cannot come before a column's first")
         self._has_validity = validity is not None
         self.validity: Any = memoryview(b"\xff" if validity is None else validity).cast("B")
         self.first = first
+        self.rows = (available if validity is None else min(available, 8 * len(self.validity))) - first
+
+    def _is_there(self, row: int) -> bool:
+        at = row + self.first
+        return not self._has_validity or self.validity[at >> 3] >> (at & 7) & 1 != 0
+
+
+class SpanColumn(Column):
+    """Where the content of each row ends, and how long all of it is."""
+
+    def __init__(self, ends: Buffer, validity: Buffer | None, first: int, size: int) -> None:
+        self.ends = memoryview(ends).cast("B").cast("i")
+        self.size = size
+        Column.__init__(self, validity, first, len(self.ends) - 1)
+
+    def _start(self, row: int) -> int:
+        return self.ends[row + self.first]
+
+    def _length(self, row: int) -> int:
+        """-1 where nothing is there, _OUTSIDE if the row's ends do not lie within the content."""
+        if not self._is_there(row):
+            return -1
+        start = self.ends[row + self.first]
+        end = self.ends[row + self.first + 1]
+        return _OUTSIDE if start < 0 or end < start or end > self.size else end - start
+
+
+class BytesInput(SpanColumn):
+    """Byte strings, some of them missing: where each ends, all of them end to end, a bit for each that is there."""
+
+    def __init__(self, ends: Buffer, data: Buffer, validity: Buffer | None, first: int = 0) -> None:
+        SpanColumn.__init__(self, ends, validity, first, len(data))
         self._kept = memoryview(data).cast("B") if len(data) else memoryview(b"\0")
         if not _NATIVE:
             self.data: Buffer = self._kept
         else:
             self.data = _source_address(self._kept)  # type: ignore[name-defined]  # noqa: F821
 
-    def _is_there(self, row: int) -> bool:
-        at = row + self.first
-        return not self._has_validity or self.validity[at >> 3] >> (at & 7) & 1 != 0
 
-    def _start(self, row: int) -> int:
-        return self.ends[row + self.first]
-
-    def _length(self, row: int) -> int:
-        """-1 where nothing is there."""
-        if not self._is_there(row):
-            return -1
-        at = row + self.first
-        return self.ends[at + 1] - self.ends[at]
-
-
-class IntInput:
+class IntInput(Column):
     """Integers of 4 or 8 bytes, some of them missing."""
 
     def __init__(self, data: Buffer, width: int, validity: Buffer | None, first: int = 0) -> None:
         view = memoryview(data).cast("B")
+        Column.__init__(self, validity, first, len(view) // width)
         self.width = width
         self.ints = view.cast("i") if width == 4 else memoryview(b"").cast("i")
         self.longs = view.cast("q") if width == 8 else memoryview(b"").cast("q")
-        self._has_validity = validity is not None
-        self.validity: Any = memoryview(b"\xff" if validity is None else validity).cast("B")
-        self.first = first
-
-    def _is_there(self, row: int) -> bool:
-        at = row + self.first
-        return not self._has_validity or self.validity[at >> 3] >> (at & 7) & 1 != 0
 
     def _get(self, row: int) -> int:
         return self.longs[row + self.first] if self.width == 8 else self.ints[row + self.first]
 
 
-class HeadersInput:
+class HeadersInput(SpanColumn):
     """A list of headers for each row: where each list ends, and all names and contents end to end."""
 
     def __init__(
         self, ends: Buffer, validity: Buffer | None, names: BytesInput, contents: BytesInput, first: int = 0
     ) -> None:
-        self.ends = memoryview(ends).cast("B").cast("i")
-        self._has_validity = validity is not None
-        self.validity: Any = memoryview(b"\xff" if validity is None else validity).cast("B")
-        self.first = first
+        SpanColumn.__init__(self, ends, validity, first, min(names.rows, contents.rows))
         self.names = names
         self.contents = contents
 
-    def _start(self, row: int) -> int:
-        return self.ends[row + self.first]
 
-    def _count(self, row: int) -> int:
-        at = row + self.first
-        if self._has_validity and self.validity[at >> 3] >> (at & 7) & 1 == 0:
-            return 0
-        return self.ends[at + 1] - self.ends[at]
+def _check_rows(end: int, **columns: Any) -> None:
+    """Raise ValueError if a column has fewer rows than `end`."""
+    for name, column in columns.items():
+        if column is not None and column.rows < end:
+            raise ValueError(f"the buffers of {name} hold {column.rows} rows, and {end} are needed")
 
 
 class OpenBatch:
@@ -181,22 +190,29 @@ def _sized(length: int) -> int:
 
 
 def _headers_size(headers: HeadersInput, row: int) -> int:
-    """Bytes of a row's headers with their number; -1 if one has no name."""
-    count = headers._count(row)
+    """Bytes of a row's headers with their number; -1 if one has no name, _OUTSIDE if one is not in the data."""
+    count = headers._length(row)
+    if count == _OUTSIDE:
+        return _OUTSIDE
+    count = max(count, 0)
     size = _varint_size(count)
     at = headers._start(row)
     end = at + count
     while at < end:
         length = headers.names._length(at)
         if length < 0:
-            return -1
-        size += _sized(length) + _sized(headers.contents._length(at))
+            return length
+        size += _sized(length)
+        length = headers.contents._length(at)
+        if length < -1:
+            return length
+        size += _sized(length)
         at += 1
     return size
 
 
 def _put_headers(batch: OpenBatch, headers: HeadersInput, row: int) -> None:
-    count = headers._count(row)
+    count = max(headers._length(row), 0)
     batch._put_varint(count)
     at = headers._start(row)
     end = at + count
@@ -269,12 +285,16 @@ def choose_batches(
 
     `topics`: for each row the number of its topic, 0 without it. By topic: `counts` of partitions, the number of the
     batch of its partition 0 (`firsts`), the partition for rows without a key (`keyless`). A row has no batch if its
-    topic is missing or the partition that it names is not there.
+    topic is missing or the partition that it names is not there. ValueError if a buffer is too small for its rows.
     """
+    _check_rows(rows, keys=keys, partitions=partitions, topics=topics)
     out = memoryview(targets).cast("B").cast("i")
     topic_counts = memoryview(counts).cast("B").cast("i")
     topic_firsts = memoryview(firsts).cast("B").cast("i")
     topic_keyless = memoryview(keyless).cast("B").cast("i")
+    known = min(len(topic_counts), len(topic_firsts), len(topic_keyless))
+    if len(out) < rows:
+        raise ValueError(f"there is room for the batches of {len(out)} rows, and {rows} are needed")
     topic = 0
     row = 0
     while row < rows:
@@ -282,8 +302,12 @@ def choose_batches(
             if not topics._is_there(row):
                 return row
             topic = topics._get(row)
+        if topic < 0 or topic >= known:
+            raise ValueError(f"row {row} has topic {topic} of {known}")
         count = topic_counts[topic]
         length = -1 if keys is None else keys._length(row)
+        if count < 1 or length < -1:
+            return row
         if partitions is not None and partitions._is_there(row):
             chosen = partitions._get(row)
             if chosen < 0 or chosen >= count:
@@ -325,13 +349,20 @@ class RowEncoder:
         """Put rows from start on into their batches; the row whose batch has no room for it, or end.
 
         `times` are microseconds. Records count from 0 unless they have `offsets`, which may leave gaps. ValueError for
-        a record that cannot be: a header without a name, a time before 1970, an offset that does not follow the last.
+        a record that cannot be: a header without a name, a time before 1970, an offset that does not follow the last,
+        and for buffers that do not hold what their ends say.
         """
         low64 = 0xFFFFFFFFFFFFFFFF
+        _check_rows(end, keys=keys, values=values, headers=headers, times=times, offsets=offsets)
         chosen = memoryview(targets).cast("B").cast("i")
+        if start < 0 or end > len(chosen):
+            raise ValueError(f"rows {start} to {end} are not among the {len(chosen)} that have a batch")
         row = start
         while row < end:
-            batch = batches[chosen[row]]
+            number = chosen[row]
+            if number < 0 or number >= len(batches):
+                raise ValueError(f"row {row} has batch {number} of {len(batches)}")
+            batch = batches[number]
             timestamp = now_ms
             if times is not None and times._is_there(row):
                 timestamp = times._get(row)
@@ -340,10 +371,14 @@ class RowEncoder:
                 timestamp = timestamp // _MICROS
             key_length = -1 if keys is None else keys._length(row)
             value_length = values._length(row)
+            if key_length < -1 or value_length < -1:
+                raise ValueError(f"row {row} has a key or a value outside its column's data")
             delta = 0 if batch.count == 0 else timestamp - batch.base_timestamp
             offset = batch.count if offsets is None else offsets._get(row)
             place = batch.count
             if offsets is not None:
+                if offset < 0:
+                    raise ValueError(f"row {row} has the negative offset {offset}")
                 if batch.count > 0 and offset <= batch.last_offset:
                     raise ValueError(f"row {row} has offset {offset}, which does not follow {batch.last_offset}")
                 place = 0 if batch.count == 0 else offset - batch.base_offset
@@ -355,7 +390,8 @@ class RowEncoder:
             else:
                 headers_size = _headers_size(headers, row)
                 if headers_size < 0:
-                    raise ValueError(f"row {row} has a header without a key")
+                    what = "without a key" if headers_size == -1 else "outside its column's data"
+                    raise ValueError(f"row {row} has a header {what}")
                 size += headers_size
             if size > _LENGTH_MAX - _HEADER_ROOM - 5:
                 raise ValueError(f"row {row} makes a record of {size} bytes")

@@ -166,5 +166,5 @@ cdef class RecordColumns:
     cdef void _fill_facts(self, i64 first, bytes_t header, Py_ssize_t start, i64 size, int attributes,
                          int timestamp_type) except *
 
-    @cython.locals(column=IntColumn, row=i64, bit=cython.int, value=i64)
+    @cython.locals(column=IntColumn, row=i64, bit=cython.int, value=i64, micros=i64)
     cdef void _put_messages(self, message) except *

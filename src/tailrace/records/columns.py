@@ -141,7 +141,7 @@ def _uint32(data: Buffer, position: int) -> int:
 
 
 def _int64(data: Buffer, position: int) -> int:
-    return _int32(data, position) * 65536 * 65536 + _uint32(data, position + 4)
+    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
 def _is_ascii(data: Buffer, start: int, size: int) -> bool:
@@ -644,6 +644,11 @@ class RecordColumns:
                 continue
             if not self.min_timestamp <= record.timestamp <= self.max_timestamp:
                 continue
+            micros = 0
+            if self.wanted & _TIMESTAMP:
+                if abs(record.timestamp) > _MICROS_MAX:
+                    raise _timeless(record.offset, record.timestamp)
+                micros = record.timestamp * 1000
             self._reserve(1, _SMALLEST_RECORD)
             row = self.rows
             if self._key is not None:
@@ -655,7 +660,7 @@ class RecordColumns:
             self.rows = row + 1
             for bit, value in (
                 (_OFFSET, record.offset),
-                (_TIMESTAMP, record.timestamp * 1000),
+                (_TIMESTAMP, micros),
                 (_TIMESTAMP_TYPE, int(record.timestamp_type)),
                 (_LEADER_EPOCH, -1),
                 (_PRODUCER_ID, -1),
@@ -666,8 +671,6 @@ class RecordColumns:
                 (_ATTRIBUTES, message.attributes),
             ):
                 if self.wanted & bit:
-                    if bit == _TIMESTAMP and abs(record.timestamp) > _MICROS_MAX:
-                        raise _timeless(record.offset, record.timestamp)
                     column = self.columns[bit]
                     column._fill(row, row + 1, value)
         if self.rows >= self.max_rows or self._held_bytes() >= self.max_bytes:

@@ -30,10 +30,8 @@ cdef i64 _subtract(i64 a, i64 b) noexcept
 @cython.locals(high=i64)
 cdef i64 _int32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
-@cython.locals(value=i64)
 cdef i64 _uint32(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
-@cython.locals(high=i64, low=i64)
 cdef i64 _int64(const unsigned char[::1] data, Py_ssize_t position) noexcept
 
 cdef int _check_count(i64 count) except -1

@@ -114,15 +114,11 @@ def _int32(data: Buffer, position: int) -> int:
 
 
 def _uint32(data: Buffer, position: int) -> int:
-    value = _int32(data, position)
-    return value if value >= 0 else value + 0x7FFFFFFF + 0x7FFFFFFF + 2
+    return _int32(data, position) & 0xFFFFFFFF
 
 
 def _int64(data: Buffer, position: int) -> int:
-    high = _int32(data, position)
-    low = data[position + 4]  # widened first: times 2^24 it would overflow the C int that a byte is
-    low = low * 16777216 + (data[position + 5] << 16 | data[position + 6] << 8 | data[position + 7])
-    return high * 65536 * 65536 + low
+    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
 # --- the records of one batch ---------------------------------------------------------------------------------------

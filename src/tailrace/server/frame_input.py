@@ -23,6 +23,7 @@ SMALL_FRAME_BYTES: Final = 32_768
 BULK_READ_BYTES: Final = 4_096
 _SIZE: Final = Struct(">i")
 _PREFIX: Final = _SIZE.size
+_TLS_HANDSHAKE: Final = 0x1603  # the first two bytes of a ClientHello
 _NOTHING: Final = memoryview(b"")
 assert (
     SMALL_FRAME_BYTES + _PREFIX + BULK_READ_BYTES <= READ_BYTES_MAX
@@ -91,6 +92,8 @@ class FrameInput:
             return None
         (size,) = _SIZE.unpack_from(self._data, start)
         if not 0 <= size <= self.limit:
+            if size >> 16 == _TLS_HANDSHAKE:
+                raise InvalidFrame("a TLS handshake, where the listener speaks Kafka's protocol without TLS")
             raise InvalidFrame(f"a frame of {size} bytes, where 0 to {self.limit} are allowed")
         if held >= size + _PREFIX:
             start += _PREFIX

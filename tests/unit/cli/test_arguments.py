@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 from tailrace.cli.arguments import positive, timestamp
+from tailrace.cli.main import main
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,13 @@ def test_a_count_is_above_zero() -> None:
     for text in ("0", "-1", "x", "", "1.5", "٣"):
         with pytest.raises(argparse.ArgumentTypeError):
             positive(text)
+
+
+@pytest.mark.parametrize("name", ["iceberg", "delta"])
+def test_an_export_to_a_format_without_jars_for_this_spark_is_refused(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["job", "export", "/data", "lake.orders", "--topic", "orders", "--checkpoint", "/c", "--format", name]
+    assert main(command) == 2
+    complaint = capsys.readouterr().err
+    assert f"{name} has no jar for the Spark that Tailrace needs (4.2 or newer); export to parquet" in complaint

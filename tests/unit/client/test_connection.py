@@ -150,7 +150,7 @@ def test_an_answer_that_cannot_be_read(cluster: FakeCluster) -> None:
     ("first_bytes", "error", "words"),
     [
         (b"HTTP/1.1 400 Bad Request", InvalidAnswer, "is it a Kafka broker"),
-        (b"\x15\x03\x03\x00\x02\x02\x0a", UnsupportedSecurity, "wants TLS"),
+        (b"\x15\x03\x03\x00\x02\x02\x0a", UnsupportedSecurity, "speaks TLS"),
         (b"\x00\x00\x00\x00", InvalidAnswer, "is it a Kafka broker"),
         (b"\xff\xff\xff\xff", InvalidAnswer, "is it a Kafka broker"),
     ],

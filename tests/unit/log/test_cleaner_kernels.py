@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +15,9 @@ from tailrace.records.batch import CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder, assemble_batch
 from tailrace.records.kernels import encode_record
 from tailrace.records.record import TimestampType
+from tests.support.interpreted import interpreted as interpreted_form
 
-
-def _load_interpreted() -> Any:
-    source = Path(cleaner_kernels.__file__).parent / "cleaner_kernels.py"
-    spec = importlib.util.spec_from_file_location("interpreted_cleaner_kernels", source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-INTERPRETED = _load_interpreted()
+INTERPRETED = interpreted_form(cleaner_kernels)
 BOTH = pytest.mark.parametrize("kernels", [cleaner_kernels, INTERPRETED], ids=["as installed", "interpreted"])
 
 

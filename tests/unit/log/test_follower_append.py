@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,24 +13,15 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.model.errors import KafkaError
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tests.support.batches import batch, end_marker
+from tests.support.interpreted import interpreted as interpreted_form
 from tests.support.small_logs import NOW_MS, open_small
 
 SETTINGS = {"internal.segment.bytes": "6000", "index.interval.bytes": "300", "segment.ms": "50000"}
 LEADER_EPOCH = 7
 
 
-def _load_interpreted() -> Any:
-    source = Path(replicated_kernels.__file__).parent / "replicated_kernels.py"
-    spec = importlib.util.spec_from_file_location("interpreted_replicated_kernels", source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 BOTH = pytest.mark.parametrize(
-    "kernels", [replicated_kernels, _load_interpreted()], ids=["as installed", "interpreted"]
+    "kernels", [replicated_kernels, interpreted_form(replicated_kernels)], ids=["as installed", "interpreted"]
 )
 
 
@@ -162,3 +151,12 @@ def test_a_later_epoch_than_was_asked_for_is_left_out() -> None:
     data = batch(b"a", base_offset=1, leader_epoch=0) + batch(b"b", base_offset=2, leader_epoch=1)
     _append(log, bytes(data), leader_epoch=0)
     assert log.log_end_offset == 2
+
+
+@BOTH
+def test_a_batch_whose_offsets_do_not_fit_into_64_bits_is_not_plain(kernels: Any) -> None:
+    data = bytearray(batch(b"one", b"two"))
+    RecordBatch(memoryview(data)).set_offset_and_epoch(2**63 - 2, LEADER_EPOCH)
+    batches: list[Any] = []
+    assert kernels.take_plain(memoryview(data), 0, LEADER_EPOCH, batches, []) == 0
+    assert batches == []

@@ -227,6 +227,13 @@ def test_a_time_that_no_microseconds_can_tell_is_an_error_only_if_times_are_aske
         read(data, columns.TIMESTAMP)
 
 
+def test_a_message_of_format_1_with_such_a_time_is_the_same_error() -> None:
+    data = build_messages([Record(4, 2**63 - 1, TimestampType.CREATE_TIME, b"k", b"v")], magic=1)
+    with pytest.raises(CorruptBatch, match="the timestamp 9223372036854775807 of offset 4 does not fit"):
+        read(data, columns.TIMESTAMP)
+    assert read(data, columns.OFFSET) == [{"OFFSET": 4}]
+
+
 def test_unknown_magic_and_impossible_lengths_are_told() -> None:
     data = batch(b"a")
     data[16] = 9

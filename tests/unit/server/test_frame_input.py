@@ -149,6 +149,13 @@ def test_a_size_that_cannot_be_right_is_refused_for_good(size: int) -> None:
             frames.next_frame()
 
 
+def test_a_tls_handshake_is_named_in_the_error() -> None:
+    arena, frames = ReceiveArena(), FrameInput(1000, FrameBuffers())
+    frames.receive(Stream(bytes.fromhex("1603010200010001fc0303"), [10**6]).recv_into, arena)
+    with pytest.raises(InvalidFrame, match="a TLS handshake, where the listener speaks Kafka's protocol without TLS"):
+        frames.next_frame()
+
+
 def test_a_size_that_cannot_be_right_after_a_large_frame() -> None:
     arena, frames = ReceiveArena(), FrameInput(100_000, FrameBuffers())
     stream = Stream(framed(b"l" * 90_000) + pack(">i", 100_001), [10**6])

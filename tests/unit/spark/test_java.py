@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tailrace import java
+from tailrace.spark.environment import prepare_spark
 from tailrace.spark.java import JavaMissing, use_java
 
 
@@ -38,6 +40,15 @@ def no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_java_home_goes_first(tmp_path: Path) -> None:
     environment = {"JAVA_HOME": str(a_java(tmp_path / "a", "21")), "PATH": str(a_java(tmp_path / "b", "17") / "bin")}
     assert use_java(environment) == (tmp_path / "a", 21, "JAVA_HOME")
+
+
+def test_spark_starts_this_python_unless_another_is_named(tmp_path: Path) -> None:
+    environment = {"JAVA_HOME": str(a_java(tmp_path / "a", "21"))}
+    prepare_spark(environment)
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+    environment["PYSPARK_PYTHON"] = "/opt/python"
+    prepare_spark(environment)
+    assert environment["PYSPARK_PYTHON"] == "/opt/python"
 
 
 def test_an_old_java_is_passed_over(tmp_path: Path) -> None:

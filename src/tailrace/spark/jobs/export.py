@@ -1,8 +1,7 @@
-"""Export topics to tables: incremental, each record once. From files or over the wire.
+"""Export topics to Parquet: incremental, each record once. From files or over the wire.
 
-    parquet         a directory of Parquet files with a ledger of offsets (`export_ledger.py`). Raw records are written
-                    by the workers themselves (`export_files.py`), decoded values by Spark (`export_values.py`)
-    iceberg, delta  a table of that format: `export_table.py`
+The output is a directory of Parquet files with a ledger of offsets (`export_ledger.py`). Raw records are written by the
+workers themselves (`export_files.py`), decoded values by Spark (`export_values.py`).
 
 A run takes what is there when it begins, in commits of at most `batch_offsets` offsets, and the next one goes on.
 """
@@ -63,7 +62,7 @@ def export(
     Records that retention took before they were exported are an error, or with fail_on_data_loss=False passed over.
     """
     place = Place.parse(source)
-    layout = checked_layout(topics, partition_by, value_format, schema)
+    layout = _checked_layout(topics, partition_by, value_format, schema)
     ledger = ExportLedger(output)
     if schema == INFER:
         known = ledger.settings.get("schema")
@@ -129,7 +128,7 @@ def export(
         )
 
 
-def checked_layout(
+def _checked_layout(
     topics: Sequence[str], partition_by: Sequence[str], value_format: str | None, schema: str | None
 ) -> tuple[str, ...]:
     if not topics:

@@ -22,7 +22,7 @@ FORMATS = ("json", "avro", "protobuf")
 SAMPLE = 1000
 
 
-def source_options(place: Place, *, read_committed: bool) -> dict[str, str]:
+def _source_options(place: Place, *, read_committed: bool) -> dict[str, str]:
     options = {
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed" if read_committed else "read_uncommitted",
@@ -36,7 +36,7 @@ def source_options(place: Place, *, read_committed: bool) -> dict[str, str]:
 
 def inferred_schema(spark: Any, place: Place, topics: Sequence[str], *, read_committed: bool) -> str:
     """A schema for JSON values, from the first records."""
-    options = {**source_options(place, read_committed=read_committed), "subscribe": ",".join(topics)}
+    options = {**_source_options(place, read_committed=read_committed), "subscribe": ",".join(topics)}
     try:
         frame = (
             spark.read.format("tailrace")
@@ -55,13 +55,10 @@ def inferred_schema(spark: Any, place: Place, topics: Sequence[str], *, read_com
         raise JobError(f"no schema can be inferred: {first_sentence(error)}") from None
 
 
-def with_values(frame: Any, value_format: str | None, schema: str | None) -> Any:
-    """A frame of the source with its values decoded."""
+def _with_values(frame: Any, value_format: str, schema: str) -> Any:
+    """Return a frame of the source with its values decoded."""
     from pyspark.sql import functions
 
-    if value_format is None:
-        return frame
-    assert schema is not None
     if value_format == "json":
         decoded = functions.from_json(functions.col("value").cast("string"), schema)
     elif value_format == "avro":
@@ -95,7 +92,7 @@ def export_rows(
 
     moved = {partition: end for partition, end in ends.items() if end > starts[partition]}
     options = {
-        **source_options(place, read_committed=read_committed),
+        **_source_options(place, read_committed=read_committed),
         "assign": _assign(moved),
         "startingOffsets": _json(offsets_to_json({partition: starts[partition] for partition in moved})),
         "endingOffsets": _json(offsets_to_json(moved)),
@@ -104,7 +101,7 @@ def export_rows(
     attempt = uuid.uuid4().hex
     folder = os.path.join(staging, attempt)
     try:
-        frame = with_values(spark.read.format("tailrace").options(**options).load(), value_format, schema)
+        frame = _with_values(spark.read.format("tailrace").options(**options).load(), value_format, schema)
         if "date" in partition_by:
             frame = frame.withColumn("date", functions.date_format("timestamp", "yyyy-MM-dd"))
         if "hour" in partition_by:

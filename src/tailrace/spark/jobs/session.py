@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tailrace.spark.java import JavaMissing, use_java
+from tailrace.spark.environment import prepare_spark
+from tailrace.spark.java import JavaMissing
 from tailrace.spark.jobs.errors import JobError
 
 _DEFAULTS = {
@@ -41,7 +42,7 @@ def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str]
         yield active
         return
     try:
-        use_java()
+        prepare_spark()
     except JavaMissing as error:
         raise JobError(str(error)) from None
     spark = _open(SparkSession, name, master, confs or {})
@@ -52,7 +53,6 @@ def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str]
 
 
 def _open(kind: Any, name: str, master: str, confs: Mapping[str, str]) -> Any:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,0 +1,439 @@
+"""Kernels with hostile input that ends at a guard page.
+
+    python -m tests.property.guarded_kernels NAME SEED COUNT NOTE
+
+Each input goes to the compiled kernel in guarded memory and to the interpreted one in ordinary memory, and both must
+give the same result. This runs in a process of its own, which an access outside the input ends. NOTE is a file that
+holds the number of the current input, so that the input can be made again.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from array import array
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tailrace.log import cleaner_kernels, replicated_kernels, scan_kernels
+from tailrace.protocol import request_kernels
+from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest
+from tailrace.records import column_encoder, columns, kernels
+from tailrace.records.batch import Codec
+from tailrace.records.builder import BatchBuilder
+from tailrace.records.legacy import build_messages
+from tailrace.records.record import Record, TimestampType
+from tests.fuzz.bytes_mutator import damage
+from tests.fuzz.records_mutator import damage_records, repaired
+from tests.fuzz.request_seeds import request_frame
+from tests.support.batches import batch
+from tests.support.column_rows import rows as column_rows
+from tests.support.guarded_memory import GuardedMemory
+from tests.support.interpreted import interpreted
+
+CAPACITY = 1 << 20
+NUMBERS = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 5, 127, 2**31 - 1, 2**40, 2**63 - 1)
+TIMES = (-1, 0, 7, 10**12, 2**53, 2**63 - 1)
+
+
+def good_batch(dice: random.Random, offset: int, codec: Codec) -> bytes:
+    builder = BatchBuilder(
+        base_offset=offset,
+        codec=codec,
+        leader_epoch=dice.choice((3, 3, 4)),
+        timestamp_type=dice.choice(list(TimestampType)[-2:]),
+        log_append_time_ms=dice.choice(TIMES[1:]),
+        delete_horizon_ms=dice.choice((None, None, 999, 1001)),
+        **dice.choice(({}, {"producer_id": 5, "producer_epoch": 1, "base_sequence": 3})),
+    )
+    for _ in range(dice.choice((1, 3, 3, 40, 1500 if dice.random() < 0.05 else 1))):
+        key = dice.choice((None, b"", b"key %d" % dice.randrange(30), dice.randbytes(dice.randrange(40))))
+        value = dice.choice((None, b"", dice.randbytes(dice.choice((1, 60, 300)))))
+        headers = dice.choice(((), (), (("h", b"v"), ("", None)), (("größe", b""),)))
+        builder.append(dice.choice(TIMES), key, value, headers, offset=offset)
+        offset += dice.choice((1, 1, 70))
+    return builder.build(last_offset=offset)
+
+
+def good_messages(dice: random.Random, offset: int) -> bytes:
+    found = [
+        Record(offset + step, dice.choice(TIMES), TimestampType.CREATE_TIME, dice.choice((None, b"k")), b"v" * step)
+        for step in range(dice.randrange(1, 4))
+    ]
+    codec = dice.choice((Codec.NONE, Codec.NONE, Codec.GZIP, Codec.LZ4))
+    return build_messages(found, magic=dice.randrange(2), codec=codec)
+
+
+def hostile_log(dice: random.Random, *, is_plain: bool) -> bytes:
+    """A few batches end to end, damaged as often as not, often with a checksum that holds, cut at the end at times."""
+    out = b""
+    offset = dice.choice((0, 100, 2**63 - 1000))
+    for _ in range(dice.randrange(4)):
+        codec = Codec.NONE if is_plain or dice.random() < 0.5 else dice.choice(list(Codec))
+        piece = good_messages(dice, offset) if not is_plain and dice.random() < 0.2 else good_batch(dice, offset, codec)
+        offset = min(offset + dice.choice((1, 100)), 2**63 - 1)
+        match dice.randrange(4):
+            case 0:
+                piece = damage_records(piece, dice)
+            case 1:  # inside its records, under a checksum that holds
+                piece = repaired(piece[:61] + damage(piece[61:], dice))
+        out += piece
+    if dice.random() < 0.3:
+        out = out[: dice.randrange(len(out) + 1)]
+    return out[: CAPACITY // 2]
+
+
+def outcome(run: Callable[[], Any]) -> Any:
+    """The result, or the error: its kind and its words."""
+    try:
+        return run()
+    except (IndexError, struct.error):
+        raise  # the interpreted kernel was about to read outside its input
+    except Exception as error:
+        return type(error).__name__, str(error), getattr(error, "position", None)
+
+
+def check_equal(compiled: Any, expected: Any) -> None:
+    if compiled != expected:
+        raise AssertionError(f"compiled:    {compiled!r:.2000}\ninterpreted: {expected!r:.2000}")
+
+
+class Pair:
+    """A kernel module in both forms, and the memory for its input."""
+
+    def __init__(self, module: ModuleType) -> None:
+        assert module.COMPILED, f"{module.__name__} is not compiled"  # type: ignore[attr-defined]
+        self.compiled = module
+        self.interpreted = interpreted(module)
+        self.memory = GuardedMemory(CAPACITY)
+
+
+def try_columns(pair: Pair, dice: random.Random) -> None:
+    data = hostile_log(dice, is_plain=False)
+    wanted = dice.choice((dice.randrange(2**13), 2**13 - 1))
+    start = dice.choice((0, 0, 50, 2**63 - 1000))
+    bounds = (start, dice.choice((2**63 - 1, start + dice.randrange(200))))
+    limits = {"max_rows": dice.choice((1, 5, 10**6)), "min_timestamp": dice.choice((-(2**63), 0, 8))}
+    aborted = {5: [(0, 120)]} if dice.random() < 0.2 else {}
+    begin = dice.randrange(len(data) + 1) if dice.random() < 0.1 else 0
+
+    def read(module: ModuleType, source: Any, allocate: Callable[[int], Any]) -> Any:
+        found = module.RecordColumns(wanted, *bounds, **limits, aborted=aborted, allocate=allocate)  # type: ignore
+        position, seen = begin, []
+        for _ in range(50):
+            position = found.put_batches(source, position, len(source))
+            seen.append((column_rows(module, found), position, found.is_done, found.next_offset))
+            if not found.is_full:
+                break
+            found.reset()
+        return seen
+
+    def guarded_room(size: int) -> memoryview:
+        return GuardedMemory(size).room(size)
+
+    ours = outcome(lambda: read(pair.compiled, pair.memory.view(data), guarded_room))
+    check_equal(ours, outcome(lambda: read(pair.interpreted, data, bytearray)))
+
+
+def try_replicated(pair: Pair, dice: random.Random) -> None:
+    data = hostile_log(dice, is_plain=True)
+    next_offset = dice.choice((0, 0, 100, 2**63 - 1000))
+
+    def take(module: ModuleType, source: memoryview) -> Any:
+        batches: list[Any] = []
+        produced: list[memoryview] = []
+        size = module.take_plain(source, next_offset, 3, batches, produced)
+        return size, batches, [bytes(view) for view in produced]
+
+    ours = outcome(lambda: take(pair.compiled, pair.memory.view(data)))
+    check_equal(ours, outcome(lambda: take(pair.interpreted, memoryview(data))))
+
+
+def try_scan(pair: Pair, dice: random.Random) -> None:
+    data = hostile_log(dice, is_plain=True)
+    base, end = dice.choice(((0, 2**63 - 1), (100, 140), (2**63 - 1000, 2**63 - 1)))
+
+    def take(module: ModuleType, source: memoryview) -> Any:
+        scan = module.SegmentScan(base, end, 50, 0)
+        scan.leader_epoch = 3
+        produced: list[memoryview] = []
+        whole = module.whole_batches(source, len(source))
+        reached = scan.take_plain(source[:whole], 0, 0, produced)
+        return whole, reached, [bytes(view) for view in produced], scan.next_offset, scan.largest_timestamp
+
+    ours = outcome(lambda: take(pair.compiled, pair.memory.view(data)))
+    check_equal(ours, outcome(lambda: take(pair.interpreted, memoryview(data))))
+
+
+def try_cleaner(pair: Pair, dice: random.Random) -> None:
+    data = hostile_log(dice, is_plain=True)
+    key = dice.randbytes(dice.randrange(40))
+    start_offset = dice.choice((0, 0, 110))
+    records_start = dice.choice((0, 61, dice.randrange(len(data) + 1)))
+    records_start = min(records_start, len(data))
+    record_count = dice.choice((0, 1, 2, 3, 40, -1, 2**31 - 1))
+    base_offset = dice.choice((0, 100, 2**63 - 5))
+    slots = dice.choice((3, 60, 5000))
+    times = dice.choice(NUMBERS), dice.choice(NUMBERS)
+    flags = dice.random() < 0.5, dice.random() < 0.5
+    horizon = dice.choice((-1, 5, 2**63 - 1))
+    last_offsets = {5: dice.choice((0, 2, 100))}
+
+    def clean(module: ModuleType, log: Callable[[bytes], bytes]) -> Any:
+        latest = module.LatestOffsets(slots)
+        told: list[Any] = [latest.digest(log(key))]
+        source = log(data)
+        told.append(outcome(lambda: latest.put_batches(source, 0, len(source), start_offset)))
+        told.append(
+            outcome(
+                lambda: latest.put_records(source, records_start, len(source), record_count, base_offset, start_offset)
+            )
+        )
+        told.append((latest.size, latest.latest_offset, sorted(latest.split(2))))
+        kept = module.RecordFilter(
+            latest, now_ms=1000, delete_retention_ms=500, end_offset=101, last_offsets=last_offsets
+        )
+        told.append(outcome(lambda: kept.put_batches(source, 0, len(source))))
+        if len(data) >= 61:
+            told.append(outcome(lambda: kept.put_batch(source, 0, len(source))))
+        told.append(
+            outcome(lambda: kept.judge(source, records_start, len(source), record_count, base_offset, flags[0]))
+        )
+        if not isinstance(told[-1][0], str):  # only what `judge` found well-formed is rewritten
+            told.append(
+                outcome(
+                    lambda: kept.rewrite(source, records_start, len(source), record_count, *times, flags[1], horizon)
+                )
+            )
+        told.append((kept.written, bytes(kept.out[: kept.out_size]), kept.records_read, kept.records_kept))
+        return told
+
+    ours = clean(pair.compiled, pair.memory.guarded_bytes)
+    check_equal(ours, clean(pair.interpreted, bytes))
+
+
+def hostile_strings(dice: random.Random, number: int) -> tuple[bytes, bytes, bytes | None]:
+    """Ends, contents and validity of a column, mostly right."""
+    sizes = [dice.choice((0, 1, 7, 30)) for _ in range(number)]
+    ends = [0]
+    for size in sizes:
+        ends.append(ends[-1] + size)
+    content = dice.randbytes(ends[-1])
+    if dice.random() < 0.2:
+        ends[dice.randrange(len(ends))] = dice.choice((-(2**31), -1, 0, 5, ends[-1] + 1, 2**31 - 1))
+    if dice.random() < 0.1:
+        content = content[:-1]
+    if dice.random() < 0.1:
+        ends.pop()
+    return array("i", ends).tobytes(), content, hostile_validity(dice, number)
+
+
+def hostile_validity(dice: random.Random, number: int) -> bytes | None:
+    if dice.random() < 0.3:
+        return None
+    size = (number + 7) // 8
+    return dice.randbytes(size if dice.random() < 0.9 else dice.randrange(size + 1))
+
+
+def hostile_integers(dice: random.Random, number: int, values: tuple[int, ...], width: int) -> tuple[bytes, Any]:
+    found = [dice.choice(values) for _ in range(number - (dice.random() < 0.05))]
+    return array("i" if width == 4 else "q", found).tobytes(), hostile_validity(dice, number)
+
+
+def try_encoder(pair: Pair, dice: random.Random) -> None:
+    first = dice.choice((0, 0, 1, 9, -1))
+    number = dice.choice((1, 3, 20, 100))
+    rows = max(number - first, 0) + (dice.random() < 0.05)
+    total = dice.randrange(1, 60)
+    keys, values = hostile_strings(dice, number), hostile_strings(dice, number)
+    names, contents = hostile_strings(dice, total), hostile_strings(dice, total)
+    lists = sorted(dice.randrange(total + 1) for _ in range(number + 1))
+    if dice.random() < 0.2:
+        lists[dice.randrange(len(lists))] = dice.choice((-1, -(2**31), total + 1, 2**31 - 1))
+    list_ends, list_validity = array("i", lists).tobytes(), hostile_validity(dice, number)
+    partitions = hostile_integers(dice, number, (0, 1, 2) if dice.random() < 0.8 else (-1, 3, 2**31 - 1, 0), 4)
+    topics = hostile_integers(dice, number, (0, 1) if dice.random() < 0.9 else (0, 2, -1, 2**31 - 1), 4)
+    times = hostile_integers(dice, number, (0, 5, 2**53) if dice.random() < 0.8 else (-1, 2**63 - 1, 7), 8)
+    climb = sorted(dice.randrange(2**40) for _ in range(number))
+    offsets = array("q", climb if dice.random() < 0.7 else [dice.choice(NUMBERS) for _ in climb]).tobytes()
+    counts = (3, 5) if dice.random() < 0.9 else (0, 5)
+    chosen = array("i", [dice.choice((0, 3, 7) if dice.random() < 0.99 else (-1, 8)) for _ in range(rows)]).tobytes()
+    uses_headers, uses_times, uses_offsets, uses_topics = (dice.random() < 0.6 for _ in range(4))
+    limit = dice.choice((61, 200, 100_000))
+
+    def encode(module: ModuleType, place: Callable[[bytes], Any]) -> Any:
+        def strings(parts: tuple[bytes, bytes, bytes | None], skip: int) -> Any:
+            validity = None if parts[2] is None else place(parts[2])
+            return module.BytesInput(place(parts[0]), place(parts[1]), validity, skip)  # type: ignore[attr-defined]
+
+        def integers(parts: tuple[bytes, Any], width: int) -> Any:
+            validity = None if parts[1] is None else place(parts[1])
+            return module.IntInput(place(parts[0]), width, validity, first)  # type: ignore[attr-defined]
+
+        def inputs() -> list[Any]:
+            validity = None if list_validity is None else place(list_validity)
+            return [
+                strings(keys, first),
+                strings(values, first),
+                module.HeadersInput(  # type: ignore[attr-defined]
+                    place(list_ends), validity, strings(names, 0), strings(contents, 0), first
+                ) if uses_headers else None,
+                integers(times, 8) if uses_times else None,
+                module.IntInput(place(offsets), 8, None, first) if uses_offsets else None,  # type: ignore[attr-defined]
+                integers(partitions, 4),
+                integers(topics, 4) if uses_topics else None,
+            ]  # fmt: skip
+
+        made = outcome(inputs)
+        if isinstance(made, tuple):
+            return made
+        key_input, value_input, header_input, time_input, offset_input, partition_input, topic_input = made
+        targets = place(bytes(4 * rows))
+        told = [
+            outcome(
+                lambda: module.choose_batches(  # type: ignore[attr-defined]
+                    targets, rows, key_input, partition_input, topic_input, place(array("i", counts).tobytes()),
+                    place(array("i", (0, 3)).tobytes()), place(array("i", (2, 4)).tobytes()),
+                )
+            ),
+            bytes(targets),
+        ]  # fmt: skip
+        batches = [module.OpenBatch() for _ in range(8)]  # type: ignore[attr-defined]
+        encoder = module.RowEncoder(limit)  # type: ignore[attr-defined]
+        target_view = place(chosen)
+        row = 0
+        for _ in range(2 * rows + 1):
+            reached = outcome(
+                lambda row=row: encoder.encode_rows(  # type: ignore[misc]
+                    batches, target_view, key_input, value_input, header_input, time_input, 1000, row, rows,
+                    offset_input,
+                )
+            )  # fmt: skip
+            told.append(reached)
+            if isinstance(reached, tuple) or reached >= rows:
+                break
+            row = reached
+            full = batches[array("i", chosen)[row]]
+            told.append(bytes(full.buffer[61 : full.size]))
+            full.restart()
+        told.append([(one.count, one.max_timestamp, bytes(one.buffer[61 : one.size])) for one in batches])
+        return [*told, encoder.rows, encoder.digest]
+
+    ours = encode(pair.compiled, lambda data: GuardedMemory(len(data)).view(data))
+    check_equal(ours, encode(pair.interpreted, bytearray))
+
+
+def try_kernels(pair: Pair, dice: random.Random) -> None:
+    data = hostile_log(dice, is_plain=True)
+    payload = data[61:] if dice.random() < 0.9 else dice.randbytes(dice.randrange(99))
+    number = dice.choice((1, 1, 3, 40, 0, -1, 2**31 - 1))
+    entries = dice.randrange(len(data) // 12 + 1)
+    bases = tuple(dice.choice(NUMBERS) for _ in range(4))
+    keep = dice.randbytes(max(min(number, 10_000), 0))
+    append_time = dice.choice((None, 5))
+    now_ms, needs_keys = dice.choice(TIMES), dice.random() < 0.5
+
+    def run(module: Any, place: Callable[[bytes], Any], place_bytes: Callable[[bytes], bytes]) -> Any:
+        told = [
+            outcome(lambda: module.validate_records(place(payload), number, bases[0], True, None)),
+            outcome(lambda: module.find_record(place(payload), number, *bases)),
+            outcome(lambda: module.decode_records(place_bytes(payload), number)),
+            outcome(lambda: module.rewrite_records(place_bytes(payload), number, keep, bases[0], append_time, None)),
+            outcome(lambda: module.find_batch(place(data), 0, len(data), bases[0])),
+            outcome(lambda: module.scan_batches(place(data), 0, len(data))),
+            outcome(lambda: module.offset_index_slot(place(data[: 8 * entries]), entries, bases[0])),
+            outcome(lambda: module.position_index_slot(place(data[: 8 * entries]), entries, bases[0])),
+            outcome(lambda: module.time_index_slot(place(data[: 12 * entries]), entries, bases[0])),
+            module.snappy_compress(place_bytes(data[:60_000])),
+            module.xxh32(place(data)),
+        ]
+        if len(data) >= 61:
+            crc = int.from_bytes(data[17:21], "big")
+            produced = place(data)
+            told.append(outcome(lambda: module.place_produced(produced, crc, 70, 3, now_ms, 10**9, 10**9, needs_keys)))
+            told.append(bytes(produced))
+        return told
+
+    ours = run(pair.compiled, pair.memory.view, pair.memory.guarded_bytes)
+    check_equal(ours, run(pair.interpreted, bytearray, bytes))
+
+
+def request_frames() -> list[bytes]:
+    """Requests that the request kernels read: Produce, Fetch and OffsetCommit in the versions that they know."""
+    topic = ProduceRequest.TopicProduceData(
+        name="t",
+        topic_id=b"\2" * 16,
+        partition_data=[ProduceRequest.PartitionProduceData(index=0, records=batch(b"value"))],
+    )
+    produce = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+    fetched = FetchRequest.FetchTopic(
+        topic="t", topic_id=b"\2" * 16, partitions=[FetchRequest.FetchPartition(partition=0)]
+    )
+    fetch = FetchRequest(max_wait_ms=5, min_bytes=1, topics=[fetched])
+    committed = OffsetCommitRequest.OffsetCommitRequestTopic(
+        name="t",
+        topic_id=b"\2" * 16,
+        partitions=[
+            OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=index, committed_offset=5, committed_metadata="m" * index
+            )
+            for index in range(3)
+        ],
+    )
+    commit = OffsetCommitRequest(group_id="g", member_id="m", topics=[committed])
+    return [
+        request_frame(message, version, 1)
+        for message, versions in ((produce, range(9, 14)), (fetch, range(12, 19)), (commit, range(8, 11)))
+        for version in versions
+    ]
+
+
+def try_requests(pair: Pair, dice: random.Random) -> None:
+    data = damage(dice.choice(FRAMES), dice, dice.randrange(3))[: CAPACITY // 2]
+
+    def run(module: Any, place: Callable[[bytes], Any]) -> Any:
+        frame = place(data)
+        commits = module.read_offset_commit(frame)
+        told = [module.read_produce(frame), module.read_fetch(frame), commits]
+        for _, _, position, number in commits[-1] if commits is not None else ():
+            out = bytearray(module.commits_size(number, b"key", b"end") + len(data))
+            size = module.encode_commits(frame, position, number, 149, 60, b"key", b"end", out)
+            known: dict[int, Any] = {}
+            module.take_commits(frame, position, number, 5, 7, tuple, known)
+            told += [size, bytes(out[: max(size, 0)]), known]
+        if commits is not None:
+            told.append(bytes(module.commit_answer(frame, commits[1], commits[-1], commits[0] >= 10, 16)))
+        return told
+
+    check_equal(run(pair.compiled, pair.memory.view), run(pair.interpreted, bytearray))
+
+
+FRAMES = request_frames()
+KERNELS: dict[str, tuple[ModuleType, Callable[[Pair, random.Random], None]]] = {
+    "columns": (columns, try_columns),
+    "column_encoder": (column_encoder, try_encoder),
+    "cleaner_kernels": (cleaner_kernels, try_cleaner),
+    "replicated_kernels": (replicated_kernels, try_replicated),
+    "scan_kernels": (scan_kernels, try_scan),
+    "kernels": (kernels, try_kernels),
+    "request_kernels": (request_kernels, try_requests),
+}
+
+
+def main(name: str, seed: str, number: str, note: str) -> int:
+    module, run = KERNELS[name]
+    pair = Pair(module)
+    for index in count():
+        if index == int(number):
+            return 0
+        Path(note).write_text(str(index))
+        run(pair, random.Random(f"{name} {seed} {index}"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

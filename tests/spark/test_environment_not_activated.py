@@ -1,0 +1,56 @@
+"""The interpreter of an environment started by its path: `python3` on the PATH is another one, without Tailrace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace.java import JavaMissing, find_java
+from tests.support.filled_topics import numbered, put
+
+COUNT = """
+import sys
+from tailrace.spark.environment import prepare_spark
+
+prepare_spark()
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+reader = spark.read.format("tailrace").option("kafka.bootstrap.servers", sys.argv[1]).option("subscribe", "t")
+print("records:", reader.load().count())
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_the_source_is_found_without_activating_the_environment(tmp_path: Path) -> None:
+    try:
+        java = find_java("Spark", os.environ)
+    except JavaMissing as why:
+        pytest.skip(f"no Spark: {why}")
+    (tmp_path / "python3").symlink_to(os.path.realpath(sys.executable))
+    environment = {
+        "HOME": str(Path.home()),
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "JAVA_HOME": str(java.home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    other = subprocess.run([tmp_path / "python3", "-c", "import tailrace"], env=environment, capture_output=True)
+    assert other.returncode != 0, "the python3 on the PATH must not have Tailrace"
+    with tailrace.Broker() as broker:
+        broker.create_topic("t")
+        put(broker.bootstrap, "t", 0, numbered(20))
+        done = subprocess.run(
+            [sys.executable, "-c", COUNT, broker.bootstrap],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    assert "records: 20" in done.stdout, done.stderr
