@@ -19,6 +19,7 @@ from tailrace.metadata.config_validation import BrokerCheck, Settings, validate_
 from tailrace.metadata.control import NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.java_hash import java_length
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -221,7 +222,7 @@ def _plan_change(
 
 
 def _check_change(state: ControlState, resource: ConfigResource, name: str, value: str | None) -> None:
-    if value is not None and len(value.encode("utf-16-le", "surrogatepass")) // 2 > _MAX_VALUE_LENGTH:
+    if value is not None and java_length(value) > _MAX_VALUE_LENGTH:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"the value of {name} is longer than {_MAX_VALUE_LENGTH} characters")
     if name == _MIN_ISR and resource.type == ResourceType.BROKER and state.image.elr_enabled:
         # The ELR is right only if all brokers agree on it.
