@@ -203,18 +203,14 @@ def _plan_change(
     present = state.image.config(resource)
     is_broker = resource.type == ResourceType.BROKER
     changes = {name: value for name, value in wanted.items() if is_broker or present.get(name) != value}
-    settings = dict(present)
+    settings = {name: value for name, value in {**present, **changes}.items() if value is not None}
+    if is_broker:  # before the checks of the controller, as in Kafka
+        check_broker(settings, resource.name != "")
     for name, value in changes.items():
         _check_change(state, resource, name, value)
-        if value is None:
-            settings.pop(name, None)
-        else:
-            settings[name] = value
     validate_settings(state, resource, settings)
     if not is_new:
         _check_exists(state, resource)
-    if is_broker:
-        check_broker(settings, resource.name != "")
     return [
         messages.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in changes.items()
