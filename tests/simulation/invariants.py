@@ -126,6 +126,8 @@ class Invariants:
             state, end = self._controller.states[key], len(self.committed[key])
             if sorted(state.isr) != sorted(state.replicas):
                 return False
+            leading = self._cluster.brokers[state.leader].partition(key)
+            start = 0 if leading is None else leading.log.log_start_offset  # a follower learns it by its next fetch
             for broker_id, one in self._cluster.brokers.items():
                 partition = one.partition(key)
                 if not one.is_alive or (partition is not None) != (broker_id in state.replicas):
@@ -133,6 +135,8 @@ class Invariants:
                 if partition is not None:
                     log = partition.log
                     if (log.high_watermark, log.log_end_offset, partition.leader_id) != (end, end, state.leader):
+                        return False
+                    if log.log_start_offset < start:
                         return False
         return True
 
