@@ -256,8 +256,7 @@ def regrown_log(stage: Stage, key: TopicPartition) -> Script:
         network.hold(leader, one.host_id)
     controller.move_leader(key)
     network.let_go(leader, CONTROLLER_ID)
-    new = stage.cluster.brokers[controller.states[key].leader]
-    yield from stage.until(lambda: _end_of(new, key) > end, 900)
+    yield from stage.until(lambda: _leading_end(stage, key) > end, 900)
     for one in followers:
         network.let_go(one, leader.host_id)
         network.let_go(leader, one.host_id)
@@ -270,9 +269,10 @@ def regrown_log(stage: Stage, key: TopicPartition) -> Script:
         yield from stage.start(leader.broker_id)
 
 
-def _end_of(one: SimulatedBroker, key: TopicPartition) -> int:
-    partition = one.partition(key)
-    return -1 if partition is None else partition.log.log_end_offset
+def _leading_end(stage: Stage, key: TopicPartition) -> int:
+    """Return the end of the current leader's log, or -1 if nobody leads."""
+    leader = stage.leader(key)
+    return -1 if leader is None else leader.node.partitions.find(key).log.log_end_offset
 
 
 def late_answer(stage: Stage, key: TopicPartition) -> Script:
