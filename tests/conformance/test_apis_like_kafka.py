@@ -46,9 +46,6 @@ _ANY = ".*"
 KNOWN = (
     Known("Produce", "no records|short|cut|two batches", r".*errorMessage", "we say what is wrong, Kafka does not"),
     Known("Metadata", "by zero id|null name", r".*errorCode", "Kafka trips over such a topic; we say what is wrong"),
-    Known("AlterConfigs", r"4  (message.max.bytes|listeners)=.*", r".*errorCode", "INVALID_CONFIG in both alter APIs"),
-    Known("AlterConfigs", r"4 1 no.such.key=5", _ANY, "a key that nobody knows has no effect: it is refused"),
-    Known("IncrementalAlterConfigs", r"4 1? ?no.such.key=5", _ANY, "as above"),
     Known("IncrementalAlterConfigs", "operation (4|-1) of .*", _ANY, "Kafka trips over such an operation"),
     Known("ElectLeaders", "timeout -1", _ANY, "what is done at once is not refused for its deadline"),
 )

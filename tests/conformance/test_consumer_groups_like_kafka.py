@@ -14,7 +14,12 @@ from tailrace.coordinator.groups.metadata_hash import TopicHashes
 from tailrace.coordinator.loading import decode_record
 from tailrace.metadata.image import MetadataImage, TopicImage
 from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupMetadataValue, MetadataRequest
+from tailrace.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupMetadataValue,
+    CreateTopicsRequest,
+    MetadataRequest,
+)
 from tailrace.records.batch import split_batches
 from tailrace.records.record import iter_records
 from tests.conformance.test_groups_like_kafka import SETTINGS, make_twins, start_with_groups
@@ -106,3 +111,37 @@ def test_the_hash_of_topics_is_kafkas(kafka: KafkaBroker, settings: dict[str, st
     values = [decode_record("group", record).value for batch in split_batches(log) for record in iter_records(batch)]
     hashes = [value.metadata_hash for value in values if isinstance(value, ConsumerGroupMetadataValue)]
     assert hashes[-1:] == [TopicHashes().of(["orders", "payments", "missing"], image)]
+
+
+@pytest.mark.slow
+def test_a_topic_created_later_joins_a_pattern_subscription_after_ten_seconds(
+    kafka: KafkaBroker, settings: dict[str, str]
+) -> None:
+    twins, _ = make_twins(kafka, settings)
+    partitions: list[list[int]] = [[], []]  # assigned at Kafka and at our broker, after each heartbeat
+    epochs = [0, 0]
+    try:
+        for beat in range(32):
+            for side, epoch in enumerate(epochs):
+                request = ConsumerGroupHeartbeatRequest(
+                    group_id="by-pattern",
+                    member_id="m",
+                    member_epoch=epoch,
+                    rebalance_timeout_ms=60_000,
+                    subscribed_topic_names=[],
+                    subscribed_topic_regex="later-.*",
+                    topic_partitions=[],
+                )
+                answer = twins.ask_one(side, "member", request, 1)
+                epochs[side] = answer.member_epoch
+                assigned = answer.assignment.topic_partitions if answer.assignment is not None else []
+                partitions[side].append(sum(len(topic.partitions) for topic in assigned))
+            if beat in (0, 3):
+                topic = CreateTopicsRequest.CreatableTopic(name=f"later-{beat}", num_partitions=1, replication_factor=1)
+                twins.ask_both("admin", CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
+            sleep(0.5)
+    finally:
+        twins.close()
+    for side, counts in zip(("Kafka", "ours"), partitions, strict=True):
+        assert counts[-1] == 2, (side, counts)
+        assert counts[16] < 2, (side, counts)  # eight seconds

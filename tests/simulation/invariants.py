@@ -126,6 +126,10 @@ class Invariants:
             state, end = self._controller.states[key], len(self.committed[key])
             if sorted(state.isr) != sorted(state.replicas):
                 return False
+            one = self._cluster.brokers.get(state.leader)
+            leading = one.partition(key) if one is not None else None
+            if leading is None:
+                return False
             for broker_id, one in self._cluster.brokers.items():
                 partition = one.partition(key)
                 if not one.is_alive or (partition is not None) != (broker_id in state.replicas):
@@ -133,6 +137,8 @@ class Invariants:
                 if partition is not None:
                     log = partition.log
                     if (log.high_watermark, log.log_end_offset, partition.leader_id) != (end, end, state.leader):
+                        return False
+                    if log.log_start_offset < leading.log.log_start_offset:  # a follower learns it by its next fetch
                         return False
         return True
 

@@ -233,6 +233,48 @@ def cut_log(stage: Stage, key: TopicPartition) -> Script:
         yield from stage.start(leader.broker_id)
 
 
+def regrown_log(stage: Stage, key: TopicPartition) -> Script:
+    """Whole segments of a leader are cut off, others grow past its old recovery point, and then its power fails.
+
+    The new leader gets its records first, so that the log is cut and grows again between two checkpoints.
+    """
+    leader, followers = stage.leader(key), stage.followers(key)
+    if leader is None or not followers:
+        return
+    network, controller = stage.network, stage.cluster.controller
+    log = leader.node.partitions.find(key).log
+    for one in followers:
+        network.hold(one, leader.host_id)
+    network.hold(leader, CONTROLLER_ID)  # no replica is dropped: the high watermark stands still
+    base = log.segments.active.base_offset
+    yield from stage.until(lambda: log.segments.active.base_offset > base, 700)
+    if stage.random.random() < 0.5:  # the sync of those segments is done before the cut, or else after it
+        yield from stage.until(lambda: log.recovery_point > log.high_watermark, 200)
+        leader.directory.checkpoint()
+    end, cuts = log.log_end_offset, log.cuts
+    for one in followers:
+        network.hold(leader, one.host_id)
+    controller.move_leader(key)
+    network.let_go(leader, CONTROLLER_ID)
+    yield from stage.until(lambda: _leading_end(stage, key) > end, 900)
+    for one in followers:
+        network.let_go(one, leader.host_id)
+        network.let_go(leader, one.host_id)
+    yield from stage.until(lambda: log.cuts > cuts and log.log_end_offset > end, 200)
+    if stage.random.random() < 0.5:
+        yield stage.random.choice((20, 300, 900))
+        if leader.is_alive:
+            leader.directory.checkpoint()
+    if stage.cluster.lose_power(leader.broker_id):
+        yield from stage.start(leader.broker_id)
+
+
+def _leading_end(stage: Stage, key: TopicPartition) -> int:
+    """Return the end of the current leader's log, or -1 if nobody leads."""
+    leader = stage.leader(key)
+    return -1 if leader is None else leader.node.partitions.find(key).log.log_end_offset
+
+
 def late_answer(stage: Stage, key: TopicPartition) -> Script:
     """What an earlier leader has answered comes when there is another, or the same one in another epoch."""
     leader, followers = stage.leader(key), stage.followers(key)
@@ -302,6 +344,7 @@ SCRIPTS: dict[str, Callable[[Stage, TopicPartition], Script]] = {
         deposed_leader,
         ladder,
         cut_log,
+        regrown_log,
         late_answer,
         late_decision,
         late_fetch_of_an_epoch,

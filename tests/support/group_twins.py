@@ -73,11 +73,17 @@ class GroupTwins:
 
     def ask_both(self, name: str, request: Any, version: int) -> tuple[Any, Any]:
         """The answers as they are; for what is answered at once."""
+        return self.ask_one(0, name, request, version), self.ask_one(1, name, request, version)
+
+    def ask_one(self, side: int, name: str, request: Any, version: int) -> Any:
+        """Return the answer of Kafka (side 0) or of our broker (side 1), to a request that is answered at once."""
         actor = self.actor(name)
-        kafka = actor.kafka.ask(request, version)
+        if side == 0:
+            return actor.kafka.ask(request, version)
+        self._ours.tick(_now_ms())
         self._send_to_ours(actor, request, version)
         (reply,) = self._ours.take_replies()
-        return kafka, Client.decode(reply, request.SCHEMA.api_key, version)
+        return Client.decode(reply, request.SCHEMA.api_key, version)
 
     def _send_to_ours(self, actor: Actor, request: Any, version: int) -> None:
         header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, actor.name))

@@ -111,8 +111,13 @@ class ShareTwins(GroupTwins):
         return any(one.topic_id != bytes(16) for one in kafka.groups[0].topics)
 
     def grow(self, name: str, partitions: int) -> None:
-        topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=partitions)
-        self.ask_both("admin", CreatePartitionsRequest(topics=[topic], timeout_ms=30_000), 2)
+        topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+        request = CreatePartitionsRequest(topics=[topic], timeout_ms=30_000)
+        for answer in self.ask_both("admin", request, 2):
+            assert answer.results[0].error_code == 0, answer
+        self._wait(lambda: self._kafkas_partitions(name) == partitions)
+        # A question about a partition that Kafka's share coordinator does not know yet takes it many seconds to answer:
+        # it asks again five times, each time after a longer pause.
         self._wait(lambda: self._is_known(name, partitions))
 
     def delete(self, name: str) -> None:
@@ -148,6 +153,10 @@ class ShareTwins(GroupTwins):
     def _kafkas_topics(self) -> dict[str, bytes]:
         topics = self._looking.ask(MetadataRequest(topics=None), 12).topics
         return {topic.name: bytes(topic.topic_id) for topic in topics if not topic.error_code}
+
+    def _kafkas_partitions(self, name: str) -> int:
+        request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=name)])
+        return len(self._looking.ask(request, 9).topics[0].partitions)
 
     def wait_alike(self) -> None:
         """Until Kafka has written as much as ours."""

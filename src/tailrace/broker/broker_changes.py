@@ -32,6 +32,7 @@ def check_broker_change(
             check_cordoned(names, config.log_dirs)
         except InvalidConfig as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    _check_assignment_intervals(config, settings)
     own, common = image.config(broker_resource(config.node_id)), image.config(ALL_BROKERS)
     layers = (settings, common) if per_broker else (own, settings)
     for name in _COUNTS:
@@ -45,6 +46,18 @@ def check_broker_change(
             raise _refusal(name, then, f"value should be at least half the current value {now}")
         if then > now * 2:
             raise _refusal(name, then, f"value should not be greater than double the current value {now}")
+
+
+def _check_assignment_intervals(config: BrokerConfig, settings: Mapping[str, str]) -> None:
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        low, high = f"group.{kind}.min.assignment.interval.ms", f"group.{kind}.max.assignment.interval.ms"
+        if name in settings and not config.integer(low) <= int(settings[name]) <= config.integer(high):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} is {settings[name]}; it must be between {low}, {config.integer(low)}, "
+                f"and {high}, {config.integer(high)}",
+            )
 
 
 def _refusal(name: str, value: int, why: str) -> KafkaError:

@@ -8,7 +8,7 @@ units (log.retention.ms, .minutes, .hours) only places under the first name coun
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tailrace.broker.broker_config import BrokerConfig
@@ -79,7 +79,7 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
     keys = definition("broker")
     if not name:
         defaults = image.config(ALL_BROKERS)
-        return [
+        known = [
             _described(
                 keys[one],
                 None if keys[one].is_sensitive else text,
@@ -89,6 +89,7 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
             for one, text in defaults.items()
             if one in keys
         ]
+        return [*known, *_describe_unknown([(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, defaults)])]
     if not name.isascii() or not name.lstrip("+-").isdigit():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is no broker id")
     if int(name) != config.node_id:
@@ -100,12 +101,17 @@ def _describe_broker(config: BrokerConfig, image: MetadataImage, name: str) -> l
             continue
         value = value_text(key, _value_that_counts(config, image, key))
         found.append(_described(key, value, synonyms, read_only=key.dynamic is None))
-    for one, text in config.static.items():
-        if one not in keys:
-            synonym = Synonym(one, None, ConfigSource.STATIC_BROKER_CONFIG)
-            # Nobody knows what it is, so it may be a secret.
-            found.append(DescribedConfig(one, None, synonym.source, True, bool(text) or True, 0, (synonym,)))
-    return found
+    return [*found, *_describe_unknown(config.effective.broker_layers(image))]
+
+
+def _describe_unknown(layers: Iterable[tuple[ConfigSource, Mapping[str, str]]]) -> Iterator[DescribedConfig]:
+    """Describe the settings that the broker does not know. Each may be a secret, so that its value is not shown."""
+    synonyms: dict[str, list[Synonym]] = {}
+    for source, settings in layers:
+        for name in settings.keys() - definition("broker").keys():
+            synonyms.setdefault(name, []).append(Synonym(name, None, source))
+    for name, found in sorted(synonyms.items()):
+        yield DescribedConfig(name, None, found[0].source, True, True, 0, tuple(found))
 
 
 def _value_that_counts(config: BrokerConfig, image: MetadataImage, key: ConfigKey) -> Value:

@@ -19,6 +19,9 @@ _BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.proto
 _ONLY_OF_LISTENERS = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
 # Kafka reads them again when they change; ours are read when the broker starts.
 _READ_AT_START = ("ssl.", "sasl.", "connections.max.reauth.ms")
+# Kafka lets it change. It has no effect without Kerberos, which is refused at start.
+_OF_KERBEROS = "sasl.kerberos.min.time.before.relogin"
+_LISTENER = "listener.name."
 
 
 def _refuse(reason: str) -> KafkaError:
@@ -30,10 +33,11 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
     keys = definition("broker")
     for name, text in settings.items():
         key = keys.get(name)
-        if name.startswith("listener.name."):
-            raise _refuse(f"{name} is not supported: settings of listeners are read when a broker starts")
+        if name.startswith(_LISTENER):
+            _check_listener_config(name, per_broker)
+            continue
         if key is None:
-            raise _refuse(f"{name} is no configuration that is known")
+            continue  # as Kafka does: a plug-in may know it; DescribeConfigs shows its name, but not its value
         if key.dynamic is None or name in _BOUND_AT_START:
             raise _refuse(f"{name} cannot be changed while a broker runs")
         if name.startswith(_ONLY_OF_LISTENERS):
@@ -45,11 +49,21 @@ def check_dynamic_config(settings: Mapping[str, str], per_broker: bool) -> None:
             default = key.parse(key.default) if key.default is not None else None
         except InvalidConfig as error:
             raise _refuse(str(error)) from error
+        if name == _OF_KERBEROS:
+            continue
         if name.startswith(_READ_AT_START) and value != default:
             raise _refuse(f"{name} is not supported: it is read when a broker starts")
         if support_of(name) is Support.NOT_SUPPORTED and value != default:
             raise _refuse(f"{name} is not supported: it can only have its default, {key.default}")
     _check_together(settings)
+
+
+def _check_listener_config(name: str, per_broker: bool) -> None:
+    key = name.removeprefix(_LISTENER).partition(".")[2]
+    if not per_broker:
+        raise _refuse(f"{name} can be changed for one broker at a time only")
+    if any(key.endswith(known) for known in definition("broker")):
+        raise _refuse(f"{name} is not supported: settings of listeners are read when a broker starts")
 
 
 def _check_together(settings: Mapping[str, str]) -> None:

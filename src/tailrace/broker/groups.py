@@ -9,7 +9,7 @@ from typing import TypeVar
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordinators import Coordinators
-from tailrace.broker.group_limits import check_group_limits
+from tailrace.broker.group_limits import check_group_limits, clamp_group_config
 from tailrace.broker.partition_writer import PartitionWriter
 from tailrace.coordinator.groups import simple_assignor
 from tailrace.coordinator.groups.assignors import ASSIGNORS
@@ -88,7 +88,7 @@ class Groups:
         """The broker's, with what is set for the group itself."""
         image = self._image()
         interval_ms = self._config.current_integer("group.consumer.assignment.interval.ms", image)
-        own = image.config(ConfigResource(ResourceType.GROUP, group_id))
+        own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
         if not own and interval_ms == self._consumer_settings.assignment_interval_ms:
             return self._consumer_settings
         base = self._consumer_settings
@@ -103,7 +103,7 @@ class Groups:
         """The broker's, with what is set for the group itself."""
         image = self._image()
         base = self._share_settings
-        own = image.config(ConfigResource(ResourceType.GROUP, group_id))
+        own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
         interval_ms = self._config.current_integer("group.share.assignment.interval.ms", image)
         return replace(
             base,
@@ -117,7 +117,7 @@ class Groups:
         image = self._image()
         base = self._streams_settings
         interval_ms = self._config.current_integer("group.streams.assignment.interval.ms", image)
-        own = image.config(ConfigResource(ResourceType.GROUP, group_id))
+        own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
         if not own and interval_ms == base.assignment_interval_ms:
             return base
         return replace(

@@ -39,6 +39,11 @@ def alter_loggers(node_id: int, name: str, changes: Sequence[Any], *, validate_o
     """Set levels, or let loggers follow their parents again: all of them, or none and a KafkaError."""
     _check_broker(node_id, name)
     loggers = _loggers()
+    if len({change.name for change in changes}) < len(changes):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a logger is named twice")
+    for change in changes:
+        if change.config_operation == Operation.SET and change.value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"logger {change.name} is given no level")
     for change in changes:
         _check_change(change, loggers)
     if validate_only:
@@ -58,8 +63,6 @@ def _check_broker(node_id: int, name: str) -> None:
 def _check_change(change: Any, loggers: dict[str, logging.Logger]) -> None:
     if change.config_operation not in (Operation.SET, Operation.DELETE):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {change.name} can be set or deleted, nothing else")
-    if change.config_operation == Operation.SET and change.value is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name} is given no level")
     if change.name not in loggers:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.name}")
     if change.config_operation == Operation.DELETE and change.name == ROOT:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.authorizer import AclResource, Operation, rights_of
+from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.coordinator.groups.group import CommittedOffset, Committer
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
-from tailrace.coordinator.groups.offset_bytes import key_start, value_end
+from tailrace.coordinator.groups.offset_bytes import METADATA_SIZE_MAX, key_start, value_end
 from tailrace.coordinator.shard import PackedRecords, StateChange
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -43,6 +44,11 @@ class QuickCommit:
         self._broker = broker
         self._codes = broker.errors_of(ApiKey.OFFSET_COMMIT)
         self._rights = rights_of(broker.authorizer)
+
+    @staticmethod
+    def is_usable(config: BrokerConfig) -> bool:
+        """Return True if the broker takes all metadata that this path takes, which does not check its length."""
+        return config.integer("offset.metadata.max.bytes") >= METADATA_SIZE_MAX
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""

@@ -28,5 +28,5 @@ def quick_handler(broker: Broker, api_key: int) -> QuickHandler | None:
     if api_key == ApiKey.OFFSET_COMMIT:
         from tailrace.broker.quick_commit import QuickCommit
 
-        return QuickCommit(broker).handle
+        return QuickCommit(broker).handle if QuickCommit.is_usable(broker.config) else None
     return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.group_limits import clamp_group_config
 from tailrace.broker.partition_ends import PartitionEnds
 from tailrace.broker.share_persister import SharePersister
 from tailrace.broker.share_state import ShareStates
@@ -38,6 +39,7 @@ class Shares:
         states: ShareStates,
         outbox: Outbox,
     ) -> None:
+        self._config = config
         self._image = image
         self._defaults = share_settings(config)
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
@@ -58,7 +60,7 @@ class Shares:
 
     def settings(self, group_id: str) -> ShareSettings:
         """The broker's, with what is set for the group itself."""
-        own = self._image().config(ConfigResource(ResourceType.GROUP, group_id))
+        own = clamp_group_config(self._config, self._image().config(ConfigResource(ResourceType.GROUP, group_id)))
         if not own:
             return self._defaults
         base = self._defaults

@@ -19,6 +19,7 @@ from tailrace.metadata.config_validation import BrokerCheck, Settings, validate_
 from tailrace.metadata.control import NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.java_hash import java_length
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -202,18 +203,14 @@ def _plan_change(
     present = state.image.config(resource)
     is_broker = resource.type == ResourceType.BROKER
     changes = {name: value for name, value in wanted.items() if is_broker or present.get(name) != value}
-    settings = dict(present)
+    settings = {name: value for name, value in {**present, **changes}.items() if value is not None}
+    if is_broker:  # before the checks of the controller, as in Kafka
+        check_broker(settings, resource.name != "")
     for name, value in changes.items():
         _check_change(state, resource, name, value)
-        if value is None:
-            settings.pop(name, None)
-        else:
-            settings[name] = value
     validate_settings(state, resource, settings)
     if not is_new:
         _check_exists(state, resource)
-    if is_broker:
-        check_broker(settings, resource.name != "")
     return [
         messages.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in changes.items()
@@ -221,7 +218,7 @@ def _plan_change(
 
 
 def _check_change(state: ControlState, resource: ConfigResource, name: str, value: str | None) -> None:
-    if value is not None and len(value.encode("utf-16-le", "surrogatepass")) // 2 > _MAX_VALUE_LENGTH:
+    if value is not None and java_length(value) > _MAX_VALUE_LENGTH:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"the value of {name} is longer than {_MAX_VALUE_LENGTH} characters")
     if name == _MIN_ISR and resource.type == ResourceType.BROKER and state.image.elr_enabled:
         # The ELR is right only if all brokers agree on it.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tailrace.model.java_hash import java_length
+
 MAX_LENGTH: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -22,8 +24,7 @@ def name_problem(name: str) -> str | None:
         return "a topic's name must not be empty"
     if name in (".", ".."):
         return f"a topic must not be called '{name}'"
-    # In UTF-16, as Java counts.
-    if len(name.encode("utf-16-le", "surrogatepass")) // 2 > MAX_LENGTH:
+    if java_length(name) > MAX_LENGTH:
         return f"a topic's name must have no more than {MAX_LENGTH} characters: '{name}'"
     if not _LEGAL.fullmatch(name):
         return f"a topic's name may have letters, digits, '.', '_' and '-' only: '{name}'"

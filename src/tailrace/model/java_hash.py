@@ -12,6 +12,11 @@ def java_hash(text: str) -> int:
     return to_int32(code)
 
 
+def java_length(text: str) -> int:
+    """Return Java's String.length(): the number of UTF-16 units, by which Kafka limits names and values."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def to_int32(number: int) -> int:
     """As an int of Java would have it."""
     low = number & 0xFFFFFFFF

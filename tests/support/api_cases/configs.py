@@ -111,6 +111,15 @@ def config_cases() -> Iterator[Case]:
         (4, "1", "node.id", "5"),
         (4, "1", "no.such.key", "5"),
         (4, "", "no.such.key", "5"),
+        (4, "1", "", "5"),
+        (4, "1", "retention.ms", "5"),
+        (4, "1", "listener.name.external.no.such.key", "5"),
+        (4, "", "listener.name.external.no.such.key", "5"),
+        (4, "1", "sasl.kerberos.min.time.before.relogin", "70000"),
+        (4, "1", "sasl.kerberos.min.time.before.relogin", "x"),
+        (4, "", "sasl.kerberos.min.time.before.relogin", "70000"),
+        *((4, "", f"group.{kind}.assignment.interval.ms", "15001") for kind in ("consumer", "share", "streams")),
+        *((4, "1", f"group.{kind}.assignment.interval.ms", "15000") for kind in ("consumer", "share", "streams")),
         (4, "1", "listeners", "PLAINTEXT://:1"),
         (4, "", "listeners", "PLAINTEXT://:1"),
         (4, "1", "min.insync.replicas", "1"),
@@ -129,6 +138,13 @@ def config_cases() -> Iterator[Case]:
         (32, "grp", "consumer.session.timeout.ms", "50000"),
         (32, "grp", "consumer.session.timeout.ms", "1"),
         (32, "grp", "no.such.key", "1"),
+        *(
+            (32, "grp", "streams.session.timeout.ms", value)
+            for value in ("44999", "45000", "60000", "60001", "x", "-1")
+        ),
+        *((32, "grp", "streams.num.standby.replicas", value) for value in ("0", "1", "2", "3", "-1", "")),
+        *((32, "grp", "streams.heartbeat.interval.ms", value) for value in ("4999", "5000", "15000", "15001")),
+        *((32, "grp", "streams.assignment.interval.ms", value) for value in ("-1", "0", "15000", "15001")),
         (32, "", "consumer.session.timeout.ms", "50000"),
         (8, "1", "kafka.nothing", "INFO"),
         (8, "2", "root", "INFO"),
@@ -157,6 +173,10 @@ def config_cases() -> Iterator[Case]:
         yield f"logger at {level}", change((8, "1", [("root", SET, level)]))
     for op in (DELETE, APPEND, SUBTRACT):
         yield f"logger, operation {op}", change((8, "1", [("root", op, "INFO")]))
+    yield "a logger twice", change((8, "1", [("root", SET, "INFO"), ("root", SET, "WARN")]))
+    yield "an unknown logger twice", change((8, "1", [("nothing", SET, "INFO"), ("nothing", SET, "INFO")]))
+    yield "an unknown logger before null", change((8, "1", [("nothing", SET, "INFO"), ("root", SET, None)]))
+    yield "an unknown logger before an append", change((8, "1", [("nothing", SET, "INFO"), ("root", APPEND, "INFO")]))
     yield "logger of a name", change((8, "x", [("root", SET, "INFO")]), (8, "", [("root", SET, "INFO")]))
     yield "logger set", change((8, "1", [("root", SET, "ERROR")]), validate_only=False)
     yield "logger after changes", describe((8, "1", ["root", "nothing"]), include_synonyms=True)
@@ -174,7 +194,15 @@ def config_cases() -> Iterator[Case]:
         "set of others",
         change(
             (16, "sub", [("interval.ms", SET, "1000")]),
-            (32, "grp", [("consumer.session.timeout.ms", SET, "50000")]),
+            (32, "grp", [("consumer.session.timeout.ms", SET, "50000"), ("streams.num.standby.replicas", SET, "2")]),
+            validate_only=False,
+        ),
+    )
+    yield (
+        "set of what a broker does not know",
+        change(
+            (4, "", [("no.such.key", SET, "secret"), ("another", SET, "1")]),
+            (4, "1", [("no.such.key", SET, "5"), ("sasl.kerberos.min.time.before.relogin", SET, "70000")]),
             validate_only=False,
         ),
     )
@@ -191,7 +219,21 @@ def config_cases() -> Iterator[Case]:
     )
     yield (
         "broker after changes",
-        describe((4, "1", ["log.retention.ms", "log.segment.bytes", "log.retention.hours"]), include_synonyms=True),
+        describe(
+            (
+                4,
+                "1",
+                [
+                    "log.retention.ms",
+                    "log.segment.bytes",
+                    "log.retention.hours",
+                    "no.such.key",
+                    "another",
+                    "sasl.kerberos.min.time.before.relogin",
+                ],
+            ),
+            include_synonyms=True,
+        ),
     )
 
     def resources(*kinds: int) -> Make:

@@ -207,6 +207,9 @@ def test_topics_get_their_defaults_from_the_broker() -> None:
         ({"num.io.threads": "5"}, False),
         ({"leader.replication.throttled.rate": "5"}, True),
         ({"ssl.client.auth": "none"}, True),
+        ({"no.such.key": "1"}, False),
+        ({"listener.name.a.no.such.key": "1"}, True),
+        ({"sasl.kerberos.min.time.before.relogin": "70000"}, True),
     ],
 )
 def test_what_may_change_while_a_broker_runs(settings: dict[str, str], per_broker: bool) -> None:
@@ -221,7 +224,8 @@ def test_what_may_change_while_a_broker_runs(settings: dict[str, str], per_broke
         ({"listeners": "PLAINTEXT://:1"}, False),
         ({"ssl.keystore.location": "/x"}, True),
         ({"ssl.client.auth": "required"}, True),
-        ({"no.such.key": "1"}, False),
+        ({"listener.name.a.no.such.key": "1"}, False),
+        ({"listener.name.a.plain.sasl.jaas.config": "x"}, True),
         ({"listener.name.a.max.connections": "1"}, True),
         ({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "5"}, False),
     ],

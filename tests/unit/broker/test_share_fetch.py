@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,8 +14,8 @@ from tailrace.broker.broker import Broker
 from tailrace.coordinator.shares.share_state import StateBatch
 from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey, ShareWrite
 from tailrace.log.files import Files
-from tailrace.model.errors import ErrorCode
-from tailrace.model.ids import TopicPartition
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.protocol.messages import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
@@ -492,3 +494,25 @@ def test_what_is_told_of_share_groups(world: World) -> None:
     assert told["kafka_server_sharesessioncache_sharesessionscount",] == 1
     assert told["tailrace_share_records_acquired",] == 4
     assert told["tailrace_share_lock_timeouts",] == 1
+
+
+def test_a_state_that_cannot_be_read_is_logged_once_and_names_the_topic_id(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.produce(1)
+    (member,) = world.members("one")
+    refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no coordinator")
+
+    class Unreadable:
+        def read(self, key: Any, leader_epoch: int, answer: Any, refuse: Any, now_ms: int) -> None:
+            refuse(refusal, now_ms)
+
+    world.broker.shares.partitions._persister = Unreadable()  # type: ignore[assignment]
+    for _ in range(50):
+        member.client.now_ms += 150
+        assert member.fetch().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert line.__dict__["fields"] == {
+        "share_partition": f"{GROUP}:{TopicId(UUID(bytes=member.topic_id))}:0",
+        "error": "no coordinator",
+    }

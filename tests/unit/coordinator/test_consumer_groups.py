@@ -6,6 +6,9 @@ import pytest
 
 from tailrace.coordinator.groups.consumer_member import MemberState
 from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.heartbeat import sees_all
+from tailrace.coordinator.groups.pattern_subscriptions import PATTERN_REFRESH_MS_MIN, SLICE_INTERVAL_MS
+from tailrace.coordinator.groups.topic_patterns import PatternLookup, check_pattern
 from tailrace.model.errors import ErrorCode, KafkaError
 from tests.unit.coordinator.consumers import GROUP, Consumer, Coordinator, topic_id
 
@@ -147,6 +150,94 @@ def test_a_pattern_is_looked_up_and_followed():
     coordinator.advance(0)
     a.heartbeat(coordinator)
     assert len(a.owned) == 3
+
+
+def test_a_topic_created_between_heartbeats_joins_a_pattern_subscription():
+    coordinator = Coordinator({"orders-1": 1})
+    a = Consumer("a", topics=(), pattern="orders-.*")
+    a.heartbeat(coordinator)
+    coordinator.advance(0)
+    coordinator.set_topics({"orders-1": 1, "orders-2": 1})
+    waited_ms = 0
+    while len(a.owned) < 2 and waited_ms < 60_000:
+        a.heartbeat(coordinator)
+        coordinator.advance(1_000)
+        waited_ms += 1_000
+    assert a.owned == {(topic_id("orders-1"), 0), (topic_id("orders-2"), 0)}
+    assert waited_ms <= PATTERN_REFRESH_MS_MIN + 3_000
+
+
+def test_a_metadata_change_without_a_new_topic_does_not_repeat_a_pattern_lookup():
+    coordinator = Coordinator({"orders-1": 1, "orders-2": 1})
+    a = Consumer("a", topics=(), pattern="orders-.*")
+    a.heartbeat(coordinator)
+    coordinator.advance(0)
+    resolved = coordinator.group.patterns["orders-.*"]
+    coordinator.set_topics({"orders-1": 3})
+    for _ in range(30):
+        coordinator.advance(1_000)
+        a.heartbeat(coordinator)
+    assert coordinator.group.patterns["orders-.*"] == resolved
+    assert len(a.owned) == 3
+
+
+def test_a_second_pattern_is_looked_up_once_the_first_is_ten_seconds_old():
+    coordinator = Coordinator({"orders": 1, "bills": 1})
+    a, b = Consumer("a", topics=(), pattern="orders"), Consumer("b", topics=(), pattern="bills")
+    a.heartbeat(coordinator)
+    coordinator.advance(0)
+    b.heartbeat(coordinator)
+    coordinator.advance(PATTERN_REFRESH_MS_MIN)
+    b.heartbeat(coordinator)
+    assert coordinator.group.patterns.keys() == {"orders"}
+    coordinator.advance(1)
+    b.heartbeat(coordinator)
+    coordinator.advance(0)
+    assert coordinator.group.patterns.keys() == {"orders", "bills"}
+
+
+def test_a_pattern_lookup_among_many_topics_is_done_in_slices():
+    coordinator = Coordinator(dict.fromkeys((f"t{number}" for number in range(2_500)), 1))
+    asked: list[str] = []
+
+    def sees(name: str) -> bool:
+        asked.append(name)
+        return name != "t7"
+
+    a = Consumer("a", topics=(), pattern="t.*")
+    coordinator.heartbeat(a.beat()._replace(sees=sees, member_id="a"))
+    slices = []
+    while not coordinator.group.patterns:
+        coordinator.advance(SLICE_INTERVAL_MS)
+        slices.append(len(asked))
+        asked.clear()
+    assert slices == [1_000, 1_000, 500]
+    assert len(coordinator.group.patterns["t.*"].topics) == 2_499
+
+
+def test_the_cost_of_a_pattern_shortens_the_slices_of_its_lookup():
+    names = ["0" * (180 + number) for number in range(20)]
+    costly = "((0?1?2?3?){100}){7}"
+    lookup = PatternLookup({costly}, names, sees_all)
+    count = sum(1 for _ in iter(lookup.run_slice, True))
+    assert count == 9  # two of the twenty names each
+    assert lookup.found[costly] == set(names)
+
+
+def test_a_pattern_with_too_large_a_program_is_refused():
+    with pytest.raises(KafkaError, match="8192") as caught:
+        check_pattern("((0?1?2?3?){100}){9}")
+    assert caught.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_an_epoch_that_was_not_written_is_computed_again():
+    coordinator, a = Coordinator({"t": 1}), Consumer("a")
+    a.heartbeat(coordinator)
+    coordinator.set_topics({"t": 2})
+    lost = coordinator.shard.consumer_heartbeat(a.beat(), coordinator.now_ms)  # the append fails: nothing is replayed
+    assert lost.records
+    a.heartbeat(coordinator)
+    assert len(a.owned) == 2
 
 
 def test_a_pattern_that_is_none():

@@ -14,6 +14,7 @@ from tailrace.coordinator.groups.group import CommittedOffset, Group, TopicCommi
 from tailrace.coordinator.groups.group_records import offset_record, offset_tombstone
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
+from tailrace.model.java_hash import java_length
 from tailrace.protocol.messages import OffsetCommitValue
 
 DEFAULT_RETENTION = -1
@@ -50,7 +51,7 @@ class CommittedOffsets:
         for topic in topics:
             told = []
             for partition, offset, leader_epoch, metadata, timestamp_ms in topic.partitions:
-                if metadata is not None and len(metadata) > limit:
+                if metadata is not None and java_length(metadata) > limit:
                     told.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                     continue
                 told.append(ErrorCode.NONE)

@@ -196,7 +196,8 @@ class ConsumerGroups:
             return group.epoch
         topics = group.subscribed_topics(group.members_with(member).values())
         metadata_hash = self._hashes.of(topics, image)
-        group.looked_at_topics = image.topics
+        if metadata_hash == group.metadata_hash:  # not before the epoch with the new hash is written
+            group.looked_at_topics = image.topics
         epoch = group.epoch
         if bump or metadata_hash != group.metadata_hash:
             epoch += 1

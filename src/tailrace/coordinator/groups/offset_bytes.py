@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.coordinator.groups.group import CommittedOffset
 
@@ -22,7 +22,7 @@ _INT64 = Struct(">q")
 _LENGTH = Struct(">h")
 _TOPIC_ID_TAG = b"\1\0\x10"  # one tag: number 0, 16 bytes
 _NO_ID = bytes(16)
-_ONE_BYTE_MAX = 127  # what a varint of one byte can say
+METADATA_SIZE_MAX: Final = 126  # whose length, plus one, is a varint of one byte
 
 
 class CommitBytes(NamedTuple):
@@ -46,7 +46,7 @@ def read_commit(key: bytes, value: bytes, record_offset: int) -> CommitBytes | N
         if version == 4:
             size = value[position] - 1
             position += 1
-            if not 0 <= size < _ONE_BYTE_MAX:
+            if not 0 <= size <= METADATA_SIZE_MAX:
                 return None
         elif version == 3:
             (size,) = _LENGTH.unpack_from(value, position)
@@ -75,7 +75,7 @@ def write_commit(
     """Key and value, in version 4; None for a commit that takes the general way."""
     metadata = committed.metadata.encode()
     size = len(metadata)
-    if size >= _ONE_BYTE_MAX or committed.expire_timestamp_ms != -1:
+    if size > METADATA_SIZE_MAX or committed.expire_timestamp_ms != -1:
         return None
     head = _HEAD.pack(4, committed.offset, committed.leader_epoch)
     value = b"%b%c%b%b" % (head, size + 1, metadata, value_end(topic_id, committed.commit_timestamp_ms))

@@ -153,7 +153,8 @@ class ShareGroups:
         if not bump and group.looked_at_topics is image.topics:
             return group.epoch, False
         metadata_hash = self._hashes.of(subscribed_names(group.members_with(member).values()), image)
-        group.looked_at_topics = image.topics
+        if metadata_hash == group.metadata_hash:  # not before the epoch with the new hash is written
+            group.looked_at_topics = image.topics
         if not bump and metadata_hash == group.metadata_hash:
             return group.epoch, False
         records.append(records_of.epoch_record(group.group_id, group.epoch + 1, metadata_hash))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from tailrace.fetch.shares.acknowledging import Acknowledgement, acknowledge, release
 from tailrace.fetch.shares.share_partition import (
@@ -25,8 +26,9 @@ from tailrace.fetch.shares.share_partition import (
 )
 from tailrace.fetch.shares.share_settings import ShareSettings
 from tailrace.fetch.shares.start_offset import first_start_offset
+from tailrace.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicPartition
+from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
@@ -47,11 +49,14 @@ _ENDS = (
 
 
 class ShareKey(NamedTuple):
-    """Also what fetches wait for that would like more of a group's partition."""
+    """A group's partition. Fetches that want more of its records wait under this key."""
 
     group_id: str
     topic_id: bytes
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.group_id}:{TopicId(UUID(bytes=self.topic_id))}:{self.partition}"
 
 
 class Persister(Protocol):
@@ -96,6 +101,7 @@ class SharePartitions:
         self.settings = settings
         self._persister = persister
         self._hosted: dict[ShareKey, HostedShare] = {}
+        self._limited_log = LimitedLog(_log)
         self._deadline_ms: int | None = None  # no record has to be given up before
         self.acquired_records = 0
         self.acknowledged_records = [0] * 5  # by type
@@ -152,6 +158,12 @@ class SharePartitions:
             _log.info("share partition %s is fenced: %s", hosted.key, error)
             self._forget(hosted)
 
+    def _warn(self, message: str, hosted: HostedShare, error: KafkaError, now_ms: int) -> None:
+        """Log a failure that fetches repeat until it is mended."""
+        self._limited_log.write(
+            logging.WARNING, message, now_ms, message, share_partition=str(hosted.key), error=str(error)
+        )
+
     # Its state, read at first
 
     def initialize(self, hosted: HostedShare, failed: Callable[[KafkaError], None], now_ms: int) -> None:
@@ -174,7 +186,7 @@ class SharePartitions:
             self.purgatory.check(hosted.key, now_ms)
 
         def refuse(error: KafkaError, now_ms: int) -> None:
-            _log.warning("share partition %s cannot begin: %s", hosted.key, error)
+            self._warn("the state of a share partition cannot be read", hosted, error, now_ms)
             self._forget(hosted)
             failed(error)
             self.purgatory.check(hosted.key, now_ms)
@@ -261,7 +273,7 @@ class SharePartitions:
 
         def persisted(error: KafkaError | None, now_ms: int) -> None:
             if error is not None:
-                _log.warning("share partition %s: what was given up could not be persisted: %s", hosted.key, error)
+                self._warn("the timeout of acquired records was not written", hosted, error, now_ms)
             hosted.share.advance_start()
 
         self._persister.write(hosted.key, hosted.share, batches, persisted, now_ms)
