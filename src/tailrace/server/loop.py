@@ -69,7 +69,7 @@ class Loop:
         self._poll = epoll()
         self._poll.register(wakeup.descriptor, EPOLLIN)
         self._log = LimitedLog(_LOGGER)
-        self._limits = ConnectionLimits(settings.limits)
+        self._limits = ConnectionLimits(settings.limits, settings.descriptors)
         self._connections = Connections(self._poll, settings, broker, timer_ms())
         self._undecrypted = self._connections.undecrypted
         self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._connections.add, broker)
@@ -112,8 +112,8 @@ class Loop:
         self._acceptor.limits_changed()
 
     def statistics(self) -> ServerStatistics:
-        chores = self._others.chores
-        return take_statistics(self._connections, self._acceptor, self._slices, self._arena, chores, self._meter)
+        network = self._connections, self._acceptor, self._slices, self._arena
+        return take_statistics(*network, self._others.chores, self._meter)
 
     def _measures(self) -> Iterator[Family]:
         """What there is to tell Prometheus, of the network, the process and the broker."""
@@ -190,9 +190,9 @@ class Loop:
         for descriptor in others:
             if self._acceptor.owns(descriptor):
                 self._acceptor.accept(descriptor, time_ms)
-                self._set_timers()
             else:
-                self._metrics.serve(descriptor)
+                self._metrics.serve(descriptor, time_ms)
+            self._set_timers()
 
     def _wait_s(self) -> float:
         """How long nothing has to be done without an event."""
@@ -200,9 +200,7 @@ class Loop:
         if self._is_hurried or (self._undecrypted and self._undecrypted.may_go_on()):
             self._is_hurried = False
             return 0
-        wait_ms = _DAY_MS
-        if deadline_ms is not None:
-            wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
+        wait_ms = _DAY_MS if deadline_ms is None else min(deadline_ms - self._clock_ms(), _DAY_MS)
         if (due_ms := self._first_timer_ms()) is not None:
             wait_ms = min(due_ms - self._time_ms, wait_ms)
         return wait_ms / 1_000 if wait_ms > 0 else 0
@@ -213,7 +211,7 @@ class Loop:
 
     def _set_timers(self) -> None:
         """Something may have to be done earlier than it was planned."""
-        due = [one.next_deadline_ms() for one in (self._connections, self._acceptor)]
+        due = [one.next_deadline_ms() for one in (self._connections, self._acceptor, self._metrics)]
         self._timers_due_ms = min((ms for ms in (*due, self._drain_until_ms) if ms is not None), default=None)
 
     def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:
@@ -253,6 +251,7 @@ class Loop:
                 self._connections.want(connection, EPOLLIN)
                 ready.append(connection)
         self._acceptor.tick(self._time_ms)
+        self._metrics.tick(self._time_ms)
         self._peers.tick(self._now_ms)
         if self._drain_until_ms is not None and self._time_ms >= self._drain_until_ms:
             self._is_stopped = True
