@@ -26,7 +26,13 @@ from tailrace.log.files import Files, join
 from tailrace.metadata.delta import MetadataDelta
 from tailrace.metadata.features import METADATA_VERSION, RecordVersions, record_versions
 from tailrace.metadata.loader import Change, MetadataLoader
-from tailrace.metadata.log_opening import MAX_BATCH_BYTES, batches_from, load_snapshot, open_metadata_log
+from tailrace.metadata.log_opening import (
+    MAX_BATCH_BYTES,
+    batches_from,
+    check_after_clean_stop,
+    load_snapshot,
+    open_metadata_log,
+)
 from tailrace.metadata.quorum_state import QUORUM_STATE, QuorumState
 from tailrace.metadata.record_framing import build_control_batch, build_frames_batch, frames_of, in_batches
 from tailrace.metadata.registrations import Endpoint
@@ -91,6 +97,7 @@ class MetadataLog:
         settings = settings or MetadataLogSettings()
         files.make_directory(self.directory)
         self.snapshots = SnapshotStore(files, self.directory, settings, now_ms)
+        check_after_clean_stop(files, self.directory, self.snapshots.latest)
         self.log = open_metadata_log(files, self.directory, self.snapshots, settings, now_ms)
         self.epoch: LeaderEpoch = -1
         self._failed: OSError | None = None
