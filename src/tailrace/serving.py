@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +21,16 @@ from typing import Final
 from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import Files
+from tailrace.log.files import PRIVATE_UMASK, DiskFiles, Files
 from tailrace.metadata.storage_format import is_formatted
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
 from tailrace.timed_files import TimedFiles
 
 OWN_PREFIX: Final = "tailrace."
+UMASK_KEY: Final = "tailrace.umask"
 
 
 def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
@@ -70,9 +73,18 @@ def random_id() -> bytes:
     return bytes(found)
 
 
+def umask_of(ours: Mapping[str, str]) -> int:
+    """Return tailrace.umask: the permissions that new data files and folders do not have."""
+    text = ours.get(UMASK_KEY, f"{PRIVATE_UMASK:03o}")
+    if not re.fullmatch("0?[0-7]{3}", text) or int(text, 8) & 0o700:
+        raise InvalidConfig(f"{UMASK_KEY}: {text!r} is not an octal umask between 000 and 077, such as 027")
+    return int(text, 8)
+
+
 def broker_builder(
     config: BrokerConfig,
     *,
+    umask: int = PRIVATE_UMASK,
     files: Files | None = None,
     clock_ms: Callable[[], int] = wall_clock_ms,
     credentials: Sequence[str] = (),
@@ -87,6 +99,8 @@ def broker_builder(
 
     def build(surroundings: Surroundings) -> Broker:
         disk = files or TimedFiles()
+        if isinstance(disk, DiskFiles):
+            disk.set_umask(umask)
         network, cluster_id = None, None
         if config.roles.is_broker_only:
             from tailrace.joining import QuorumNetwork, find_cluster_id

@@ -51,9 +51,10 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "auto.create.topics.enable": "true",
     }
     options = [part for key, text in settings.items() for part in ("-o", f"{key}={text}")]
-    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        options += ["--add-scram", f"{mechanism}=[name=bob,password=sesame]"]
-    broker = TailraceProcess(tmp_path_factory.mktemp("secured") / "data", *options)
+    folder = tmp_path_factory.mktemp("secured")
+    credentials = folder / "credentials"
+    credentials.write_text("".join(f"SCRAM-SHA-{size}=[name=bob,password=sesame]\n" for size in (256, 512)))
+    broker = TailraceProcess(folder / "data", *options, "--add-scram", f"@{credentials}")
     broker.ready_timeout_s = 120
     with broker:
         yield Secured(broker, ports)

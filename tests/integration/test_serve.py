@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
+from tailrace.protocol.messages import CreateTopicsRequest, DescribeUserScramCredentialsRequest, MetadataRequest
 from tests.support.kafka_broker import free_port
 from tests.support.raw_client import RawClient
 from tests.support.tailrace_process import TailraceProcess
@@ -175,3 +175,63 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
         broker.stop()
     said = refused("--data", tmp_path / "data", "--port", 0, "-o", "node.id=7")
     assert said == f"tailrace: {tmp_path / 'data'} belongs to node 1, not to 7\n"
+
+
+def modes(directory: Path) -> set[str]:
+    """The kinds and permissions of a directory and of everything in it."""
+    every = [directory, *directory.rglob("*")]
+    return {f"{'d' if one.is_dir() else 'f'}{one.stat().st_mode & 0o777:o}" for one in every}
+
+
+def test_data_is_private_to_its_owner(tmp_path: Path) -> None:
+    with TailraceProcess(tmp_path / "data") as broker:
+        create_topic(broker.bootstrap, "orders")
+        assert broker.stop() == 0
+    assert modes(tmp_path / "data") == {"d700", "f600"}
+
+
+def test_a_umask_opens_new_files_and_what_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    with TailraceProcess(data, "-o", "tailrace.umask=027") as broker:
+        create_topic(broker.bootstrap, "orders")
+        assert broker.stop() == 0
+    assert modes(data) == {"d755", "d750", "f640"}
+    assert data.stat().st_mode & 0o777 == 0o755
+    assert "tailrace.umask: '888' is not an octal umask" in refused("--data", data, "-o", "tailrace.umask=888")
+
+
+def test_a_password_in_an_argument_is_refused_and_one_from_a_file_or_standard_input_is_not(tmp_path: Path) -> None:
+    line = "SCRAM-SHA-512=[name=alice,password=secret]"
+    said = refused("--data", tmp_path / "data", "--add-scram", line)
+    assert "--add-scram @FILE" in said
+    assert "--add-scram -" in said
+    assert "secret" not in said
+    (tmp_path / "credentials").write_text(line + "\n")
+    for source in (f"@{tmp_path / 'credentials'}", "-"):
+        data = tmp_path / f"data{len(source)}"
+        wrapper = ["sh", "-c", f'echo "{line}" | exec "$@"', "sh"] if source == "-" else ()
+        with (
+            TailraceProcess(data, "--add-scram", source, wrapper=wrapper) as broker,
+            RawClient(broker.bootstrap) as client,
+        ):
+            answer = client.ask(DescribeUserScramCredentialsRequest(users=None), 0)
+            assert [result.user for result in answer.results] == ["alice"]
+            assert broker.process is not None
+            if source != "-":  # else it is the shell that writes the line
+                assert "secret" not in Path(f"/proc/{broker.process.pid}/cmdline").read_text()
+
+
+def test_a_metadata_log_damaged_after_a_clean_stop_is_refused_and_a_crash_may_tear_it(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with TailraceProcess(data) as broker:
+        create_topic(broker.bootstrap, "orders")
+        assert broker.stop() == 0
+    log = data / "__cluster_metadata-0" / "00000000000000000000.log"
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-20] + bytes([whole[-20] ^ 4]) + whole[-19:])
+    said = refused("--data", data)
+    assert f"remove {data}/.kafka_cleanshutdown to start without them" in said
+    (data / ".kafka_cleanshutdown").unlink()
+    with TailraceProcess(data) as broker:
+        assert broker.stop() == 0

@@ -7,6 +7,7 @@ from struct import pack
 
 import pytest
 
+from tailrace.server.descriptors import Descriptors, descriptors_within
 from tailrace.server.endpoints import Endpoint
 from tailrace.server.held_sockets import HELD_MAX
 from tailrace.server.settings import LimitSettings, ServerSettings
@@ -187,3 +188,72 @@ def test_without_an_idle_limit_nobody_is_closed() -> None:
         harness.timer_ms += 10**9
         harness.turn(3)
         assert harness.ask(client, b"Ex") == b"x"
+
+
+def test_descriptors_bound_connections_whatever_max_connections_says() -> None:
+    settings = ServerSettings(listeners=LOOPBACK, descriptors=Descriptors(connections_max=2))
+    with Harness(settings=settings) as harness:
+        first, _second = harness.client(), harness.client()
+        third = harness.knock()
+        third.send(b"Ethird")
+        harness.turn(20)
+        assert harness.loop.statistics().connections == 2
+        harness.loop.change_limits(LimitSettings(connections_max=10))
+        harness.turn(20)
+        assert harness.loop.statistics().connections == 2
+        first.close()
+        assert harness.receive(third, 1) == [b"third"]
+
+
+def test_a_socket_in_the_reserve_for_files_is_closed_and_the_listener_waits_a_second() -> None:
+    settings = ServerSettings(listeners=LOOPBACK, descriptors=Descriptors(reserve_start=0))
+    with Harness(settings=settings) as harness:
+        refused, waiting = harness.knock(), harness.knock()
+        harness.until(refused.is_closed)
+        harness.turn(20)
+        assert harness.loop.statistics().refused == 1
+        assert harness.loop.statistics().paused_listeners == 1
+        assert not waiting.is_closed()
+        harness.timer_ms += 1_000
+        harness.until(waiting.is_closed)
+
+
+@pytest.mark.parametrize(
+    ("limit", "in_use", "expected"),
+    [
+        (160, 20, Descriptors(160 - 64 - 20, 96)),
+        (1_024, 20, Descriptors(1_024 - 256 - 20, 768)),
+        (65_536, 100, Descriptors(65_536 - 16_384 - 100, 49_152)),
+        (40, 30, Descriptors(1, 20)),
+    ],
+)
+def test_a_quarter_of_the_descriptors_is_kept_for_files(limit: int, in_use: int, expected: Descriptors) -> None:
+    assert descriptors_within(limit, in_use) == expected
+
+
+def test_a_request_that_comes_byte_by_byte_ends_its_connection_after_the_idle_time() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=1_000)) as harness:
+        slow, steady = harness.client(), harness.client()
+        slow.socket.sendall(pack(">i", 100))
+        harness.turn(5)
+        for _ in range(14):
+            harness.timer_ms += 100
+            assert harness.ask(steady, b"Ex") == b"x"
+            if not slow.is_closed():
+                slow.socket.sendall(b"E")
+            harness.turn(5)
+        assert slow.is_closed()
+        assert harness.loop.statistics().closed["idle"] == 1
+        assert harness.ask(steady, b"Ey") == b"y"
+
+
+def test_a_large_request_that_makes_progress_is_not_slow() -> None:
+    with Harness(settings=ServerSettings(listeners=LOOPBACK, idle_ms_max=1_000)) as harness:
+        client = harness.client()
+        body = b"E" + b"x" * 2_000_000
+        client.socket.sendall(pack(">i", len(body)))
+        for start in range(0, len(body), 100_000):
+            client.socket.sendall(body[start : start + 100_000])
+            harness.timer_ms += 400
+            harness.turn(5)
+        assert harness.receive(client, 1) == [body[1:]]

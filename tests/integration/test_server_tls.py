@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from struct import pack
 
@@ -16,7 +17,7 @@ from tailrace.client.tls_socket import client_context
 from tailrace.log.files import DiskFiles
 from tailrace.server.connections import PROOF_MS_MAX
 from tailrace.server.server import Server
-from tailrace.server.settings import ServerSettings
+from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.tls_stream import HANDSHAKE_BYTES_MAX
 from tests.unit.server.fake_broker import FakeBroker
 from tests.unit.server.harness import Client, Harness
@@ -266,3 +267,16 @@ def test_and_has_only_so_long() -> None:
         harness.until(stranger.is_closed)
         assert harness.ask(known, b"Ey") == b"y"
         assert harness.loop.statistics().closed == {"unproven": 1}
+
+
+def test_unfinished_handshakes_take_no_more_than_half_of_the_connections() -> None:
+    chosen = replace(settings(), limits=LimitSettings(connections_max=10))
+    with Harness(settings=chosen) as harness:
+        patient = handshaken(harness)
+        stalled = [harness.client() for _ in range(8)]
+        harness.until(lambda: sum(one.is_closed() for one in stalled) == 3)
+        assert [one.is_closed() for one in stalled] == [True] * 3 + [False] * 5
+        patient.send(b"Ex")
+        harness.until(lambda: harness.broker.handled == 1)
+        harness.turn()
+        assert patient.receive() == b"x"

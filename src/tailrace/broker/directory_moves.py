@@ -24,6 +24,7 @@ from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
+from tailrace.model.shortage import SHORTAGE_RETRY_MS
 from tailrace.purgatory import Purgatory
 from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.directory_move import CopyStep, DirectoryMove, SourceFailed, SyncStep
@@ -167,10 +168,13 @@ class DirectoryMoves:
             elif move.catch_up(now_ms) and self._is_confirmed(move, now_ms):
                 self._finish(move, now_ms)
         except MetadataLogFailed as error:
-            _log.error("%s stays where it is: %s", move.partition.key, error)  # and the broker ends
+            _log.error("%s stays where it is: %s", move.partition.key, error)
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS  # unless the broker ends
         except SourceFailed as error:
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS
             self._logs.on_failure(move.source, error.error)
         except OSError as error:
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS
             self._logs.on_failure(move.target, error)
 
     def _is_confirmed(self, move: DirectoryMove, now_ms: int) -> bool:
@@ -210,6 +214,7 @@ class DirectoryMoves:
 
         def failed(error: BaseException, now_ms: int) -> None:
             self._ended(move, now_ms)
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS
             if isinstance(error, SourceFailed):
                 self._logs.on_failure(move.source, error.error)
             elif isinstance(error, OSError):

@@ -5,6 +5,9 @@ KAFKA_STORAGE_ERROR, the controller gives them no leader, nothing is written to 
 was acknowledged is in its files, and served again after the disk is repaired and the broker started anew. Without the
 directory of the metadata log a broker cannot go on, in Kafka no more than here: whoever asked for the change that could
 not be written is answered KAFKA_STORAGE_ERROR, or finds the connection closed, and `tick` raises LogDirectoriesFailed.
+
+A lack of descriptors or memory is no failure of a disk. It costs the operation that met it, which is answered
+KAFKA_STORAGE_ERROR and retried by the client, and one log line every ten seconds.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from tailrace.limited_log import LimitedLog
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.metadata.controller import Controller
 from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.model.errors import FatalError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.shortage import is_shortage
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
@@ -49,6 +54,8 @@ class DiskFailures:
         self._metadata_path = metadata_path
         self._lost: list[tuple[TopicPartition, bytes]] = []  # with the id of its directory
         self._is_due = False
+        self._shortage: OSError | None = None  # the last one since the last tick
+        self._limited_log = LimitedLog(_log)
 
     @property
     def is_due(self) -> bool:
@@ -64,6 +71,9 @@ class DiskFailures:
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         """Take it out of use at once; who waits for its partitions is told with the next tick."""
+        if is_shortage(error):
+            self._shortage = error
+            return
         if directory.failure is not None:
             return
         _log.error("log directory %s is offline: %s", directory.path, error)
@@ -73,6 +83,7 @@ class DiskFailures:
         self._is_due = True
 
     def tick(self, now_ms: int) -> None:
+        self._log_shortage(now_ms)
         if not self.is_due:
             return
         self._is_due = False
@@ -87,8 +98,17 @@ class DiskFailures:
             self._controller.directories_online([self._ids[path] for path in online], now_ms)
         except MetadataLogFailed:
             self._check_metadata()
+            self._lost, self._is_due = lost + self._lost, True  # short of descriptors: with the next tick
         for key, _ in lost:
             self._purgatory.check(key, now_ms)
+
+    def _log_shortage(self, now_ms: int) -> None:
+        if self._shortage is not None:
+            message = (
+                "a file operation failed for lack of descriptors or memory: raise ulimit -n or lower max.connections"
+            )
+            self._limited_log.write(logging.ERROR, "shortage", now_ms, message, error=self._shortage)
+            self._shortage = None
 
     def _check_metadata(self) -> None:
         failure = self._controller.log.failure

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
 from tailrace.broker.sasl_config import SaslSettings
 from tailrace.broker.sasl_exchanges import AuthenticationRefused, Exchange, PlainExchange, ScramExchange
+from tailrace.broker.unknown_users import credential_for_unknown
 from tailrace.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode
 from tailrace.model.scram import MECHANISMS
@@ -144,8 +145,10 @@ class Guard:
             return PlainExchange(settings.passwords)
         return ScramExchange(mechanism, self._credential, (self._new_id() + self._new_id()).hex())
 
-    def _credential(self, mechanism: str, name: str) -> UserScramCredentialRecord | None:
-        return self._broker.image.scram_credentials.get((MECHANISMS[mechanism], name))
+    def _credential(self, mechanism: str, name: str) -> UserScramCredentialRecord:
+        known = self._broker.image.scram_credentials
+        found = known.get((MECHANISMS[mechanism], name))
+        return credential_for_unknown(known, mechanism, name) if found is None else found
 
     def _take_token(
         self,

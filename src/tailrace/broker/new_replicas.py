@@ -18,6 +18,7 @@ from tailrace.log.log_directory import LogDirectory
 from tailrace.log.new_logs import NewLog, NewLogs
 from tailrace.log.serial_work import do_at_once
 from tailrace.model.ids import TopicPartition
+from tailrace.model.shortage import is_shortage
 
 _log = logging.getLogger(__name__)
 
@@ -83,12 +84,13 @@ class NewReplicas:
         self.make(now_ms)  # what has changed meanwhile
 
     def _failed(self, directory: LogDirectory, news: Sequence[NewLog], error: OSError, now_ms: int) -> None:
-        """Another directory may take them."""
+        """Another directory may take them. After a shortage they are made with the next change of the metadata."""
         self._logs.on_failure(directory, error)
         for new in news:
             del self._unmade[new.partition]
             self.want(new)
-        self.make(now_ms)
+        if not is_shortage(error):
+            self.make(now_ms)
 
     def _tell(self, now_ms: int) -> None:
         oldest = next(iter(self._unmade.values()), None)

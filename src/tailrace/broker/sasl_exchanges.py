@@ -16,17 +16,17 @@ from typing import Final, Protocol
 from tailrace.model import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
-# (mechanism, name) → credential, as the metadata has it now.
-Credential = Callable[[str, str], UserScramCredentialRecord | None]
+# (mechanism, name) → credential, as the metadata has it now, or one that no password proves.
+Credential = Callable[[str, str], UserScramCredentialRecord]
 
 _NAME: Final = r"(?:[^=,\x00]|=2C|=3D)+"
 _VALUE: Final = r"[^,\x00]+"
 _FIRST: Final = re.compile(
-    rf"n,(?:a=(?P<authzid>{_NAME}))?,(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
+    rf"(?P<header>n,(?:a=(?P<authzid>{_NAME}))?,)(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
     rf"(?P<extensions>(?:,[A-Za-z]+={_VALUE})*))"
 )
 _FINAL: Final = re.compile(
-    rf"(?P<said>c=[A-Za-z0-9/+=]*,r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+={_VALUE})*),p=(?P<proof>[A-Za-z0-9/+=]+)"
+    rf"(?P<said>c=(?P<binding>[A-Za-z0-9/+=]*),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+={_VALUE})*),p=(?P<proof>[A-Za-z0-9/+=]+)"
 )
 
 
@@ -75,6 +75,7 @@ class ScramExchange:
         self._name = ""
         self._credential: UserScramCredentialRecord | None = None  # once the client has said who it is
         self._said = ""
+        self._binding = ""  # what `c=` has to be: the header of the client's first message, in base64
         self.user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
@@ -95,11 +96,12 @@ class ScramExchange:
         self._nonce = found["nonce"] + self._nonce
         answer = f"r={self._nonce},s={base64.b64encode(credential.salt).decode()},i={credential.iterations}"
         self._said = f"{found['bare']},{answer}"
+        self._binding = base64.b64encode(found["header"].encode()).decode()
         return answer.encode()
 
     def _end(self, text: str, credential: UserScramCredentialRecord) -> bytes:
         found = _FINAL.fullmatch(text)
-        if found is None or found["nonce"] != self._nonce:
+        if found is None or found["nonce"] != self._nonce or found["binding"] != self._binding:
             raise AuthenticationRefused
         said = f"{self._said},{found['said']}".encode()
         try:

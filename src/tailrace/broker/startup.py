@@ -53,6 +53,7 @@ from tailrace.metadata.storage_format import WrongDirectory, is_formatted, prepa
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import BrokerId, TopicId, TopicPartition
 from tailrace.model.log_fields import fields
+from tailrace.model.shortage import is_shortage
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.outgoing import Outbox
 from tailrace.protocol.errors import ProtocolError
@@ -205,6 +206,8 @@ def open_broker(
         try:
             report = directory.load(lambda topic: config.topic_config(image, topic), now_ms, progress_of(directory))
         except OSError as error:
+            if is_shortage(error):
+                raise
             failures.directory_failed(directory, error)
             continue
         tell_loaded(directory, report)
@@ -336,6 +339,8 @@ def usable_paths(files: Files, config: BrokerConfig) -> tuple[str, ...]:
             if is_formatted(files, path):
                 read_identity(files, path)
         except OSError as error:
+            if is_shortage(error):
+                raise
             if path == config.metadata_log_dir:
                 raise LogDirectoriesFailed(f"{path}, which has the metadata log, cannot be used: {error}") from error
             _log.error("log directory %s is offline: %s", path, error)

@@ -93,11 +93,11 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     serve.add_argument(
         "--add-scram",
-        metavar="CREDENTIAL",
+        metavar="@FILE",
         action="append",
         default=[],
-        help="whom a new data directory knows from its first start, as `kafka-storage format` has it: "
-        "SCRAM-SHA-512=[name=alice,password=secret] (may be repeated)",
+        help="SCRAM credentials to store when formatting a new directory: a file, or - for standard input, with lines "
+        "as `kafka-storage format` takes them: SCRAM-SHA-512=[name=alice,password=secret] (may be repeated)",
     )
     serve.add_argument(
         "--metrics-port",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,20 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 NOTHING = "-"
 # Made once: there may be millions of lines.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+# What can move a terminal's cursor or turn its text around, but for tabs and line ends.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"  # the second is JSON, too
+
+
+def visible(name: str) -> str:
+    """Return a name from a file or another node with its control characters escaped, line ends and tabs as well."""
+    return _CONTROL.sub(_escape, name).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def size_text(size: int) -> str:
@@ -43,7 +58,7 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, indent: str = "") -> list[str]:
     """Lines of an aligned table. A column of numbers and sizes is set to the right; `<NAME` sets one to the left."""
     names = [head.removeprefix("<") for head in heads]
-    cells = [[NOTHING if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [[NOTHING if cell is None else visible(str(cell)) for cell in row] for row in rows]
     widths = [max([len(names[n]), *(len(row[n]) for row in cells)]) for n in range(len(names))]
     lines = []
     for row in [names, *cells]:
@@ -64,8 +79,8 @@ def json_document(value: Any) -> str:
 
 
 def say(*lines: str) -> None:
-    """Print lines; text that the terminal's encoding lacks is escaped and never an error."""
-    text = "".join(f"{line}\n" for line in lines)
+    """Print lines. Control characters and text that the terminal's encoding lacks are escaped."""
+    text = _CONTROL.sub(_escape, "".join(f"{line}\n" for line in lines))
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:
@@ -75,4 +90,4 @@ def say(*lines: str) -> None:
 
 def warn(text: str) -> None:
     sys.stdout.flush()
-    print(f"tailrace: {text}", file=sys.stderr)
+    print(f"tailrace: {_CONTROL.sub(_escape, text)}", file=sys.stderr)

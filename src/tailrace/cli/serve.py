@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ from tailrace.metadata.storage_format import is_formatted
 from tailrace.model.log_fields import fields
 from tailrace.server.main import run_broker
 from tailrace.server.server import Server
-from tailrace.serving import broker_builder, server_settings, split_settings
+from tailrace.serving import broker_builder, server_settings, split_settings, umask_of
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
@@ -67,11 +69,31 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError("--add-scram: the credentials of a cluster are with its controllers")
         if options.add_scram and any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
             _log.warning("--add-scram has no effect: the data is there already; kafka-configs changes its credentials")
-        build = broker_builder(config, credentials=options.add_scram)
+        umask = umask_of(ours)
+        os.umask(umask)
+        build = broker_builder(config, umask=umask, credentials=read_credentials(options.add_scram))
         run_broker(build, server_settings(config, ours), on_ready=tell)
     except REFUSALS as error:
         raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
     return 0
+
+
+def read_credentials(sources: Sequence[str]) -> list[str]:
+    """Return the lines of files (@FILE) and of standard input (-)."""
+    lines: list[str] = []
+    for source in sources:
+        if source == "-":
+            text = sys.stdin.read()
+        elif source.startswith("@"):
+            text = Path(source[1:]).read_text(encoding="utf-8")
+        else:
+            raise CommandError(
+                "--add-scram: a password in an argument is visible to every user of this machine while the broker runs."
+                " Write the line into a file and give --add-scram @FILE, or give --add-scram - and write it to standard"
+                " input"
+            )
+        lines += [line for line in text.splitlines() if line.strip()]
+    return lines
 
 
 def gather_properties(options: argparse.Namespace) -> dict[str, str]:

@@ -31,6 +31,7 @@ from tailrace.coordinator.timers import Alarm, Due, Timers
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.log_fields import fields
+from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.protocol.errors import ProtocolError
 from tailrace.purgatory import Purgatory
 from tailrace.records.batch import Codec, CorruptBatch
@@ -109,6 +110,7 @@ class CoordinatorRuntime(Generic[S]):
         self._codec = codec
         self._places: dict[int, _Place[S]] = {}
         self._loading: dict[int, None] = {}
+        self._load_ms = 0  # when loading resumes; later than now only while descriptors or memory are short
         self._alarm = Alarm()  # of all shards: it is asked before every wait of the loop
 
     # Leadership
@@ -301,11 +303,15 @@ class CoordinatorRuntime(Generic[S]):
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        return 0 if self._loading else self._alarm.next_ms
+        alarm_ms = self._alarm.next_ms
+        if not self._loading:
+            return alarm_ms
+        return self._load_ms if alarm_ms is None else min(self._load_ms, alarm_ms)
 
     def tick(self, now_ms: int) -> None:
         """A piece of what is to be loaded, and every timer that is due."""
-        self._load(LOAD_BYTES, now_ms)
+        if now_ms >= self._load_ms:
+            self._load(LOAD_BYTES, now_ms)
         if self._alarm.next_ms is None or now_ms < self._alarm.next_ms:
             return
         for place in tuple(self._places.values()):
@@ -326,11 +332,15 @@ class CoordinatorRuntime(Generic[S]):
                 if place.loading.is_done:
                     self._finish_loading(place, now_ms)
             except (KafkaError, CorruptBatch, ProtocolError, OSError) as error:
+                if is_shortage(error):
+                    _log.warning("%s is loaded later: %s", place.key, error)
+                    self._load_ms = now_ms + SHORTAGE_RETRY_MS
+                    return
                 self._fail(place, error, now_ms)
 
     def load_all(self, now_ms: int) -> None:
         """Everything that is to be loaded, however long it takes."""
-        while self._loading:
+        while self._loading and now_ms >= self._load_ms:
             self._load(LOAD_BYTES, now_ms)
 
     def _run_due(self, place: _Place[S], due: Due, now_ms: int) -> None:

@@ -23,6 +23,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tailrace.redirects import open_url
+
 MAVEN_CENTRAL: Final = "https://repo.maven.apache.org/maven2"
 VARIABLE: Final = "TAILRACE_MAVEN_REPOSITORY"
 _AT_ONCE: Final = 4
@@ -106,7 +108,7 @@ class MavenRepository:
     def _copy(self, artifact: Artifact, write: Callable[[bytes], int], on_bytes: Callable[[int], None]) -> None:
         digest, size = hashlib.sha256(), 0
         request = urllib.request.Request(f"{self.url}/{artifact.path}", headers=self._headers)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+        with open_url(request, _TIMEOUT_S) as answer:
             while size <= artifact.size and (piece := answer.read(_PIECE)):
                 write(piece)
                 digest.update(piece)

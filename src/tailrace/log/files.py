@@ -4,6 +4,9 @@
 failing one in its place. Paths are plain strings.
 
 Nothing here is durable until it is synced: a file's bytes by `File.sync`, a name by `sync_directory`.
+
+New files and folders are private to their owner, whatever the process's umask is; `DiskFiles.set_umask` opens them.
+What is there already keeps its mode.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
 from tailrace.records.batch import Buffer
+
+PRIVATE_UMASK: Final = 0o077
 
 
 class Entry(NamedTuple):
@@ -116,16 +121,17 @@ def replace_whole(files: Files, path: str, data: Buffer) -> None:
 class DiskFile:
     """A file on disk. The descriptor is opened on first use, so that thousands of partitions cost none."""
 
-    __slots__ = ("_fd", "_flags", "path")
+    __slots__ = ("_fd", "_flags", "mode", "path")
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
+        self.mode = 0o666 & ~PRIVATE_UMASK  # of a file that is made
         self._flags = flags
         self._fd = -1
 
     def fileno(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self.path, self._flags, 0o644)
+            self._fd = os.open(self.path, self._flags, self.mode)
         return self._fd
 
     def size(self) -> int:
@@ -196,9 +202,16 @@ class DiskFile:
 class DiskFiles:
     """The operating system's files."""
 
+    _umask = PRIVATE_UMASK
+
+    def set_umask(self, umask: int) -> None:
+        """Make new files and folders with the permissions that a umask leaves."""
+        self._umask = umask
+
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> DiskFile:
         flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR) | (os.O_CREAT if create else 0)
         file = self._new_file(path, flags)
+        file.mode = 0o666 & ~self._umask
         if create:
             file.fileno()
         return file
@@ -228,6 +241,7 @@ class DiskFiles:
 
     def write(self, path: str, data: Buffer, *, sync: bool) -> None:
         file = DiskFile(path, os.O_CLOEXEC | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        file.mode = 0o666 & ~self._umask
         try:
             file.write(0, data)
             if sync:
@@ -246,7 +260,7 @@ class DiskFiles:
         return True
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, 0o777 & ~self._umask, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
         for entry in self.entries(path):
@@ -272,6 +286,7 @@ class DiskFiles:
         if os.path.exists(path) and (holder := _held.get(_identity(os.stat(path)))) and holder.is_open:
             raise BlockingIOError(errno.EWOULDBLOCK, "this process holds it", path)
         file = _HeldFile(path, os.O_CLOEXEC | os.O_RDWR | os.O_CREAT)
+        file.mode = 0o666 & ~self._umask
         try:
             # The same kind of lock that Apache Kafka takes, so that the two keep out of each other's way.
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -33,9 +33,10 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.log.sealed_flush import LogFlush, SealedFlush, flush_at_once
 from tailrace.log.segment import Segment
-from tailrace.log.serial_work import SerialWork, Submit, Task, Work, do_at_once
+from tailrace.log.serial_work import SerialWork, Submit, Task, Work, do_at_once, patient_submit
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
+from tailrace.model.shortage import is_shortage
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
 
@@ -145,6 +146,8 @@ class LogDirectory:
                 else:
                     self.add(log)
             except Exception as error:
+                if is_shortage(error):
+                    raise  # the next start, with a higher limit, opens it
                 # Whatever is in its files: it is this partition that stays offline, and no other.
                 is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
                 _log.error("%s stays offline: %s", partition, error, exc_info=not is_expected)
@@ -280,6 +283,7 @@ class LogDirectory:
 
     def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
         """From now on somebody else makes logs, writes epochs, and syncs sealed segments and what nobody waits for."""
+        submit = patient_submit(submit, self._deferred.add, on_failure)
 
         def flush_sealed(log: PartitionLog, following: Segment, now_ms: int) -> None:
             submit(SealedFlush(self._files, log, following, on_failure))
@@ -317,10 +321,8 @@ class LogDirectory:
         if self._unwanted:
             unwanted, self._unwanted = self._unwanted, []
             removal = Task(partial(self._remove_folders, unwanted), self._on_failure)
-            if self._submit is None:
-                do_at_once(removal, now_ms)
-            else:
-                self._submit(removal)  # in no order, since it may take long
+            submit = self._submit or partial(do_at_once, now_ms=now_ms)
+            submit(removal)  # in no order, since it may take long
         if self._unwritten and self._work is not None:
             self._write_epochs(self._work)
         for partition in list(self._waiting):  # of thousands of logs few have anything
@@ -378,7 +380,9 @@ class LogDirectory:
         self._lock.close()
 
     def fail(self, error: OSError) -> list[TopicPartition]:
-        """The disk fails: nothing here is used from now on, and nothing more is written; the partitions it had."""
+        """Use and write nothing here from now on, because the disk fails; return the partitions it had."""
+        if is_shortage(error):
+            return []
         self.failure = error
         self._deferred.clear()
         lost = [*self.logs, *self.offline]

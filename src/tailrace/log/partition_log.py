@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tailrace.log import file_names, retention
@@ -250,18 +251,18 @@ class PartitionLog:
         if base_offset == active.base_offset:
             # It starts where the new one would and holds nothing (a full or foreign index, say): begin it again.
             assert active.size == 0, f"{self.partition}: {active} is not empty but the log ends at its start"
-            self._removal.mark_deleted([active], self._delete_due_ms(now_ms))
-            self.segments.remove(base_offset)
+            make = partial(self._new_segment, base_offset, now_ms)
+            segment = self._removal.replace(self.segments, active, make, self._delete_due_ms(now_ms))
         else:
             self._seal_active(now_ms)
-        segment = self._create_segment(base_offset, now_ms)
+            self.segments.add(segment := self._new_segment(base_offset, now_ms))
         self._set_log_end(self.log_end_offset)
         if self.high_watermark == self.log_end_offset:
             self.marks.high_watermark = self.marks.log_end
         self.producers.end_offset = base_offset
+        self.deferred.add(now_ms, lambda: self.flush_sealed(self, segment, now_ms))
         self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
-        self.deferred.add(now_ms, lambda: self.flush_sealed(self, segment, now_ms))
         return segment
 
     def _seal_active(self, now_ms: int) -> None:
@@ -274,14 +275,13 @@ class PartitionLog:
             # Offsets may jump here, so recovery could not tell a lost tail from a gap: nothing may get lost.
             self.flush_to(self.log_end_offset, now_ms)
 
-    def _create_segment(self, base_offset: Offset, now_ms: int) -> Segment:
-        segment = Segment.create(
+    def _new_segment(self, base_offset: Offset, now_ms: int) -> Segment:
+        new = Segment.create(
             self._files, self.directory, base_offset, self.config, now_ms=now_ms, jitter_ms=self._new_jitter_ms()
         )
-        self.segments.add(segment)
         # Its name is durable before anything is appended, so that no later segment is ever there without it.
         self._files.sync_directory(self.directory)
-        return segment
+        return new
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
@@ -408,6 +408,7 @@ class PartitionLog:
         if self.segments.first.base_offset > offset:
             self.truncate_fully(offset, now_ms)
             return True
+        self._files.entries(self.directory)  # needs a descriptor, and so fails while nothing has changed yet
         before = (self.recovery_point, self.log_start_offset)
         self._remove_segments(reversed(self.segments.after(offset)), now_ms)
         self.segments.active.truncate_to(offset, now_ms)
@@ -422,12 +423,13 @@ class PartitionLog:
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
         """Throw everything away and go on at `offset`."""
+        self._files.entries(self.directory)  # as in `truncate_to`
         before = (self.recovery_point, self.log_start_offset)
         going = list(reversed(list(self.segments)))
         for segment in going:
             self.segments.remove(segment.base_offset)
         self._removal.mark_deleted(going, self._delete_due_ms(now_ms))
-        self._create_segment(offset, now_ms)
+        self.segments.add(self._new_segment(offset, now_ms))
         self._set_log_end(offset)
         self.epochs.clear()
         self.producers.truncate_fully(offset)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tailrace.log import file_names
 from tailrace.log.deferred import Deferred
 from tailrace.log.files import Files
 from tailrace.log.producer_states import ProducerStates
 from tailrace.log.segment import Segment
+from tailrace.log.segment_list import SegmentList
 
 
 class Removal:
@@ -24,6 +25,19 @@ class Removal:
             # One by one, from an end of the log: a crash may bring some back, but never with a hole between.
             self._files.sync_directory(segment.directory)
         self.remove_later(segments, due_ms)
+
+    def replace(self, segments: SegmentList, old: Segment, make: Callable[[], Segment], due_ms: int) -> Segment:
+        """Put a new segment in place of an empty one with the same base offset, which stays if that fails."""
+        old.rename(file_names.DELETED)
+        try:
+            segment = make()
+        except OSError:
+            old.rename("")
+            raise
+        segments.remove(old.base_offset)
+        segments.add(segment)
+        self.remove_later([old], due_ms)
+        return segment
 
     def remove_later(self, segments: Sequence[Segment], due_ms: int) -> None:
         def remove() -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeAlias
+
+from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 
 
 class Work(Protocol):
@@ -46,6 +49,36 @@ class Task:
         if not isinstance(error, OSError):
             raise error
         self._on_failure(error)
+
+
+class PatientWork:
+    """Work of `patient_submit`."""
+
+    def __init__(self, work: Work, again: Callable[[Work, OSError, int], None]) -> None:
+        self.work = work
+        self._again = again
+        self.run = work.run
+        self.apply = work.apply
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        if is_shortage(error):
+            self._again(self, error, now_ms)
+        else:
+            self.work.failed(error, now_ms)
+
+
+def patient_submit(
+    submit: Submit, later: Callable[[int, Callable[[], None]], None], on_failure: Callable[[OSError], object]
+) -> Submit:
+    """Return a `submit` whose work is submitted again while the process is short of descriptors or memory.
+
+    `later(due_ms, action)` runs an action at its time."""
+
+    def again(work: Work, error: OSError, now_ms: int) -> None:
+        on_failure(error)
+        later(now_ms + SHORTAGE_RETRY_MS, partial(submit, work))
+
+    return lambda work: submit(PatientWork(work, again))
 
 
 class SerialWork:

@@ -12,9 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from tailrace.log import file_names
+from tailrace.log.batch_reader import read_batches
+from tailrace.log.checkpoints import read_clean_shutdown
 from tailrace.log.files import Files, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery import open_log
+from tailrace.log.recovery_scan import check_batch
 from tailrace.metadata.delta import MetadataDelta
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.loader import MetadataLoader
@@ -23,7 +27,7 @@ from tailrace.metadata.registrations import InconsistentMetadata
 from tailrace.metadata.snapshot_store import SnapshotStore
 from tailrace.metadata.storage_format import METADATA_TOPIC_ID
 from tailrace.model.ids import Offset
-from tailrace.model.topic_config import INT_MAX, TopicConfig
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
 from tailrace.records.batch import (
     HEADER_SIZE,
     LENGTH_POSITION,
@@ -67,6 +71,48 @@ def open_metadata_log(
         log.assign_topic_id(METADATA_TOPIC_ID)
     snapshots.settle(log, now_ms)
     return log
+
+
+def check_after_clean_stop(files: Files, directory: str, latest: SnapshotId | None) -> None:
+    """Raise CorruptBatch if the last stop was clean and the log is damaged behind its latest snapshot.
+
+    After a crash the end of the log may be torn, and recovery cuts it. After a clean stop everything was durable:
+    whatever is damaged by now was committed, and so were the changes behind it. Apache Kafka cuts them off silently.
+    """
+    marker = join(directory.rpartition("/")[0], file_names.CLEAN_SHUTDOWN)
+    if read_clean_shutdown(files, marker) is None:
+        return
+    named = ((file_names.parse_segment_file(entry.name), entry.name) for entry in files.entries(directory))
+    logs = sorted((found[0], name) for found, name in named if found is not None and found[1:] == (file_names.LOG, ""))
+    start = latest.end_offset if latest else 0
+    ends = [*(base_offset for base_offset, _ in logs), LONG_MAX][1:]
+    logs = [one for one, end in zip(logs, ends, strict=True) if end > start]
+    for base_offset, name in logs:
+        try:
+            _check_segment(files, join(directory, name), base_offset)
+        except CorruptBatch as error:
+            raise CorruptBatch(
+                f"{error.reason}. The last stop was clean, so topics, ACLs and users behind this batch were committed,"
+                f" and would be lost. Restore the file from a copy; or remove {marker} to start without them: the log"
+                " is then cut here, and what is cut is kept as a .broken file",
+                path=error.path,
+                position=error.position,
+            ) from error
+
+
+def _check_segment(files: Files, path: str, offset: Offset) -> None:
+    file = files.open(path, read_only=True)
+    try:
+        for header, view in read_batches(file, 0, files.size(path)):
+            try:
+                check_batch(header, view)
+                if header.base_offset != offset:
+                    raise CorruptBatch(f"a batch begins at offset {header.base_offset}, and {offset} comes next")
+            except CorruptBatch as error:
+                raise error.at(path, header.position) from None
+            offset = header.last_offset + 1
+    finally:
+        file.close()
 
 
 def load_snapshot(

@@ -26,7 +26,13 @@ from tailrace.log.files import Files, join
 from tailrace.metadata.delta import MetadataDelta
 from tailrace.metadata.features import METADATA_VERSION, RecordVersions, record_versions
 from tailrace.metadata.loader import Change, MetadataLoader
-from tailrace.metadata.log_opening import MAX_BATCH_BYTES, batches_from, load_snapshot, open_metadata_log
+from tailrace.metadata.log_opening import (
+    MAX_BATCH_BYTES,
+    batches_from,
+    check_after_clean_stop,
+    load_snapshot,
+    open_metadata_log,
+)
 from tailrace.metadata.quorum_state import QUORUM_STATE, QuorumState
 from tailrace.metadata.record_framing import build_control_batch, build_frames_batch, frames_of, in_batches
 from tailrace.metadata.registrations import Endpoint
@@ -34,6 +40,7 @@ from tailrace.metadata.snapshot_store import SnapshotStore
 from tailrace.metadata.storage_format import METADATA_FOLDER, local_voter
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.model.shortage import is_shortage
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
@@ -62,6 +69,10 @@ class MetadataLogFailed(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log in {directory} has failed: {error}")
 
 
+class MetadataLogShort(MetadataLogFailed):
+    """The process lacks descriptors or memory: the change was not made, and may be requested again."""
+
+
 class NotTheOnlyVoter(Exception):
     """The directory belongs to a quorum that this node cannot lead alone."""
 
@@ -86,6 +97,7 @@ class MetadataLog:
         settings = settings or MetadataLogSettings()
         files.make_directory(self.directory)
         self.snapshots = SnapshotStore(files, self.directory, settings, now_ms)
+        check_after_clean_stop(files, self.directory, self.snapshots.latest)
         self.log = open_metadata_log(files, self.directory, self.snapshots, settings, now_ms)
         self.epoch: LeaderEpoch = -1
         self._failed: OSError | None = None
@@ -158,23 +170,34 @@ class MetadataLog:
         `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
         commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
         the image is an error here, before anything is written. MetadataLogFailed is the end: as in Kafka, a node does
-        not live on without its metadata log.
+        not live on without its metadata log. MetadataLogShort: nothing was written.
         """
         assert self.epoch >= 0, "an epoch has to begin before something can be written"
         if self._failed is not None:
             raise MetadataLogFailed(self.directory, self._failed)
         delta = MetadataDelta(self.image)
         delta.replay_all(records)
+        end_offset = self.log.log_end_offset
         try:
             self._append_records(records, now_ms, atomic=atomic, transaction=transaction)
             if flush:
                 self.flush(now_ms)
         except OSError as error:
+            if is_shortage(error) and self._take_back(end_offset, now_ms):
+                raise MetadataLogShort(self.directory, error) from error
             # Nobody can tell what of it is on disk, so nothing may follow it.
             self._failed = error
             raise MetadataLogFailed(self.directory, error) from error
         self.image = delta.apply(offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms)
         return Change(delta, self.image)
+
+    def _take_back(self, end_offset: Offset, now_ms: int) -> bool:
+        """Cut off what a commit has written. Return False if the log cannot be written to."""
+        try:
+            self.log.truncate_to(end_offset, now_ms)
+        except OSError:
+            return False
+        return True
 
     @property
     def failure(self) -> OSError | None:

@@ -29,6 +29,7 @@ from tailrace.metadata.snapshot_difference import difference_records
 from tailrace.metadata.snapshot_store import SnapshotStore
 from tailrace.metadata.storage_format import METADATA_FOLDER
 from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.model.shortage import is_shortage
 from tailrace.records.batch import Buffer, CorruptBatch
 
 _log = logging.getLogger(__name__)
@@ -185,7 +186,10 @@ class ObservedLog:
             if self.snapshots.is_due(now_ms):
                 self.log.flush(now_ms)  # a snapshot is made of what is durable
         except OSError as error:
-            self.failure = error
+            if is_shortage(error):
+                _log.warning("the metadata log is flushed later: %s", error)
+            else:
+                self.failure = error
             return False
         return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
 

@@ -23,6 +23,7 @@ from tailrace.metadata.storage_format import METADATA_TOPIC_ID
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicId
 from tailrace.model.log_fields import fields
+from tailrace.model.shortage import is_shortage
 from tailrace.outgoing import Failure, Outbox, Peer
 from tailrace.protocol.messages import FetchRequest, FetchSnapshotRequest
 
@@ -163,7 +164,7 @@ class QuorumObserver:
         try:
             self._take(answer, now_ms)
         except OSError as error:
-            self._log.failure = error  # who looks after the disks ends the broker
+            self._not_written(error, now_ms)
             return
         self._fetch(now_ms)
 
@@ -203,7 +204,8 @@ class QuorumObserver:
             if answer.position + len(answer.unaligned_records) >= answer.size:
                 self._tell(self._log.install_snapshot(now_ms), now_ms)
         except OSError as error:
-            self._log.failure = error
+            self._log.drop_partial()
+            self._not_written(error, now_ms)
             return
         self._fetch(now_ms)
 
@@ -223,7 +225,7 @@ class QuorumObserver:
         try:
             self._log.note_leader(told.leader_id, told.leader_epoch)
         except OSError as error:
-            self._log.failure = error
+            self._not_written(error, now_ms)
             return True
         address = self._address_of(told.leader_id, endpoints) if told.leader_id >= 0 else None
         if address is None:
@@ -257,6 +259,14 @@ class QuorumObserver:
     def _lose_leader(self, now_ms: int) -> None:
         self.leader = None
         self._retry_ms = now_ms + self._settings.retry_backoff_ms
+
+    def _not_written(self, error: OSError, now_ms: int) -> None:
+        """Fetch again later if descriptors or memory are short. Any other error ends the broker."""
+        if is_shortage(error):
+            _log.warning("the metadata log is fetched again later: %s", error)
+            self._lose_leader(now_ms)
+        else:
+            self._log.failure = error
 
     def _refused(self, code: int, now_ms: int) -> None:
         _log.warning("a controller answers %s to a fetch of the metadata log", ErrorCode(code).name)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.shortage import is_shortage
 from tailrace.replication.partition import Partition
 from tailrace.replication.topic_traffic import TopicTraffic
 
@@ -113,8 +114,9 @@ class HostedPartitions:
             self.past_traffic.add(self.traffic.pop(key.topic))
 
     def failed(self, partition: Partition, error: OSError) -> None:
-        """The disk failed under a partition: it is offline from now on."""
-        _log.error("%s is offline: %s", partition.key, error)
-        self.mark_offline(partition.key)
+        """Take a partition offline because its disk failed. A lack of descriptors or memory costs one operation."""
+        if not is_shortage(error):
+            _log.error("%s is offline: %s", partition.key, error)
+            self.mark_offline(partition.key)
         if self.on_failure is not None:
             self.on_failure(partition, error)

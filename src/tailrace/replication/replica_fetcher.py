@@ -25,6 +25,7 @@ from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.segment import SegmentOverflow
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
+from tailrace.model.shortage import is_shortage
 from tailrace.outgoing import AnswerReader, Failure, Outbox, Peer
 from tailrace.protocol.messages import FetchRequest, ListOffsetsRequest
 from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
@@ -268,6 +269,9 @@ class ReplicaFetcher:
                     self._take_partition(one, answer, now_ms)
                 except OSError as error:
                     self._partitions.failed(one.partition, error)
+                    if is_shortage(error):
+                        self._session.begin_anew()
+                        self._rest(one, now_ms)
                 except (KafkaError, CorruptBatch, SegmentOverflow) as error:
                     _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
                     self._session.begin_anew()
@@ -380,6 +384,8 @@ class ReplicaFetcher:
             end = one.role.restart_at(leader_start, leader_end, now_ms)
         except OSError as error:
             self._partitions.failed(one.partition, error)
+            if is_shortage(error):
+                self._rest(one, now_ms)
             return
         _log.warning(
             "%s: goes on at %d after %d, as its leader %d has it", one.partition.key, end, before, self.leader_id

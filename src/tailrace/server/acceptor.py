@@ -1,7 +1,8 @@
 """Acceptor: takes new connections from the listeners, as fast and as many as the limits allow.
 
 A listener that may not take more leaves the poll until a connection goes, a rate allows the next one, or, when the
-process is out of descriptors, a second has passed: its clients wait in the backlog and the loop does not spin.
+process is short of descriptors, a second has passed: its clients wait in the backlog and the loop does not spin. An
+accepted socket that would take from the reserve for files (`descriptors.py`) is closed at once.
 
 An address that opens more connections than its quota allows does not hold up the others: what it opens too many is
 accepted, held off for as long as the broker says, and closed.
@@ -9,21 +10,19 @@ accepted, held off for as long as the broker says, and closed.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable, Sequence
 from select import EPOLLIN, epoll
 from typing import Final
 
 from tailrace.limited_log import LimitedLog
+from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.held_sockets import HeldSockets
 from tailrace.server.listener import Accepted, Listener
 
 ACCEPTS_MAX: Final = 64  # in one pass, so that a rush of connections does not hold up those that are there
-OUT_OF_DESCRIPTORS_MS: Final = 1_000
-_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Acceptor:
@@ -41,7 +40,7 @@ class Acceptor:
         self._log = log
         self._welcome = welcome
         self._hold_off_ms = broker.connection_hold_off_ms
-        self._held = HeldSockets()
+        self._held = HeldSockets(limits.held_max)
         self._open = {listener.descriptor: listener for listener in listeners}
         self._paused: dict[int, int | None] = {}  # descriptor → when to go on; None: when a connection goes
         self.accepted = 0
@@ -72,18 +71,28 @@ class Acceptor:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _OUT_OF_RESOURCES:
-                    self._log.write(logging.ERROR, "accept", now_ms, "cannot accept connections", error=error.strerror)
-                    self._pause(descriptor, now_ms + OUT_OF_DESCRIPTORS_MS)
+                if is_shortage(error):
+                    self._wait_for_resources(descriptor, error.strerror, now_ms)
                     return
                 continue  # that client has already gone
             self.accepted += 1
+            if self._limits.is_reserved(accepted.socket.fileno()):
+                self.refused += 1
+                accepted.socket.close()
+                self._wait_for_resources(descriptor, "the rest of the descriptors is kept for files", now_ms)
+                return
             if hold_ms := self._hold_off_ms(accepted.host, now_ms):
                 self.refused += 1
                 self._held.hold(accepted.socket, now_ms + hold_ms)
                 continue
             if self._limits.admit(listener.name, accepted.host, now_ms):
-                self._welcome(accepted, listener.name, now_ms)
+                try:
+                    self._welcome(accepted, listener.name, now_ms)
+                except OSError as error:
+                    accepted.socket.close()
+                    self._limits.leave(listener.name, accepted.host)
+                    self._wait_for_resources(descriptor, error.strerror, now_ms)
+                    return
                 continue
             self.refused += 1
             accepted.socket.close()
@@ -119,6 +128,11 @@ class Acceptor:
         self._open.clear()
         self._paused.clear()
         self._held.close()
+
+    def _wait_for_resources(self, descriptor: int, reason: str | None, now_ms: int) -> None:
+        message = "connections wait for free descriptors: raise ulimit -n or lower max.connections"
+        self._log.write(logging.ERROR, "accept", now_ms, message, error=reason)
+        self._pause(descriptor, now_ms + SHORTAGE_RETRY_MS)
 
     def _pause(self, descriptor: int, until_ms: int | None) -> None:
         self._poll.unregister(descriptor)

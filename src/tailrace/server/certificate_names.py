@@ -57,6 +57,12 @@ class PrincipalRules:
                 pattern = re.compile(found[2])
             except re.error as error:
                 raise InvalidConfig(f"ssl.principal.mapping.rules: {found[2]!r} is no pattern: {error}") from error
+            missing = [one for one in _REFERENCE.findall(found[3]) if int(one) > pattern.groups]
+            if missing:
+                raise InvalidConfig(
+                    f"ssl.principal.mapping.rules: {found[3]!r} names group ${missing[0]}, and the pattern"
+                    f" {found[2]!r} has {pattern.groups}"
+                )
             self._rules.append(_Rule(pattern, found[3], found[4]))
 
     def name_of(self, certificate: bytes) -> str:

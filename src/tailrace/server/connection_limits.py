@@ -2,7 +2,8 @@
 
 A connection that finds no free slot, or that comes too fast, waits in the backlog: nothing is accepted until there is a
 slot or the time has come. One address with too many connections is refused, since waiting would hold up the others.
-This is how Kafka treats `max.connections`, `max.connection.creation.rate` and `max.connections.per.ip`.
+This is how Kafka treats `max.connections`, `max.connection.creation.rate` and `max.connections.per.ip`. The process's
+limit of descriptors bounds the number of connections as well (`descriptors.py`).
 
 A rate is an average over ten seconds, as in Kafka: ten seconds' worth may come at once.
 """
@@ -12,19 +13,27 @@ from __future__ import annotations
 from typing import Final
 
 from tailrace.model.topic_config import INT_MAX
+from tailrace.server.descriptors import Descriptors
+from tailrace.server.held_sockets import HELD_MAX
 from tailrace.server.settings import LimitSettings
 
 RATE_WINDOW_S: Final = 10
 
 
 class ConnectionLimits:
-    def __init__(self, settings: LimitSettings) -> None:
+    def __init__(self, settings: LimitSettings, descriptors: Descriptors | None = None) -> None:
         self._settings = settings
+        self._descriptors = descriptors or Descriptors()
         self._total = 0
         self._by_listener: dict[str, int] = {}
         self._by_host: dict[str, int] = {}
         self._rate = _rate_limit(settings.creation_rate_max)
         self._listener_rates: dict[str, _RateLimit] = {}
+
+    @property
+    def held_max(self) -> int:
+        """The number of sockets that may be held off before they are closed."""
+        return min(HELD_MAX, self._descriptors.connections_max // 4)
 
     def change(self, settings: LimitSettings) -> None:
         """Other limits from now on; connections that are there stay."""
@@ -35,7 +44,12 @@ class ConnectionLimits:
     def has_slot(self, listener: str) -> bool:
         """Whether the number of connections allows one more on this listener."""
         listener_max = self._settings.listener_connections_max.get(listener, INT_MAX)
-        return self._total < self._settings.connections_max and self._by_listener.get(listener, 0) < listener_max
+        connections_max = min(self._settings.connections_max, self._descriptors.connections_max)
+        return self._total < connections_max and self._by_listener.get(listener, 0) < listener_max
+
+    def is_reserved(self, descriptor: int) -> bool:
+        """Return True if a socket with this descriptor would take from the reserve for files."""
+        return descriptor >= self._descriptors.reserve_start
 
     def wait_ms(self, listener: str, now_ms: int) -> int:
         """How long the rates ask to wait before the next connection; 0 if it may come now."""

@@ -19,6 +19,7 @@ from tailrace.server.listener import Accepted
 from tailrace.server.receive_buffers import FrameBuffers
 from tailrace.server.settings import ServerSettings
 from tailrace.server.slice_sender import SliceSender
+from tailrace.server.slow_requests import SlowRequests
 from tailrace.server.undecrypted import Undecrypted
 
 _LOGGER: Final = logging.getLogger("tailrace.connection")
@@ -37,10 +38,13 @@ class Connections:
         self._handle_guarded = broker.handle_guarded
         self._guarded = settings.guarded
         self._tls = settings.tls
-        self._unproven: deque[tuple[int, int]] = deque()  # until when a connection has to be proven, and which
+        # Until when a connection has to be proven, and which. The oldest goes if more than half of all are unproven.
+        self._unproven: deque[tuple[int, int]] = deque()
+        self._unproven_max = max(min(settings.limits.connections_max, settings.descriptors.connections_max) // 2, 1)
         self.undecrypted = Undecrypted()
         self._idle_ms_max = settings.idle_ms_max
         self._sweep_ms = now_ms  # when to look for idle ones next
+        self._slow = SlowRequests(settings.idle_ms_max)
         self._pauses: list[tuple[int, int]] = []  # a heap: when a pause ends, whose it is
         self.by_id: dict[int, Connection] = {}
         self.by_descriptor: dict[int, Connection] = {}
@@ -145,16 +149,18 @@ class Connections:
             return []
         self._sweep_ms = now_ms + max(self._idle_ms_max // 10, 1)
         since_ms = now_ms - self._idle_ms_max
+        slow = self._slow.take(self.by_id.values(), now_ms)
         return [
             connection
             for connection in self.by_id.values()
-            if connection.active_ms <= since_ms and not connection.hold & (WAITING | THROTTLED)
+            if (connection.active_ms <= since_ms or connection.id in slow)
+            and not connection.hold & (WAITING | THROTTLED)
         ]
 
     def _take_unproven(self, now_ms: int) -> list[Connection]:
         """Those that have taken too long to say who they are."""
         late = []
-        while self._unproven and self._unproven[0][0] <= now_ms:
+        while self._unproven and (self._unproven[0][0] <= now_ms or len(self._unproven) > self._unproven_max):
             connection = self.by_id.get(self._unproven.popleft()[1])
             if connection is not None and not connection.is_proven:
                 late.append(connection)
@@ -164,7 +170,7 @@ class Connections:
         """When one of these has something to do."""
         due_ms = [self._pauses[0][0]] if self._pauses else []
         if self._unproven:
-            due_ms.append(self._unproven[0][0])
+            due_ms.append(0 if len(self._unproven) > self._unproven_max else self._unproven[0][0])
         if self.by_id and self._idle_ms_max > 0:
             due_ms.append(self._sweep_ms)
         return min(due_ms, default=None)

@@ -31,10 +31,11 @@ assert (
 
 
 class FrameInput:
-    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_own", "_start", "limit")
+    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_own", "_start", "frames", "limit")
 
     def __init__(self, limit: int, buffers: FrameBuffers) -> None:
         self.limit = limit  # of a frame
+        self.frames = 0  # handed out
         self._buffers = buffers
         self._data = _NOTHING  # the arena's view or what was kept; bytes from _start to _end are still to be cut
         self._start = 0
@@ -85,6 +86,7 @@ class FrameInput:
                 return None
             self._own = None
             self._filled = 0
+            self.frames += 1
             return own
         start = self._start
         held = self._end - start
@@ -98,6 +100,7 @@ class FrameInput:
         if held >= size + _PREFIX:
             start += _PREFIX
             self._start = stop = start + size
+            self.frames += 1
             return self._data[start:stop]
         self._is_bulk = self._begin_large()
         return None

@@ -14,7 +14,8 @@ HELD_MAX: Final = 256  # descriptors that those who come too fast may take; beyo
 
 
 class HeldSockets:
-    def __init__(self) -> None:
+    def __init__(self, most: int = HELD_MAX) -> None:
+        self._most = most
         self._heap: list[tuple[int, int, socket]] = []  # when to close it, in which order they came
         self._numbers = count()
 
@@ -23,7 +24,7 @@ class HeldSockets:
 
     def hold(self, held: socket, until_ms: int) -> None:
         heapq.heappush(self._heap, (until_ms, next(self._numbers), held))
-        if len(self._heap) > HELD_MAX:
+        if len(self._heap) > self._most:
             heapq.heappop(self._heap)[2].close()
 
     def next_deadline_ms(self) -> int | None:

@@ -78,7 +78,7 @@ class Loop:
         self._poll = epoll()
         self._poll.register(wakeup.descriptor, EPOLLIN)
         self._log = LimitedLog(_LOGGER)
-        self._limits = ConnectionLimits(settings.limits)
+        self._limits = ConnectionLimits(settings.limits, settings.descriptors)
         self._connections = Connections(self._poll, settings, broker, timer_ms())
         self._undecrypted = self._connections.undecrypted
         self._acceptor = Acceptor(listeners, self._limits, self._poll, self._log, self._connections.add, broker)
@@ -101,11 +101,11 @@ class Loop:
             security=settings.outgoing,
             errors=broker.internal_errors,
         )
-        self._timers = LoopTimers(self._connections, self._acceptor, self._peers)
-        self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
         self._metrics = MetricsEndpoint(
             metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms, broker.internal_errors
         )
+        self._timers = LoopTimers(self._connections, self._acceptor, self._metrics, self._peers)
+        self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
 
     def listen(self) -> None:
         self._acceptor.start()
@@ -141,8 +141,8 @@ class Loop:
         self._acceptor.limits_changed()
 
     def statistics(self) -> ServerStatistics:
-        chores = self._others.chores
-        return take_statistics(self._connections, self._acceptor, self._slices, self._arena, chores, self._meter)
+        network = self._connections, self._acceptor, self._slices, self._arena
+        return take_statistics(*network, self._others.chores, self._meter)
 
     def _measures(self) -> Iterator[Family]:
         """What there is to tell Prometheus, of the network, the process and the broker."""
@@ -220,9 +220,9 @@ class Loop:
         for descriptor in others:
             if self._acceptor.owns(descriptor):
                 self._acceptor.accept(descriptor, time_ms)
-                self._timers.look_again()
             else:
-                self._metrics.serve(descriptor, self._now_ms)
+                self._metrics.serve(descriptor, time_ms)
+            self._timers.look_again()
 
     def _wait_s(self) -> float:
         """How long nothing has to be done without an event."""
@@ -230,9 +230,7 @@ class Loop:
         if self._is_hurried or (self._undecrypted and self._undecrypted.may_go_on()):
             self._is_hurried = False
             return 0
-        wait_ms = _DAY_MS
-        if deadline_ms is not None:
-            wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
+        wait_ms = _DAY_MS if deadline_ms is None else min(deadline_ms - self._clock_ms(), _DAY_MS)
         if (due_ms := self._timers.first_ms()) is not None:
             wait_ms = min(due_ms - self._time_ms, wait_ms)
         return wait_ms / 1_000 if wait_ms > 0 else 0
@@ -274,6 +272,7 @@ class Loop:
                 self._connections.want(connection, EPOLLIN)
                 ready.append(connection)
         self._acceptor.tick(self._time_ms)
+        self._metrics.tick(self._time_ms)
         self._peers.tick(self._now_ms)
         if self._timers.drain_until_ms is not None and self._time_ms >= self._timers.drain_until_ms:
             self._is_stopped = True

@@ -6,18 +6,20 @@ from collections.abc import Callable
 
 from tailrace.server.acceptor import Acceptor
 from tailrace.server.connections import Connections
+from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.peers import Peers
 
 
 class LoopTimers:
     """Times are those of the clock that cannot be set back."""
 
-    __slots__ = ("_connections_and_acceptor", "_due_ms", "_peers_due_ms", "drain_until_ms")
+    __slots__ = ("_deadlines", "_due_ms", "_peers_due_ms", "drain_until_ms")
 
-    def __init__(self, connections: Connections, acceptor: Acceptor, peers: Peers) -> None:
-        self._connections_and_acceptor: tuple[Callable[[], int | None], ...] = (
+    def __init__(self, connections: Connections, acceptor: Acceptor, metrics: MetricsEndpoint, peers: Peers) -> None:
+        self._deadlines: tuple[Callable[[], int | None], ...] = (
             connections.next_deadline_ms,
             acceptor.next_deadline_ms,
+            metrics.next_deadline_ms,
         )
         self._peers_due_ms = peers.next_deadline_ms
         self._due_ms: int | None = None  # without the peers' deadline
@@ -25,7 +27,7 @@ class LoopTimers:
 
     def look_again(self) -> None:
         """Something may be due earlier than before."""
-        due = [next_deadline_ms() for next_deadline_ms in self._connections_and_acceptor]
+        due = [next_deadline_ms() for next_deadline_ms in self._deadlines]
         self._due_ms = min((ms for ms in (*due, self.drain_until_ms) if ms is not None), default=None)
 
     def set(self, due_ms: int) -> None:

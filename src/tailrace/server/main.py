@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Final
 
 from tailrace.server.broker_seam import BrokerBuilder
+from tailrace.server.descriptors import raise_soft_limit
 from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings
 
@@ -28,6 +29,7 @@ def run_broker(
     build: BrokerBuilder, settings: ServerSettings, on_ready: Callable[[Server], None] | None = None
 ) -> None:
     """Serve until a signal asks to stop; `on_ready` is called once clients can connect."""
+    raise_soft_limit()
     server = Server(build, settings)
     gc.disable()
     try:

@@ -7,7 +7,8 @@ It takes its turn at the end of a pass, and makes and sends no more at a time th
 of ten thousand partitions is spread over many passes, and requests of clients come in between.
 
 What others can make it hold is bounded: a few connections, of which the one that was silent longest goes when there are
-too many, and a request of a few kilobytes. Only the head of a request is looked at; one with a body is refused.
+too many, and a request of a few kilobytes. A request has to be complete 30 seconds after its first byte, and its answer
+has to be taken within 30 seconds as well. Only the head of a request is looked at; one with a body is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from select import EPOLLIN, EPOLLOUT, epoll
 from socket import socket
 from typing import Any, Final
@@ -25,12 +25,15 @@ from tailrace.internal_errors import InternalErrors
 from tailrace.metrics.exposition import content_type, pieces
 from tailrace.metrics.families import Family
 from tailrace.model.errors import KafkaError
+from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.server.listener import Listener
 
 CONNECTIONS_MAX: Final = 8
 HEAD_BYTES_MAX: Final = 8_192
 TURN_BYTES_MAX: Final = 65_536
 TURN_NS_MAX: Final = 2_000_000
+STEP_MS_MAX: Final = 30_000  # to send a request, and to take an answer
+SILENT_MS_MAX: Final = 600_000  # between two requests
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _PAGE: Final = "Metrics are at /metrics.\n"
 
@@ -53,6 +56,7 @@ class MetricsEndpoint:
         self._clock_ms = clock_ms
         self._errors = errors
         self._visitors: dict[int, _Visitor] = {}  # the one that was silent longest first
+        self._paused_until_ms: int | None = None  # the listener is out of the poll, for lack of descriptors
         self.scrapes = 0
 
     def start(self) -> None:
@@ -67,25 +71,40 @@ class MetricsEndpoint:
             self._listener.close()
             self._listener = None
 
+    def next_deadline_ms(self) -> int | None:
+        deadlines = [visitor.until_ms for visitor in self._visitors.values()]
+        if self._paused_until_ms is not None:
+            deadlines.append(self._paused_until_ms)
+        return min(deadlines, default=None)
+
+    def tick(self, now_ms: int) -> None:
+        """Close connections whose time is up, and accept again after a lack of descriptors."""
+        for visitor in [one for one in self._visitors.values() if one.until_ms <= now_ms]:
+            self._leave(visitor)
+        if self._paused_until_ms is not None and self._paused_until_ms <= now_ms and self._listener is not None:
+            self._paused_until_ms = None
+            self._poll.register(self._listener.descriptor, EPOLLIN)
+
     def serve(self, descriptor: int, now_ms: int) -> None:
         """Something happened at a descriptor that is ours, or else was closed in this pass."""
         try:
-            self._serve(descriptor)
+            self._serve(descriptor, now_ms)
         except Exception as error:
             visitor = self._visitors.get(descriptor)
             if visitor is not None:
                 self._leave(visitor)
             self._errors.survive("the metrics endpoint", error, now_ms)
 
-    def _serve(self, descriptor: int) -> None:
+    def _serve(self, descriptor: int, now_ms: int) -> None:
         if self._listener is not None and descriptor == self._listener.descriptor:
-            self._accept(self._listener)
+            self._accept(self._listener, now_ms)
         elif descriptor in self._visitors:
             visitor = self._visitors.pop(descriptor)
             self._visitors[descriptor] = visitor
             if visitor.is_waiting:  # not for this: it has hung up
                 self._leave(visitor)
                 return
+            had_begun = bool(visitor.head) or visitor.is_answered
             try:
                 is_done = visitor.send() if visitor.is_answered else self._receive(visitor)
             except BlockingIOError:
@@ -94,21 +113,32 @@ class MetricsEndpoint:
                 is_done = True
             if is_done:
                 self._leave(visitor)
-            else:
-                self._want(visitor)
+                return
+            if visitor.is_answered or visitor.is_waiting:
+                visitor.until_ms = now_ms + STEP_MS_MAX
+            elif not visitor.head:
+                visitor.until_ms = now_ms + SILENT_MS_MAX
+            elif not had_begun:
+                visitor.until_ms = now_ms + STEP_MS_MAX
+            self._want(visitor)
 
     def _want(self, visitor: _Visitor) -> None:
         interest = EPOLLOUT if visitor.is_answered else 0 if visitor.is_waiting else EPOLLIN
         self._poll.modify(visitor.descriptor, interest)
 
-    def _accept(self, listener: Listener) -> None:
-        with suppress(OSError):  # it went again, or there are no descriptors left
+    def _accept(self, listener: Listener, now_ms: int) -> None:
+        if len(self._visitors) >= CONNECTIONS_MAX:
+            self._leave(next(iter(self._visitors.values())))
+        try:
             accepted = listener.accept()
-            if len(self._visitors) >= CONNECTIONS_MAX:
-                self._leave(next(iter(self._visitors.values())))
-            visitor = _Visitor(accepted.socket)
-            self._visitors[visitor.descriptor] = visitor
+            visitor = _Visitor(accepted.socket, now_ms + STEP_MS_MAX)
             self._poll.register(visitor.descriptor, EPOLLIN)
+        except OSError as error:
+            if is_shortage(error):
+                self._poll.unregister(listener.descriptor)
+                self._paused_until_ms = now_ms + SHORTAGE_RETRY_MS
+            return  # else it has already gone
+        self._visitors[visitor.descriptor] = visitor
 
     def _leave(self, visitor: _Visitor) -> None:
         del self._visitors[visitor.descriptor]
@@ -176,10 +206,11 @@ class MetricsEndpoint:
 class _Visitor:
     """A connection: it asks, then it is answered, then it may ask again."""
 
-    __slots__ = ("_body", "_is_chunked", "_keeps", "_unsent", "descriptor", "head", "is_waiting", "socket")
+    __slots__ = ("_body", "_is_chunked", "_keeps", "_unsent", "descriptor", "head", "is_waiting", "socket", "until_ms")
 
-    def __init__(self, client: socket) -> None:
+    def __init__(self, client: socket, until_ms: int) -> None:
         self.socket = client
+        self.until_ms = until_ms  # when it is closed, unless it goes on
         self.descriptor = client.fileno()
         self.head = bytearray()
         self.is_waiting = False  # for the broker

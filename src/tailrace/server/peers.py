@@ -269,7 +269,11 @@ class Peers:
 
     def _connect(self, line: _Line, addresses: list[Any]) -> None:
         family, kind, protocol, _, address = addresses[0]
-        made = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, protocol)
+        try:
+            made = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, protocol)
+        except OSError as error:  # no descriptors, most likely
+            self._lost(line, str(error))
+            return
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         code = made.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):

@@ -12,6 +12,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -20,6 +21,7 @@ from tailrace.broker.request_context import ConnectionContext
 from tailrace.server.broker_seam import BrokerBuilder, BrokerCore, Chore
 from tailrace.server.chores import Chores
 from tailrace.server.clock import wall_clock_ms
+from tailrace.server.descriptors import current_descriptors
 from tailrace.server.endpoints import Endpoint, advertise
 from tailrace.server.listener import Listener
 from tailrace.server.loop import Loop
@@ -116,10 +118,11 @@ class Server:
             self._chores.close()
             self._wakeup.close()
             raise
+        settings = replace(self._settings, descriptors=current_descriptors())
         self._loop = Loop(
             self._broker,
             listeners,
-            self._settings,
+            settings,
             self._chores,
             self._wakeup,
             self._turn,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
+from tailrace.server.descriptors import Descriptors
 from tailrace.server.endpoints import (
     PORT_MAX,
     Endpoint,
@@ -61,6 +62,7 @@ class ServerSettings:
     listeners: tuple[Endpoint, ...] = (Endpoint("PLAINTEXT", "", 9092),)
     advertised: tuple[Endpoint, ...] = ()
     limits: LimitSettings = field(default_factory=LimitSettings)
+    descriptors: Descriptors = field(default_factory=Descriptors)
     request_bytes_max: int = 104_857_600
     send_buffer_bytes: int = SEND_BUFFER_BYTES
     receive_buffer_bytes: int = SYSTEM_DEFAULT

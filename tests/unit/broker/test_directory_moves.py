@@ -12,7 +12,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.log.files import Files
-from tailrace.log.serial_work import SerialWork, Task, do_at_once
+from tailrace.log.serial_work import PatientWork, SerialWork, Task, do_at_once
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
@@ -36,7 +36,7 @@ class HeldWork:
         self.waiting: list[object] = []
 
     def __call__(self, work: object) -> None:
-        if isinstance(work, SerialWork | Task):
+        if isinstance(work, PatientWork) and isinstance(work.work, SerialWork | Task):
             do_at_once(work, NOW_MS)
         else:
             self.waiting.append(work)

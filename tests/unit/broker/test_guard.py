@@ -17,6 +17,7 @@ from tailrace.broker.request_context import Reply
 from tailrace.client.sasl import exchange_of
 from tailrace.client.security import Sasl
 from tailrace.metadata.scram_credentials import first_credential
+from tailrace.model import scram
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
@@ -128,7 +129,7 @@ def test_of_scram_nothing_is_told_that_helps_guessing(broker: Broker, first: byt
     stranger = Stranger(broker)
     stranger.ask(m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
     answer: Any
-    if first == b"n,,n=bob,r=x":
+    if first in (b"n,,n=bob,r=x", b"n,,n=nobody,r=x"):
         challenge = bytes(stranger.ask(m.SaslAuthenticateRequest(auth_bytes=first), 2).auth_bytes)
         nonce = challenge.split(b",")[0]
         proof = b"c=biws," + nonce + b",p=" + base64.b64encode(bytes(32))
@@ -311,3 +312,56 @@ def test_nobody_comes_in_by_chance_and_nothing_breaks(broker: Broker) -> None:
                 break
         assert not stranger.context.is_authenticated
         broker.connection_closed(stranger.context.connection_id)
+
+
+def scram_challenge(stranger: Stranger, name: str) -> dict[str, str]:
+    stranger.ask(m.SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+    answer = stranger.ask(m.SaslAuthenticateRequest(auth_bytes=f"n,,n={name},r=abc".encode()), 2)
+    return dict(part.split("=", 1) for part in bytes(answer.auth_bytes).decode().split(","))
+
+
+def scram_refusal(stranger: Stranger, nonce: str) -> tuple[int, str | None, bytes]:
+    proof = f"c=biws,r={nonce},p={base64.b64encode(bytes(32)).decode()}".encode()
+    answer: Any = stranger.decode(stranger.refused(m.SaslAuthenticateRequest(auth_bytes=proof), 2), 36, 2)
+    return answer.error_code, answer.error_message, bytes(answer.auth_bytes)
+
+
+def test_scram_answers_an_unknown_user_as_a_known_one(broker: Broker) -> None:
+    add_scram(broker, "bob", "x")
+    known, unknown = (scram_challenge(Stranger(broker), name) for name in ("bob", "nobody"))
+    assert known["i"] == unknown["i"] == "4096"
+    salts = [base64.b64decode(one["s"]) for one in (known, unknown)]
+    assert len(salts[0]) == len(salts[1])
+    assert salts[0] != salts[1]
+    refusals = []
+    for name in ("bob", "nobody"):
+        stranger = Stranger(broker)
+        refusals.append(scram_refusal(stranger, scram_challenge(stranger, name)["r"]))
+    assert refusals[0] == refusals[1]
+
+
+def test_an_unknown_user_gets_the_same_salt_each_time_and_others_get_another(broker: Broker) -> None:
+    add_scram(broker, "bob", "x")
+    salts = [scram_challenge(Stranger(broker), name)["s"] for name in ("eve", "eve", "mallory")]
+    assert salts[0] == salts[1] != salts[2]
+
+
+@pytest.mark.parametrize("binding", ["eSws", "biwsLA==", "", "cD10bHMtdW5pcXVlLCw="])
+def test_scram_refuses_a_channel_binding_that_is_not_the_header_of_the_first_message(
+    broker: Broker, binding: str
+) -> None:
+    add_scram(broker, "bob", "x")
+    for sent, is_accepted in (("biws", True), (binding, False)):
+        stranger = Stranger(broker)
+        first = scram_challenge(stranger, "bob")
+        salted = scram.salted_password("sha256", "x", base64.b64decode(first["s"]), int(first["i"]))
+        bare = f"c={sent},r={first['r']}"
+        said = f"n=bob,r=abc,r={first['r']},s={first['s']},i={first['i']},{bare}".encode()
+        key = scram.client_key("sha256", salted)
+        proof = scram.exclusive_or(key, scram.signature("sha256", scram.stored_key("sha256", key), said))
+        final = m.SaslAuthenticateRequest(auth_bytes=f"{bare},p={base64.b64encode(proof).decode()}".encode())
+        if is_accepted:
+            assert stranger.ask(final, 2).error_code == 0
+        else:
+            answer: Any = stranger.decode(stranger.refused(final, 2), 36, 2)
+            assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED

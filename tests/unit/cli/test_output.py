@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tailrace.cli.output import count_text, json_line, say, size_text, table, time_text
+from tailrace.cli.output import count_text, json_line, say, size_text, table, time_text, warn
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,16 @@ def test_text_that_the_terminal_cannot_show_is_escaped(monkeypatch: pytest.Monke
     say("1 → 2")
     sys.stdout.flush()
     assert raw.getvalue() == b"1 \\u2192 2\n"
+
+
+def test_control_characters_in_a_table_are_escaped() -> None:
+    lines = table(["<NAME"], [["\x1b[2Jorders\n\t\x9b\u202e"]])
+    assert lines == ["NAME", r"\x1b[2Jorders\n\t\u009b\u202e"]
+
+
+def test_control_characters_in_printed_lines_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    say("a\x1b]0;title\x07\tb", json_line({"topic": "x\x9b\x1b"}))
+    warn("no topic \x1b[31m")
+    printed = capsys.readouterr()
+    assert printed.out == "a\\x1b]0;title\\x07\tb\n" + '{"topic":"x\\u009b\\u001b"}\n'
+    assert printed.err == "tailrace: no topic \\x1b[31m\n"

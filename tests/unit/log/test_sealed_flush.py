@@ -10,7 +10,7 @@ import pytest
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.sealed_flush import SealedFlush
-from tailrace.log.serial_work import Work, do_at_once
+from tailrace.log.serial_work import PatientWork, Work, do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import batch
@@ -27,7 +27,7 @@ class Bench:
     """A directory with one log, whose flushes wait until they are called for."""
 
     def __init__(self, files: MemoryFiles | FaultyFiles) -> None:
-        self.waiting: list[SealedFlush] = []
+        self.waiting: list[PatientWork] = []
         self.errors: list[OSError] = []
         files.make_directory("/data")
         self.directory = LogDirectory(files, "/data", new_id=lambda: "id")
@@ -36,7 +36,7 @@ class Bench:
         self.log: PartitionLog = self.directory.logs.get(ORDERS) or self.directory.create(ORDERS, CONFIG, NOW_MS)
 
     def _submit(self, work: Work) -> None:
-        if isinstance(work, SealedFlush):
+        if isinstance(work, PatientWork) and isinstance(work.work, SealedFlush):
             self.waiting.append(work)
         else:
             do_at_once(work, NOW_MS)
@@ -46,7 +46,7 @@ class Bench:
             self.log.append_as_leader(batch(value), leader_epoch=0, now_ms=NOW_MS)
         self.directory.run_due(NOW_MS)
 
-    def finish(self, flush: SealedFlush) -> None:
+    def finish(self, flush: PatientWork) -> None:
         flush.run()
         flush.apply(None, NOW_MS)
 

@@ -57,3 +57,13 @@ def test_without_a_rule_that_matches_there_is_no_name() -> None:
 def test_what_is_no_rule_is_refused(rules: str) -> None:
     with pytest.raises(InvalidConfig):
         PrincipalRules(rules)
+
+
+@pytest.mark.parametrize("rule", ["RULE:^CN=(.*?),.*$/$2/", "RULE:^.*$/$1/L", "RULE:^CN=(.*)$/$1@$9/"])
+def test_a_rule_that_names_a_missing_group_is_refused(rule: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"names group \$\d, and the pattern"):
+        PrincipalRules(rule)
+
+
+def test_a_rule_may_name_the_whole_match_and_every_group_of_its_pattern() -> None:
+    assert PrincipalRules("RULE:^CN=(.*)$/$0+$1/").apply("CN=a") == "CN=a+a"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from tailrace.server.endpoints import Endpoint
+from tailrace.server.listener import Listener
 from tailrace.server.metrics_endpoint import CONNECTIONS_MAX, HEAD_BYTES_MAX
 from tailrace.server.settings import ServerSettings
 from tests.unit.server.harness import LOOPBACK, PATIENCE_S, Harness
@@ -168,3 +170,45 @@ def test_a_long_scrape_lets_requests_pass(harness: Harness) -> None:
     assert answered >= 20
     assert harness.loop.statistics().passes - passes >= 20
     assert b'fake_numbers{number="99999"} 99999' in scraper.held
+
+
+def test_a_request_that_is_never_finished_is_closed_after_30_seconds(harness: Harness) -> None:
+    silent, slow = Scraper(harness), Scraper(harness)
+    slow.socket.sendall(b"GET /metrics")
+    harness.turn(5)
+    for _ in range(29):
+        harness.timer_ms += 1_000
+        slow.socket.sendall(b"x")
+        harness.turn(3)
+    slow.look()
+    assert not slow.is_closed
+    harness.timer_ms += 1_000
+    silent.until_closed()
+    slow.until_closed()
+
+
+def test_a_scraper_that_comes_again_after_a_minute_keeps_its_connection(harness: Harness) -> None:
+    scraper = Scraper(harness)
+    for _ in range(3):
+        assert "200 OK" in scraper.ask(GET)[0]
+        harness.timer_ms += 60_000
+        harness.turn(3)
+
+
+def test_without_descriptors_the_metrics_listener_waits_a_second(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[None] = []
+
+    def accept(self: Listener) -> None:
+        calls.append(None)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Listener, "accept", accept)
+        scraper = Scraper(harness)
+        harness.until(lambda: bool(calls))
+        harness.turn(20)
+        assert len(calls) == 1, "it does not try again at once"
+    harness.timer_ms += 1_000
+    assert "200 OK" in scraper.ask(GET)[0]

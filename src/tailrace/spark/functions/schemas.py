@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from tailrace.redirects import open_url
+
 _TIMEOUT_S: Final = 30
 
 
@@ -45,7 +47,7 @@ class Schemas:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             request.add_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+            with open_url(request, _TIMEOUT_S) as answer:
                 found = json.load(answer)
         except (OSError, ValueError) as error:  # urllib's errors are OSErrors
             raise SchemaUnknown(f"schema {schema_id} cannot be had from {where}: {error}") from error
