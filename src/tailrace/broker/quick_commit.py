@@ -20,6 +20,7 @@ from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import (
     Committing,
@@ -50,7 +51,7 @@ class QuickCommit:
         try:
             group_id = commit.text(asked[2], asked[3])
             payload = commit.encode(group_id, self._broker.image)
-        except (UnicodeDecodeError, LookupError):
+        except (UnicodeDecodeError, LookupError, UnwritableMessage):
             return False
         if self._rights is not None and not self._may(context, group_id, commit.names):
             return False

@@ -15,6 +15,7 @@ from tailrace.coordinator.groups.group_records import offset_record, offset_tomb
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import OffsetCommitValue
+from tailrace.records.record import wrapped
 
 DEFAULT_RETENTION = -1
 
@@ -43,7 +44,7 @@ class CommittedOffsets:
         self, group_id: str, topics: Sequence[TopicCommit], now_ms: int, retention_ms: int = DEFAULT_RETENTION
     ) -> tuple[list[CoordinatorRecord], list[list[ErrorCode]]]:
         """The records of a commit, and an error for each partition, in the order in which they were given."""
-        expire_ms = -1 if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
+        expire_ms = -1 if retention_ms == DEFAULT_RETENTION else wrapped(now_ms + retention_ms)  # as Java adds
         limit = self._metadata_size_max
         records = []
         errors = []

@@ -7,11 +7,12 @@ A request is decided on a `Transaction` and becomes one record; the transaction 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
 from tailrace.coordinator.transactions.ending import Ended, EndRequest, plan_end
 from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.transaction import (
@@ -27,6 +28,7 @@ from tailrace.coordinator.transactions.transaction_records import encoded_record
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId, TopicPartition
 from tailrace.model.topic_config import INT_MAX
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
 
 _log = logging.getLogger(__name__)
@@ -83,14 +85,15 @@ class TransactionShard:
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         """There are no transactions in the log of transactions."""
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterator[Part]:
         """Ends that were decided and may not be known in every partition are told again."""
-        for transaction in self.transactions.values():
+        for transaction in tuple(self.transactions.values()):
             if transaction.facts.state in ENDING:
-                self._send_markers(transaction, now_ms)
+                yield partial(self._send_markers, transaction)
 
-    def unloaded(self, now_ms: int) -> None:
-        """Another coordinator goes on."""
+    def unloaded(self, now_ms: int) -> Iterable[Part]:
+        """Nobody waits here: another coordinator goes on."""
+        return ()
 
     # Steps
 
@@ -105,7 +108,13 @@ class TransactionShard:
             if then is not None:
                 then(now_ms)
 
-        record = encoded_record(transaction.transactional_id, after, self._settings.server_version())
+        try:
+            record = encoded_record(transaction.transactional_id, after, self._settings.server_version())
+        except UnwritableMessage:
+            transaction.give_up()
+            if transaction.facts.producer_epoch == NO_PRODUCER_EPOCH:  # made by this request, never written
+                self.transactions.pop(transaction.transactional_id, None)
+            raise
         return StateChange((record,), response, is_replayed=False, on_done=done)
 
     def _known(self, transactional_id: str) -> Transaction:
