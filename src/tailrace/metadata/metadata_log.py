@@ -35,6 +35,7 @@ from tailrace.metadata.storage_format import METADATA_FOLDER, local_voter
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.protocol import messages
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
 from tailrace.records.validation import Origin
@@ -157,8 +158,8 @@ class MetadataLog:
 
         `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
         commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
-        the image is an error here, before anything is written. MetadataLogFailed is the end: as in Kafka, a node does
-        not live on without its metadata log.
+        the image, or that its format cannot hold, is an error here, before anything is written. MetadataLogFailed is
+        the end: as in Kafka, a node does not live on without its metadata log.
         """
         assert self.epoch >= 0, "an epoch has to begin before something can be written"
         if self._failed is not None:
@@ -169,6 +170,8 @@ class MetadataLog:
             self._append_records(records, now_ms, atomic=atomic, transaction=transaction)
             if flush:
                 self.flush(now_ms)
+        except UnwritableMessage as error:  # all records are encoded before the first is written
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a metadata record cannot be written: {error}") from error
         except OSError as error:
             # Nobody can tell what of it is on disk, so nothing may follow it.
             self._failed = error

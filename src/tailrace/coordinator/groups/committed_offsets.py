@@ -91,6 +91,10 @@ class CommittedOffsets:
     def has_any(self, group_id: str) -> bool:
         return group_id in self._offsets
 
+    def knows(self, group_id: str) -> bool:
+        """Return True if the group has committed anything, also in a transaction that has not ended."""
+        return group_id in self._offsets or group_id in self._open
+
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a transaction that has not ended commits this partition's offset."""
         return any(
