@@ -20,9 +20,11 @@ from tailrace.protocol.messages import (
     FindCoordinatorRequest,
     InitProducerIdRequest,
     JoinGroupRequest,
+    LeaveGroupRequest,
     ListGroupsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    SyncGroupRequest,
     WriteTxnMarkersRequest,
 )
 from tailrace.records.builder import BatchBuilder
@@ -246,3 +248,30 @@ def test_a_load_skips_bad_records_and_serves_the_rest(
         if one.message == "coordinator loaded" and vars(one)["fields"]["partition"] == str(key)
     ]
     assert loaded["skipped"] == skipped
+
+
+def test_static_members_with_no_time_to_rebalance_do_not_hold_the_loop() -> None:
+    """The end of a rebalance that nobody has joined is scheduled again; with a rebalance timeout of 0, for now."""
+    broker, client = started()
+    assert client.send(join_request(group_instance_id="i"), 5) == []
+    broker.tick(NOW_MS)
+    (reply,) = broker.take_replies()
+    joined = client.decode(reply, 11, 5)
+    hasty = join_request(group_instance_id="i", member_id=joined.member_id, rebalance_timeout_ms=0)
+    for again in (joined, None):
+        joined = again or client.ask(hasty, 5)
+        sync = SyncGroupRequest(
+            group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, group_instance_id="i"
+        )
+        assert client.ask(sync, 3).error_code == ErrorCode.NONE
+    other = Client(broker, connection_id=2)
+    member_id = other.ask(join_request(rebalance_timeout_ms=0), 5).member_id
+    assert other.send(join_request(rebalance_timeout_ms=0, member_id=member_id), 5) == []
+    leave = LeaveGroupRequest(
+        group_id="g", members=[LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)]
+    )
+    third = Client(broker, connection_id=3)
+    assert len(third.send(leave, 3)) == 2  # the join that waited is refused, too
+    for now_ms in range(NOW_MS, NOW_MS + 20):
+        broker.tick(now_ms)
+    assert listed(third) == {"g"}
