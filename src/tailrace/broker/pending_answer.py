@@ -20,5 +20,5 @@ class PendingAnswer:
     def __call__(self, response: Any, now_ms: int) -> None:
         """The first answer counts: a coordinator may tell of a failure after it has answered."""
         if not self.is_given:
+            self.is_given = True
             self._broker.answer(self._request, response, now_ms)
-            self.is_given = True  # a response that could not be encoded may be followed by a refusal

@@ -1,5 +1,7 @@
 """Failures: what went wrong in one coordinator without ending the broker, counted and logged at a limited rate.
 
+A fatal error (`tailrace/internal_errors.py`) is raised again: it stops the broker.
+
 operations   requests and timers that failed unexpectedly, or whose records could not be encoded
 skipped      records that a load could not read or replay
 reloads      shards loaded again, because an appended record could not be replayed
@@ -10,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from tailrace.internal_errors import is_fatal
 from tailrace.limited_log import LimitedLog
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.protocol.errors import ProtocolError
@@ -37,6 +40,7 @@ class Failures:
     def note_operation(self, what: str, key: TopicPartition, error: Exception, now_ms: int) -> None:
         """Count an operation that failed. `what` is a fixed phrase: the step that failed. Values that do not fit a
         record are a client's fault; any other error is a bug, so its traceback is logged."""
+        _raise_fatal(error)
         self.operations += 1
         bug = None if isinstance(error, ProtocolError) else error
         self._limited_log.write(
@@ -44,7 +48,7 @@ class Failures:
             what,
             now_ms,
             f"coordinator: {what} failed; only this operation is affected",
-            exc_info=bug,
+            trace=bug,
             partition=str(key),
             error=_text(error),
         )
@@ -63,6 +67,7 @@ class Failures:
 
     def note_skipped(self, key: TopicPartition, offset: Offset, error: Exception, now_ms: int) -> None:
         """Count a record that a load skips."""
+        _raise_fatal(error)
         self.skipped += 1
         self._limited_log.write(
             logging.WARNING,
@@ -76,16 +81,23 @@ class Failures:
 
     def note_reload(self, key: TopicPartition, error: Exception, now_ms: int) -> None:
         """Count a shard that is loaded again."""
+        _raise_fatal(error)
         self.reloads += 1
         self._limited_log.write(
             logging.ERROR,
             "reload",
             now_ms,
             "coordinator: an appended record could not be replayed; the partition is loaded again",
-            exc_info=error,
+            trace=error,
             partition=str(key),
             error=_text(error),
         )
+
+
+def _raise_fatal(error: Exception) -> None:
+    """Raise an error again after which the broker must not serve on."""
+    if is_fatal(error):
+        raise error
 
 
 def _text(error: Exception) -> str:

@@ -13,7 +13,7 @@ On one node what is appended is committed. With followers an answer waits in the
 leadership goes first, whoever waits is told NOT_COORDINATOR. Errors of the append are told as Kafka's coordinators tell
 them (`coordinator_error`).
 
-An unexpected exception never leaves this module (`failures` counts and logs it):
+An unexpected exception never leaves this module, unless it is fatal (`failures` counts and logs it):
     operation, encoding    nothing is appended; the client gets UNKNOWN_SERVER_ERROR; a timer runs again after RETRY_MS
     append, replay, done   log and memory may differ: the shard is loaded again, as if led anew
     answer                 only the client that waits for it is affected
@@ -34,6 +34,7 @@ from tailrace.coordinator.loading import Loading, QuickReplay
 from tailrace.coordinator.shard import CoordinatorShard, StateChange
 from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinator_error
 from tailrace.coordinator.timers import Alarm, Due, Timers
+from tailrace.internal_errors import is_fatal
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
@@ -136,6 +137,8 @@ class CoordinatorRuntime(Generic[S]):
         self._purgatory.check(place.key, now_ms)
 
     def _fail(self, place: _Place[S], error: Exception, now_ms: int) -> None:
+        if is_fatal(error):
+            raise error
         is_bug = not isinstance(error, KafkaError | CorruptBatch | ProtocolError | OSError)
         _log.error(
             "%s cannot be loaded, its coordinator is not available: %s",

@@ -11,7 +11,7 @@ import pytest
 from tailrace.coordinator.runtime import RETRY_MS, CoordinatorRuntime
 from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, Part, StateChange
 from tailrace.coordinator.timers import Timers
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.errors import ErrorCode, FatalError, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import OffsetCommitKey, OffsetCommitValue
 from tailrace.purgatory import Purgatory
@@ -262,3 +262,12 @@ def test_a_damaged_batch_ends_the_load_and_not_the_broker(world: World) -> None:
     with pytest.raises(KafkaError) as refused:
         world.runtime.shard(0)
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_fatal_error_stops_the_broker(world: World) -> None:
+    def fail() -> None:
+        raise FatalError("the log is broken")
+
+    world.log.after_append = fail
+    with pytest.raises(FatalError):
+        world.commit("b")
