@@ -66,6 +66,7 @@ class TransactionShard:
         self.coordinator_epoch = coordinator_epoch
         self._settings = settings
         self.transactions: dict[str, Transaction] = {}
+        self._ends: dict[str, TransactionEnd] = {}  # whose markers are being written, for this shard
 
     # What the log says
 
@@ -216,28 +217,26 @@ class TransactionShard:
 
     def _send_markers(self, transaction: Transaction, now_ms: int) -> None:
         prepared = transaction.facts
-        self._settings.send(
-            TransactionEnd(
-                log_partition=self.partition,
-                transactional_id=transaction.transactional_id,
-                producer_id=prepared.producer_id,
-                producer_epoch=prepared.producer_epoch,
-                is_commit=prepared.state is _S.PREPARE_COMMIT,
-                coordinator_epoch=self.coordinator_epoch,
-                transaction_version=prepared.client_version,
-                after=transaction.prepare_complete(now_ms),
-                remaining=set(prepared.partitions),
-            ),
-            now_ms,
+        end = self._ends[transaction.transactional_id] = TransactionEnd(
+            log_partition=self.partition,
+            transactional_id=transaction.transactional_id,
+            producer_id=prepared.producer_id,
+            producer_epoch=prepared.producer_epoch,
+            is_commit=prepared.state is _S.PREPARE_COMMIT,
+            coordinator_epoch=self.coordinator_epoch,
+            transaction_version=prepared.client_version,
+            after=transaction.prepare_complete(now_ms),
+            remaining=set(prepared.partitions),
         )
+        self._settings.send(end, now_ms)
 
     def marker_written(self, end: TransactionEnd, partition: TopicPartition) -> None:
-        if end.coordinator_epoch == self.coordinator_epoch:
+        if self._ends.get(end.transactional_id) is end:
             self.transactions[end.transactional_id].marker_written(partition)
 
     def markers_written(self, end: TransactionEnd) -> StateChange[None] | None:
-        """The end is known everywhere: it is complete. None if it is another coordinator's by now."""
-        if end.coordinator_epoch != self.coordinator_epoch:
+        """The end is known everywhere: it is complete. None if it is another coordinator's, or another shard's."""
+        if self._ends.get(end.transactional_id) is not end:
             return None
         transaction = self.transactions[end.transactional_id]
 
@@ -245,6 +244,7 @@ class TransactionShard:
             # What could not be written is tried again; until then the transaction stays on its way.
             if code is ErrorCode.NONE:
                 transaction.complete(end.after)
+                del self._ends[end.transactional_id]
 
         record = encoded_record(end.transactional_id, end.after, self._settings.server_version())
         return StateChange((record,), None, is_replayed=False, on_done=done)
