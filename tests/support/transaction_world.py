@@ -7,7 +7,8 @@ happens is checked as it goes and at the end:
     1. an answer that says yes is true of every later coordinator
     2. producer ids and epochs given out for a transactional id never repeat, and only grow
     3. in every partition a transaction ends once, as it was decided; nobody who was overtaken decides anything
-    4. once the weather is fine, what the log says, replayed, is what the coordinator knows. While a write may have
+    4. an exception that nobody expects, in an append or while a marker is written, changes nothing of this
+    5. once the weather is fine, what the log says, replayed, is what the coordinator knows. While a write may have
        failed or not, the two may differ, as in Kafka: the next step writes everything again.
 """
 
@@ -39,6 +40,10 @@ TIMEOUT_MS = 1_000
 NONE = ErrorCode.NONE
 
 
+class PlantedBug(Exception):
+    """What only a bug raises."""
+
+
 class _Log:
     """One partition: what is appended, and how much of it is committed."""
 
@@ -49,6 +54,7 @@ class _Log:
         self.is_leader = True
         self.refuses = 0.0
         self.waits = 0.0
+        self.breaks = 0.0  # how often an append raises what nobody expects, after it was made
 
     @property
     def end(self) -> int:
@@ -77,6 +83,8 @@ class _Log:
         self.batches.append((base, RecordBatch(placed).next_offset, placed))
         if self._random.random() >= self.waits:
             self.committed = self.end
+        if self._random.random() < self.breaks:
+            raise PlantedBug
         return self.end
 
     def commit_error(self, key: TopicPartition, end: int) -> ErrorCode | None:
@@ -105,6 +113,8 @@ class TransactionWorld:
         self.markers: dict[TopicPartition, list[Ended]] = {one: [] for one in PARTITIONS}
         self.promised: list[tuple[str, Ended, frozenset[TopicPartition]]] = []
         self.refuse_markers = 0.0
+        self.bugs = 0  # markers whose writing raised
+        self.survived = 0  # by coordinators that were replaced
         self.epoch = 0
         self.trace: list[str] = []
         self.coordinator = self._new_coordinator()
@@ -132,6 +142,9 @@ class TransactionWorld:
     def _write_marker(
         self, end: TransactionEnd, key: TopicPartition, answer: Callable[[ErrorCode, int], None], now_ms: int
     ) -> None:
+        if self.random.random() < self.log.breaks:
+            self.bugs += 1
+            raise PlantedBug
         if self.random.random() < self.refuse_markers:
             answer(ErrorCode.NOT_ENOUGH_REPLICAS, now_ms)
             return
@@ -227,10 +240,12 @@ class TransactionWorld:
 
     def _weather(self) -> None:
         self.log.refuses, self.log.waits, self.refuse_markers = (self.random.choice([0, 0, 0.3]) for _ in range(3))
+        self.log.breaks = self.random.choice([0, 0, 0, 0.1])
 
     def _takeover(self) -> None:
         """Another broker leads; what it has is what was committed, and perhaps more."""
         self.log.is_leader = False
+        self.survived += self.coordinator.runtime.failures.operations
         self.coordinator.resign(0, self.now_ms)
         self.purgatory.check(STATE, self.now_ms)
         self.purgatory.expire(10**12)
@@ -244,7 +259,7 @@ class TransactionWorld:
 
     def calm_down(self) -> None:
         """The weather is fine again: whatever is on its way arrives."""
-        self.log.refuses = self.log.waits = self.refuse_markers = 0.0
+        self.log.refuses = self.log.waits = self.log.breaks = self.refuse_markers = 0.0
         for _ in range(5):
             self.now_ms += 300
             self._commit()
@@ -258,10 +273,13 @@ class TransactionWorld:
         return found.facts if found is not None else None
 
     def _transactions(self) -> dict[str, Any]:
+        self.coordinator.runtime.load_all(self.now_ms)  # after an append that raised
         return self.coordinator.runtime.shard(0).transactions
 
     def check(self) -> None:
         context = "\n".join(self.trace[-60:])
+        survived = self.survived + self.coordinator.runtime.failures.operations
+        assert survived == self.bugs, f"something failed that was not planted\n{context}"
         now = {one.transactional_id: one for one in self._transactions().values()}
         assert not [one for one in now.values() if one.pending is not None or one.facts.state in ENDING], context
         for one, ended, partitions in self.promised:

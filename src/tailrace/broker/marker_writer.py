@@ -81,12 +81,16 @@ class MarkerWriter:
             )
             return
         kind = ControlType.COMMIT if marker.is_commit else ControlType.ABORT
-        batch = build_end_marker(
-            EndTransactionMarker(kind, marker.coordinator_epoch),
-            timestamp=now_ms,
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-        )
+        try:
+            batch = build_end_marker(
+                EndTransactionMarker(kind, marker.coordinator_epoch),
+                timestamp=now_ms,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+            )
+        except ValueError:  # no producer has this id and epoch; Kafka answers so
+            answer(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            return
         try:
             end = self._log.append(key, batch, now_ms, marker.transaction_version)
         except KafkaError as error:

@@ -52,6 +52,7 @@ def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
     yield broker.internal_errors.family()
     yield from _quotas(broker, now_ms)
     yield from _waiting(broker)
+    yield from _coordinators(broker)
     yield from share_families(broker.shares)
     yield from _replicas(broker)
     yield from _isr(broker)
@@ -133,6 +134,17 @@ def _waiting(broker: Broker) -> Iterator[Family]:
     yield gauge(f"{prefix}_numincrementalfetchsessions", "Fetch sessions.", sessions.sessions)
     yield gauge(f"{prefix}_numincrementalfetchpartitionscached", "Partitions in fetch sessions.", sessions.partitions)
     yield counter(f"{prefix}_incrementalfetchsessionevictions", "Sessions that made room.", sessions.evictions)
+
+
+def _coordinators(broker: Broker) -> Iterator[Family]:
+    runtimes = (broker.groups.runtime, broker.transactions.coordinator.runtime, broker.share_states.runtime)
+    for name, attribute, help_text in (
+        ("failed_operations", "operations", "Requests and timers of a coordinator that failed unexpectedly."),
+        ("skipped_records", "skipped", "Records that a coordinator could not read while it was loading."),
+        ("reloads", "reloads", "Partitions loaded again, because an appended record could not be replayed."),
+    ):
+        samples = [Sample({"topic": one.topic}, getattr(one.failures, attribute)) for one in runtimes]
+        yield Family(f"tailrace_coordinator_{name}", Kind.COUNTER, help_text, samples)
 
 
 # Partitions

@@ -21,6 +21,7 @@ from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import (
     Committing,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 RECORDS_MAX: Final = 4_096  # of one commit; larger ones are handled in pieces
 RECORDS_BYTES_MAX: Final = 1 << 18  # for the group's name, which stands in each record
-_METADATA_BYTES_MAX: Final = 126  # as `read_offset_commit` takes it
 
 
 class QuickCommit:
@@ -60,7 +60,7 @@ class QuickCommit:
         try:
             group_id = commit.text(asked[2], asked[3])
             payload = commit.encode(group_id, self._broker.image)
-        except (UnicodeDecodeError, LookupError):
+        except (UnicodeDecodeError, LookupError, UnwritableMessage):
             return False
         if self._rights is not None and not self._may(context, group_id, commit.names):
             return False
@@ -115,7 +115,7 @@ class PlainCommit:
             topic = image.topics_by_id[data[start:stop]] if self._by_id else image.topics[self.text(start, stop)]
             self.names.append(topic.name)
             key, end = key_start(group_id, topic.name), value_end(topic.id, self._now_ms)
-            out = bytearray(commits_size(number, key, end) + min(len(data), _METADATA_BYTES_MAX * number))
+            out = bytearray(commits_size(number, key, end) + min(len(data), METADATA_SIZE_MAX * number))
             size = encode_commits(data, position, number, len(topic.partitions), delta, key, end, out)
             if size < 0:
                 raise LookupError(topic.name)

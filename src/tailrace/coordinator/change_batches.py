@@ -1,14 +1,19 @@
-"""The batches that a StateChange becomes in the log: one, or, where it need not be atomic, as many as it takes."""
+"""The batches that a StateChange becomes in the log: one, or, where it need not be atomic, as many as it takes.
+
+A record that cannot be encoded, or that no batch can hold, refuses an atomic change. A change that is not atomic is
+written without it: tombstones of many groups must not wait for one group.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, PackedRecords, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_ID, TopicPartition
 from tailrace.protocol.coordinator_records import encode_key, encode_value
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 
@@ -16,9 +21,18 @@ _RECORD_OVERHEAD = 32  # lengths and deltas of a record: at most this much besid
 
 
 def build_batches(
-    change: StateChange[Any], key: TopicPartition, max_bytes: int, codec: Codec, now_ms: int
+    change: StateChange[Any],
+    key: TopicPartition,
+    max_bytes: int,
+    codec: Codec,
+    now_ms: int,
+    left_out: Callable[[Exception], None],
 ) -> Iterator[tuple[bytes, list[CoordinatorRecord]]]:
-    """Each batch, as Kafka's coordinators write it, with its records to replay; MESSAGE_TOO_LARGE where none fits."""
+    """Yield each batch, as Kafka's coordinators write it, with its records to replay.
+
+    Raise MESSAGE_TOO_LARGE or UnwritableMessage where an atomic change does not fit; of any other change `left_out` is
+    called for each record that does not fit.
+    """
     builder = _builder(change, codec)
     if isinstance(change.records, PackedRecords):
         packed = change.records
@@ -27,25 +41,35 @@ def build_batches(
             raise _too_many(change, key)
         yield builder.build(), []
         return
+    empty_size = builder.uncompressed_size
     records: list[CoordinatorRecord] = []
     for record in change.records:
-        if isinstance(record, EncodedRecord):
-            encoded_key, encoded_value = record
-        elif record.encoded is not None:
-            encoded_key, encoded_value = record.encoded
-        else:
-            encoded_key = encode_key(record.key)
-            encoded_value = None if record.value is None else encode_value(record.value, record.version)
-        size = len(encoded_key) + len(encoded_value or b"") + _RECORD_OVERHEAD
-        if builder.record_count and builder.uncompressed_size + size > max_bytes and not change.is_atomic:
+        try:
+            encoded_key, encoded_value = _encoded(record)
+            size = len(encoded_key) + len(encoded_value or b"") + _RECORD_OVERHEAD
+            if (empty_size if not change.is_atomic else builder.uncompressed_size) + size > max_bytes:
+                raise _too_many(change, key)
+        except (UnwritableMessage, KafkaError) as error:
+            if change.is_atomic:
+                raise
+            left_out(error)
+            continue
+        if builder.uncompressed_size + size > max_bytes:
             yield builder.build(), records
             builder, records = _builder(change, codec), []
-        if builder.uncompressed_size + size > max_bytes:
-            raise _too_many(change, key)
         builder.append(now_ms, encoded_key, encoded_value)
         if isinstance(record, CoordinatorRecord):
             records.append(record)
-    yield builder.build(), records
+    if builder.record_count:
+        yield builder.build(), records
+
+
+def _encoded(record: CoordinatorRecord | EncodedRecord) -> tuple[bytes, bytes | None]:
+    if isinstance(record, EncodedRecord):
+        return record
+    if record.encoded is not None:
+        return record.encoded
+    return encode_key(record.key), None if record.value is None else encode_value(record.value, record.version)
 
 
 def _too_many(change: StateChange[Any], key: TopicPartition) -> KafkaError:

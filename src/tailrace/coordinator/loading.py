@@ -1,17 +1,20 @@
 """Loading: a shard brought to the state that its partition's log describes, a piece at a time.
 
 A large topic takes seconds, and the broker has other clients, so `step` reads a bounded piece and can be called again.
-Records whose kind is unknown were written by a later version and are passed over, as Kafka does.
+
+A record that cannot be decoded or replayed is skipped: it was written by a later version, or by one that wrote a length
+wrongly. Kafka skips only unknown types and gives up the whole partition for anything else; here the other groups of the
+partition are served. A batch that is damaged as a whole ends the load, as it does there (`CorruptBatch`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TypeAlias
 
 from tailrace.coordinator.coordinator_log import CoordinatorLog
+from tailrace.coordinator.failures import Failures
 from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
 from tailrace.protocol.coordinator_records import decode_key, decode_value
@@ -22,8 +25,6 @@ from tailrace.records.control import end_marker
 from tailrace.records.legacy import iter_messages
 from tailrace.records.record import Record, iter_records, uncompressed_payload
 
-_log = logging.getLogger(__name__)
-
 _MAGIC_POSITION = 16
 
 QuickReplay: TypeAlias = Callable[[], Callable[[bytes, bytes, Offset], bool]]  # (key, value, offset)
@@ -31,39 +32,46 @@ QuickReplay: TypeAlias = Callable[[], Callable[[bytes, bytes, Offset], bool]]  #
 
 class Loading:
     def __init__(
-        self, log: CoordinatorLog, key: TopicPartition, shard: CoordinatorShard, quick: QuickReplay | None = None
+        self,
+        log: CoordinatorLog,
+        key: TopicPartition,
+        shard: CoordinatorShard,
+        failures: Failures,
+        quick: QuickReplay | None = None,
     ) -> None:
         """`quick()` gives, for a batch, what takes the records that come most and says which it has taken."""
         self._quick = quick
+        self._failures = failures
         self._log = log
         self._key = key
         self._shard = shard
         self._next_offset: Offset = log.bounds(key)[0]
         self.records = 0
+        self.skipped = 0
         self.bytes = 0
 
     @property
     def is_done(self) -> bool:
         return self._next_offset >= self._log.bounds(self._key)[1]
 
-    def step(self, max_bytes: int) -> int:
+    def step(self, max_bytes: int, now_ms: int) -> int:
         """Replay the next piece; how many bytes it had. A KafkaError if the partition is not led here any more."""
         start, end = self._log.bounds(self._key)
         data = self._log.read(self._key, max(self._next_offset, start), max_bytes)
         size = 0
         for batch in _whole_batches(data):
             size += len(batch)
-            self._replay(batch)
+            self._replay(batch, now_ms)
         if not size:
             self._next_offset = end
         self.bytes += size
         return size
 
-    def _replay(self, batch: memoryview) -> None:
+    def _replay(self, batch: memoryview, now_ms: int) -> None:
         if batch[_MAGIC_POSITION] < 2:
             for message in iter_messages(bytes(batch)):
                 if message.offset >= self._next_offset:
-                    self._replay_record(message, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+                    self._replay_record(message, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, now_ms)
                     self._next_offset = message.offset + 1
             return
         opened = RecordBatch(batch)
@@ -72,14 +80,17 @@ class Loading:
         if opened.is_control:
             marker = end_marker(opened) if opened.record_count else None
             if marker is not None:
-                self._shard.replay_end_transaction(opened.producer_id, opened.producer_epoch, marker.is_commit)
+                try:
+                    self._shard.replay_end_transaction(opened.producer_id, opened.producer_epoch, marker.is_commit)
+                except Exception as error:
+                    self._skip(opened.base_offset, error, now_ms)
         else:
             producer_id = opened.producer_id if opened.is_transactional else NO_PRODUCER_ID
             is_quick = self._quick is not None and producer_id == NO_PRODUCER_ID
             taken = self._replay_quickly(opened) if is_quick else 0
             if taken < opened.record_count:
                 for record in islice(iter_records(opened), taken, None):
-                    self._replay_record(record, producer_id, opened.producer_epoch)
+                    self._replay_record(record, producer_id, opened.producer_epoch, now_ms)
         self._next_offset = opened.last_offset + 1
 
     def _replay_quickly(self, batch: RecordBatch) -> int:
@@ -90,20 +101,26 @@ class Loading:
         base_offset = batch.base_offset
         payload = bytes(uncompressed_payload(batch))
         for delta, _, key, value, _, _ in kernels.decode_records(payload, batch.record_count):
-            if key is None or value is None or not take(key, value, base_offset + delta):
-                break
+            try:
+                if key is None or value is None or not take(key, value, base_offset + delta):
+                    break
+            except Exception:
+                break  # the general path meets the same record, and skips it if it must
             taken += 1
         self.records += taken
         return taken
 
-    def _replay_record(self, record: Record, producer_id: int, producer_epoch: int) -> None:
+    def _replay_record(self, record: Record, producer_id: int, producer_epoch: int, now_ms: int) -> None:
         self.records += 1
         try:
             opened = decode_record(self._shard.family, record)
-        except UnknownRecordType as error:
-            _log.warning("%s: a record is passed over: %s", self._key, error)
-            return
-        self._shard.replay(opened, producer_id, producer_epoch)
+            self._shard.replay(opened, producer_id, producer_epoch)
+        except Exception as error:
+            self._skip(record.offset, error, now_ms)
+
+    def _skip(self, offset: Offset, error: Exception, now_ms: int) -> None:
+        self.skipped += 1
+        self._failures.note_skipped(self._key, offset, error, now_ms)
 
 
 def decode_record(family: str, record: Record) -> CoordinatorRecord:

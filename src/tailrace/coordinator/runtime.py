@@ -12,6 +12,11 @@
 On one node what is appended is committed. With followers an answer waits in the purgatory for the high watermark; if
 leadership goes first, whoever waits is told NOT_COORDINATOR. Errors of the append are told as Kafka's coordinators tell
 them (`coordinator_error`).
+
+An unexpected exception never leaves this module, unless it is fatal (`failures` counts and logs it):
+    operation, encoding    nothing is appended; the client gets UNKNOWN_SERVER_ERROR; a timer runs again after RETRY_MS
+    append, replay, done   log and memory may differ: the shard is loaded again, as if led anew
+    answer                 only the client that waits for it is affected
 """
 
 from __future__ import annotations
@@ -22,20 +27,21 @@ from enum import Enum
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from tailrace.coordinator.change_batches import build_batches
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
+from tailrace.coordinator.failures import Failures
 from tailrace.coordinator.loading import Loading, QuickReplay
-from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, PackedRecords, StateChange
+from tailrace.coordinator.shard import CoordinatorShard, StateChange
+from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinator_error
 from tailrace.coordinator.timers import Alarm, Due, Timers
+from tailrace.internal_errors import is_fatal
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import Offset, TopicPartition
+from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.protocol.errors import ProtocolError
 from tailrace.purgatory import Purgatory
 from tailrace.records.batch import Codec, CorruptBatch
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
 
 _log = logging.getLogger(__name__)
 
@@ -46,44 +52,28 @@ Refuse: TypeAlias = Callable[[KafkaError, int], None]  # (why not, now_ms)
 
 LOAD_BYTES = 1 << 17  # replayed in one go: some ten milliseconds
 RETRY_MS = 500  # a timer whose records could not be written is tried again
-
-_TOLD_AS = {
-    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def coordinator_error(code: ErrorCode) -> ErrorCode:
-    """What a client of a coordinator is told when its log answers with this."""
-    return _TOLD_AS.get(code, code)
+TIMERS_AT_ONCE = 256  # run in one tick; others have their turn before the rest
 
 
 class ShardState(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
+    RESIGNED = "resigned"
 
 
 class _Place(Generic[S]):
     """A partition that is led here, and its shard."""
 
-    __slots__ = ("began_ms", "key", "loading", "shard", "state", "timers", "written")
+    __slots__ = ("began_ms", "key", "loading", "shard", "state", "timers", "writer")
 
-    def __init__(self, key: TopicPartition, shard: S, timers: Timers, now_ms: int) -> None:
+    def __init__(self, key: TopicPartition, shard: S, timers: Timers, writer: ShardWriter, now_ms: int) -> None:
         self.key = key
         self.shard = shard
         self.timers = timers
+        self.writer = writer
         self.state = ShardState.LOADING
         self.loading: Loading | None = None
-        self.written: Offset = 0  # the log end after the last append of ours
         self.began_ms = now_ms
 
 
@@ -112,22 +102,25 @@ class CoordinatorRuntime(Generic[S]):
         self._loading: dict[int, None] = {}
         self._load_ms = 0  # when loading resumes; later than now only while descriptors or memory are short
         self._alarm = Alarm()  # of all shards: it is asked before every wait of the loop
+        self.failures = Failures()
+        self.reload: Callable[[int, int], None] = self.lead  # (partition, now_ms); of whoever stands before this
 
     # Leadership
 
     def lead(self, partition: int, now_ms: int) -> None:
         """The partition is led here from now on, in a new epoch: its state is loaded."""
         self.resign(partition, now_ms)
-        timers = Timers(self._alarm)
-        place = _Place(TopicPartition(self.topic, partition), self._make_shard(partition, timers), timers, now_ms)
-        self._places[partition] = place
+        key, timers = TopicPartition(self.topic, partition), Timers(self._alarm)
+        shard = self._make_shard(partition, timers)
+        writer = ShardWriter(self._log, key, shard, self._codec, self.failures)
+        place = self._places[partition] = _Place(key, shard, timers, writer, now_ms)
         try:
             quick = None if self._quick_replay is None else self._quick_replay(place.shard)
-            place.loading = Loading(self._log, place.key, place.shard, quick)
+            place.loading = Loading(self._log, place.key, place.shard, self.failures, quick)
             self._loading[partition] = None
             if place.loading.is_done:
                 self._finish_loading(place, now_ms)
-        except KafkaError as error:
+        except Exception as error:
             self._fail(place, error, now_ms)
 
     def resign(self, partition: int, now_ms: int) -> None:
@@ -135,16 +128,26 @@ class CoordinatorRuntime(Generic[S]):
         place = self._places.pop(partition, None)
         self._loading.pop(partition, None)
         if place is not None:
+            place.state = ShardState.RESIGNED
             self._unload(place, now_ms)
 
     def _unload(self, place: _Place[S], now_ms: int) -> None:
-        place.timers.clear()
         place.loading = None
-        place.shard.unloaded(now_ms)
+        for part in place.shard.unloaded(now_ms):
+            self.failures.run("the end of leadership", place.key, part, now_ms)
+        place.timers.clear()
         self._purgatory.check(place.key, now_ms)
 
     def _fail(self, place: _Place[S], error: Exception, now_ms: int) -> None:
-        _log.error("%s cannot be loaded, its coordinator is not available: %s", place.key, error)
+        if is_fatal(error):
+            raise error
+        is_bug = not isinstance(error, KafkaError | CorruptBatch | ProtocolError | OSError)
+        _log.error(
+            "%s cannot be loaded, its coordinator is not available: %s",
+            place.key,
+            error,
+            exc_info=error if is_bug else None,
+        )
         self._loading.pop(place.key.partition, None)
         place.state = ShardState.FAILED
         self._unload(place, now_ms)
@@ -155,14 +158,18 @@ class CoordinatorRuntime(Generic[S]):
         place.loading = None
         del self._loading[place.key.partition]
         place.state = ShardState.ACTIVE
-        place.written = self._log.bounds(place.key)[1]
-        place.shard.loaded(now_ms)
+        place.writer.end = self._log.bounds(place.key)[1]
+        for part in place.shard.loaded(now_ms):
+            if place.state is ShardState.ACTIVE:
+                self.failures.run("the start of leadership", place.key, part, now_ms)
         if loading.records:
-            _log.info(
+            _log.log(
+                logging.WARNING if loading.skipped else logging.INFO,
                 "coordinator loaded",
                 extra=fields(
                     partition=str(place.key),
                     records=loading.records,
+                    skipped=loading.skipped or None,
                     bytes=loading.bytes,
                     took_ms=now_ms - place.began_ms,
                 ),
@@ -206,15 +213,25 @@ class CoordinatorRuntime(Generic[S]):
         answer: Answer[R],
         refuse: Refuse,
         now_ms: int,
+        *,
+        reads_wait: bool = True,
     ) -> None:
-        """Carry out what an operation decides; `answer` or `refuse` is called once, now or later."""
+        """Carry out what an operation decides; `answer` or `refuse` is called once, now or later. An operation without
+        records waits for those before it, unless `reads_wait` is False: what it saw is committed."""
         try:
             place = self._active(partition)
-            change = operation(place.shard)
         except KafkaError as error:
             refuse(error, now_ms)
             return
-        self._carry_out(place, change, answer, refuse, now_ms)
+        try:
+            change = operation(place.shard)
+        except Exception as error:
+            self._refuse(place, "an operation", error, refuse, now_ms)
+            return
+        if reads_wait or change.records:
+            self._carry_out(place, change, answer, refuse, now_ms)
+        else:
+            answer(change.response, now_ms)
 
     def read(self, partition: int, operation: Callable[[S], R], answer: Answer[R], refuse: Refuse, now_ms: int) -> None:
         """Answer from the state, once everything in it is committed."""
@@ -235,18 +252,16 @@ class CoordinatorRuntime(Generic[S]):
         """Write the marker that ends a producer's transaction in this partition: WriteTxnMarkers."""
         try:
             place = self._active(partition)
-            kind = ControlType.COMMIT if is_committed else ControlType.ABORT
-            marker = build_end_marker(
-                EndTransactionMarker(kind, coordinator_epoch),
-                timestamp=now_ms,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-            )
-            place.written = self._log.append(place.key, marker, now_ms, transaction_version)
         except KafkaError as error:
             refuse(error, now_ms)
             return
-        place.shard.replay_end_transaction(producer_id, producer_epoch, is_committed)
+        try:
+            place.writer.end_transaction(
+                producer_id, producer_epoch, coordinator_epoch, is_committed, transaction_version, now_ms
+            )
+        except Exception as error:
+            self._refuse(place, "the end of a transaction", error, refuse, now_ms)
+            return
         self._when_committed(place, StateChange((), None), answer, refuse, now_ms)
 
     def _carry_out(
@@ -254,26 +269,38 @@ class CoordinatorRuntime(Generic[S]):
     ) -> None:
         if change.records:
             try:
-                self._append(place, change, now_ms)
-            except KafkaError as error:
-                _log.warning("%s: %d records could not be written: %s", place.key, len(change.records), error)
-                told = coordinator_error(error.code)
+                place.writer.write(change, now_ms)
+            except Exception as error:
+                refusal = error
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+                if isinstance(error, KafkaError):
+                    self.failures.note_refused(place.key, len(change.records), error, now_ms)
+                    code = coordinator_error(error.code)
+                    refusal = KafkaError(code, str(error))
                 if change.on_done is not None:
-                    change.on_done(told, now_ms)
-                refuse(KafkaError(told, str(error)), now_ms)
+                    self.failures.run("taking back a change", place.key, partial(change.on_done, code), now_ms)
+                self._refuse(place, "a write", refusal, refuse, now_ms)
                 return
         self._when_committed(place, change, answer, refuse, now_ms)
 
-    def _append(self, place: _Place[S], change: StateChange[R], now_ms: int) -> None:
-        limit = self._log.batch_bytes_max(place.key)
-        for batch, records in build_batches(change, place.key, limit, self._codec, now_ms):
-            place.written = end = self._log.append(place.key, batch, now_ms)
-            if isinstance(change.records, PackedRecords):
-                change.records.replay(end - change.records.count)
-            elif change.is_replayed:
-                for offset, record in enumerate(records, end - len(records)):
-                    placed = CoordinatorRecord(record.key, record.value, record.version, offset)
-                    place.shard.replay(placed, change.producer_id, change.producer_epoch)
+    def _refuse(self, place: _Place[S], what: str, error: Exception, refuse: Refuse, now_ms: int) -> None:
+        """Refuse a request with its KafkaError, or with UNKNOWN_SERVER_ERROR for an unexpected one, as Kafka does."""
+        if not isinstance(error, KafkaError):
+            if isinstance(error, Unreplayed):
+                self._load_again(place, error.reason, now_ms)
+            else:
+                self.failures.note_operation(what, place.key, error, now_ms)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{what} failed unexpectedly")
+        self.failures.run("an answer", place.key, partial(refuse, error), now_ms)
+
+    def _load_again(self, place: _Place[S], reason: Exception, now_ms: int) -> None:
+        """Log and memory may differ: let the log say what is. Whoever waits here is told NOT_COORDINATOR."""
+        partition = place.key.partition
+        self.failures.note_reload(place.key, reason, now_ms)
+        if self._places.get(partition) is not place:
+            return  # it is not led here any more, or is being loaded already
+        if not self.failures.run("a reload", place.key, partial(self.reload, partition), now_ms):
+            self.resign(partition, now_ms)
 
     def _when_committed(
         self, place: _Place[S], change: StateChange[R], answer: Answer[R], refuse: Refuse, now_ms: int
@@ -281,13 +308,15 @@ class CoordinatorRuntime(Generic[S]):
         def finish(code: ErrorCode, now_ms: int) -> None:
             told = coordinator_error(code)
             if change.on_done is not None:
-                change.on_done(told, now_ms)
-            if told is ErrorCode.NONE:
-                answer(change.response, now_ms)
-            else:
-                refuse(KafkaError(told), now_ms)
+                try:
+                    change.on_done(told, now_ms)
+                except Exception as error:
+                    self._load_again(place, error, now_ms)
+                    told = ErrorCode.UNKNOWN_SERVER_ERROR
+            done = partial(answer, change.response) if told is ErrorCode.NONE else partial(refuse, KafkaError(told))
+            self.failures.run("an answer", place.key, done, now_ms)
 
-        end = place.written
+        end = place.writer.end
 
         def verdict() -> ErrorCode | None:
             if self._places.get(place.key.partition) is not place or place.state is not ShardState.ACTIVE:
@@ -314,9 +343,13 @@ class CoordinatorRuntime(Generic[S]):
             self._load(LOAD_BYTES, now_ms)
         if self._alarm.next_ms is None or now_ms < self._alarm.next_ms:
             return
+        left = TIMERS_AT_ONCE
         for place in tuple(self._places.values()):
-            while place.state is ShardState.ACTIVE and (due := place.timers.take_due(now_ms)) is not None:
+            place.timers.earliest_ms = now_ms + 1  # a timer that sets itself again for now would never let go
+            while left and place.state is ShardState.ACTIVE and (due := place.timers.take_due(now_ms)) is not None:
+                left -= 1
                 self._run_due(place, due, now_ms)
+            place.timers.earliest_ms = None
         self._alarm.next_ms = None
         for place in self._places.values():
             deadline_ms = place.timers.next_deadline_ms()
@@ -328,10 +361,10 @@ class CoordinatorRuntime(Generic[S]):
             place = self._places[next(iter(self._loading))]
             assert place.loading is not None
             try:
-                budget -= place.loading.step(budget)
+                budget -= place.loading.step(budget, now_ms)
                 if place.loading.is_done:
                     self._finish_loading(place, now_ms)
-            except (KafkaError, CorruptBatch, ProtocolError, OSError) as error:
+            except Exception as error:
                 if is_shortage(error):
                     _log.warning("%s is loaded later: %s", place.key, error)
                     self._load_ms = now_ms + SHORTAGE_RETRY_MS
@@ -344,15 +377,17 @@ class CoordinatorRuntime(Generic[S]):
             self._load(LOAD_BYTES, now_ms)
 
     def _run_due(self, place: _Place[S], due: Due, now_ms: int) -> None:
-        change = due.operation(now_ms)
-        if change is None:
-            return
-
         def refuse(_: KafkaError, now_ms: int) -> None:
             if place.state is ShardState.ACTIVE and due.key not in place.timers:
                 place.timers.schedule(due.key, now_ms + RETRY_MS, due.operation)
 
-        self._carry_out(place, change, _nothing, refuse, now_ms)
+        try:
+            change = due.operation(now_ms)
+        except Exception as error:
+            self._refuse(place, "a timer", error, refuse, now_ms)
+            return
+        if change is not None:
+            self._carry_out(place, change, _nothing, refuse, now_ms)
 
     def change_all(self, operation: Callable[[S], StateChange[Any] | None], now_ms: int) -> None:
         """Carry out an operation, that nobody waits for, in every shard that is loaded."""

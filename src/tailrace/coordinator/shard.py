@@ -11,15 +11,16 @@ Records of a transaction (`producer_id` ≥ 0) are kept apart until the transact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
 from tailrace.protocol.message import Message
 
 R = TypeVar("R")
+Part: TypeAlias = Callable[[int], object]  # (now_ms): what one group or transaction needs; it may fail alone
 
 
 class CoordinatorRecord(NamedTuple):
@@ -73,8 +74,8 @@ class CoordinatorShard(Protocol):
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         """A transaction has ended: what was pending counts, or never was."""
 
-    def loaded(self, now_ms: int) -> None:
-        """The log has been replayed to its end; timers may be set."""
+    def loaded(self, now_ms: int) -> Iterable[Part]:
+        """The log has been replayed to its end: give what is to be done now, in parts."""
 
-    def unloaded(self, now_ms: int) -> None:
-        """Another broker goes on, or the partition is gone: whoever waits here is told NOT_COORDINATOR."""
+    def unloaded(self, now_ms: int) -> Iterable[Part]:
+        """Another broker goes on, or the partition is gone: whoever waits here is told NOT_COORDINATOR, in parts."""

@@ -48,6 +48,7 @@ class Timers:
         self._timers: dict[Hashable, _Timer] = {}
         self._heap: list[tuple[int, int, Hashable, _Timer]] = []
         self._count = 0
+        self.earliest_ms: int | None = None  # while timers run: what they schedule is not due before
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -57,6 +58,8 @@ class Timers:
 
     def schedule(self, key: Hashable, deadline_ms: int, operation: TimedOperation) -> None:
         """Do it once the deadline has come, instead of what is scheduled under that name."""
+        if self.earliest_ms is not None and deadline_ms < self.earliest_ms:
+            deadline_ms = self.earliest_ms
         timer = self._timers.get(key)
         if timer is not None and timer.placed_ms <= deadline_ms:
             timer.deadline_ms = deadline_ms

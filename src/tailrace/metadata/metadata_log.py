@@ -42,6 +42,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.shortage import is_shortage
 from tailrace.protocol import messages
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
 from tailrace.records.validation import Origin
@@ -169,8 +170,8 @@ class MetadataLog:
 
         `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
         commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
-        the image is an error here, before anything is written. MetadataLogFailed is the end: as in Kafka, a node does
-        not live on without its metadata log. MetadataLogShort: nothing was written.
+        the image, or that its format cannot hold, is an error here, before anything is written. MetadataLogFailed is
+        the end: as in Kafka, a node does not live on without its metadata log. MetadataLogShort: nothing was written.
         """
         assert self.epoch >= 0, "an epoch has to begin before something can be written"
         if self._failed is not None:
@@ -182,6 +183,8 @@ class MetadataLog:
             self._append_records(records, now_ms, atomic=atomic, transaction=transaction)
             if flush:
                 self.flush(now_ms)
+        except UnwritableMessage as error:  # all records are encoded before the first is written
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a metadata record cannot be written: {error}") from error
         except OSError as error:
             if is_shortage(error) and self._take_back(end_offset, now_ms):
                 raise MetadataLogShort(self.directory, error) from error

@@ -90,7 +90,8 @@ class Coordinator:
         self._open()
         for record in self.log:
             self.shard.replay(record, -1, -1)
-        self.shard.loaded(self.now_ms)
+        for part in self.shard.loaded(self.now_ms):
+            part(self.now_ms)
 
     @property
     def group(self) -> StreamsGroup:

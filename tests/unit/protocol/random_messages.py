@@ -53,15 +53,57 @@ def trespassing_messages(name: str, version: int, seed: int) -> Iterator[tuple[s
         if version not in field.versions:
             values.append(maker.element(field) if not field.is_array else [maker.element(field)])
         for value in values:
-            message = maker.struct(message_class(name).SCHEMA, message_class(name))
-            struct: Any = message
-            for step in path[:-1]:
-                inner = maker.element(step)
-                setattr(struct, step.attribute, [inner] if step.is_array else inner)
-                struct = inner
-            setattr(struct, field.attribute, value)
-            assert isinstance(message, Message)
-            yield ".".join(step.attribute for step in path), message
+            yield ".".join(step.attribute for step in path), _planted(maker, path, value)
+
+
+def extreme_messages(name: str, version: int, seed: int) -> Iterator[tuple[str, Message]]:
+    """Messages with one value at or beyond a limit of its type: one for each field that version has and each of
+    `_extremes`, with the name of the field."""
+    dice = random.Random(f"{name} {version} {seed}")
+    maker = _Maker(dice, message_class(name), version, unknown_tags=False, most=1, modest=False)
+    for path in _places(message_class(name).SCHEMA, version, ()):
+        field = path[-1]
+        if version in field.versions:
+            for value in _extremes(field):
+                planted = [value] if field.is_array else value
+                yield ".".join(step.attribute for step in path), _planted(maker, path, planted)
+
+
+def _extremes(field: Field) -> list[Any]:
+    if field.element == "string":
+        return [
+            "",
+            "x" * 126,
+            "x" * 127,
+            "x" * 32767,
+            "x" * 32768,
+            "€" * 10922,
+            "€" * 12000,
+            "x" * 70000,
+            "\ud800",
+            "\0",
+        ]
+    if field.element in INTEGERS:
+        low, high = INTEGERS[field.element]
+        return [low, high, low - 1, high + 1]
+    if field.element == "uuid":
+        return [bytes(15), bytes(17), b"\xff" * 16]
+    if field.element == "float64":
+        return [10**400, -0.0, 1.7e308]
+    return [b"x" * 126, b"x" * 70000] if field.element in ("bytes", "records") else []
+
+
+def _planted(maker: _Maker, path: tuple[Field, ...], value: Any) -> Message:
+    """A random message with one value at the end of a path."""
+    message = maker.struct(maker.message.SCHEMA, maker.message)
+    struct: Any = message
+    for step in path[:-1]:
+        inner = maker.element(step)
+        setattr(struct, step.attribute, [inner] if step.is_array else inner)
+        struct = inner
+    setattr(struct, path[-1].attribute, value)
+    assert isinstance(message, Message)
+    return message
 
 
 def _places(struct: StructSchema, version: int, path: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:

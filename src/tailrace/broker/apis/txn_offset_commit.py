@@ -19,7 +19,7 @@ from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.transaction_verification import verify_partitions
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
-from tailrace.coordinator.runtime import coordinator_error
+from tailrace.coordinator.shard_writer import coordinator_error
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_SEQUENCE, TopicPartition

@@ -16,6 +16,7 @@ from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
 from tailrace.model.java_hash import java_length
 from tailrace.protocol.messages import OffsetCommitValue
+from tailrace.records.record import wrapped
 
 DEFAULT_RETENTION = -1
 
@@ -44,7 +45,7 @@ class CommittedOffsets:
         self, group_id: str, topics: Sequence[TopicCommit], now_ms: int, retention_ms: int = DEFAULT_RETENTION
     ) -> tuple[list[CoordinatorRecord], list[list[ErrorCode]]]:
         """The records of a commit, and an error for each partition, in the order in which they were given."""
-        expire_ms = -1 if retention_ms == DEFAULT_RETENTION else now_ms + retention_ms
+        expire_ms = -1 if retention_ms == DEFAULT_RETENTION else wrapped(now_ms + retention_ms)  # as Java adds
         limit = self._metadata_size_max
         records = []
         errors = []
@@ -90,6 +91,10 @@ class CommittedOffsets:
 
     def has_any(self, group_id: str) -> bool:
         return group_id in self._offsets
+
+    def knows(self, group_id: str) -> bool:
+        """Return True if the group has committed anything, also in a transaction that has not ended."""
+        return group_id in self._offsets or group_id in self._open
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a transaction that has not ended commits this partition's offset."""

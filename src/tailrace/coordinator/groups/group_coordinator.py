@@ -7,7 +7,8 @@ error is a KafkaError; how a version of an API says that is the handler's (`brok
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from tailrace.coordinator.groups.classic_group import ClassicGroup
 from tailrace.coordinator.groups.classic_members import ClassicMembers
@@ -36,7 +37,7 @@ from tailrace.coordinator.groups.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams_groups import StreamsGroups
 from tailrace.coordinator.groups.streams_replay import StreamsKey, replay_streams_record
 from tailrace.coordinator.groups.streams_settings import StreamsSettings
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -135,15 +136,25 @@ class GroupCoordinator:
             del self.groups[request.group_id]  # empty, and of another kind
         group = self._ensure(request.group_id)
         assert isinstance(group, ClassicGroup)
-        change = self._joining.join(group, request, answer, now_ms)
-        if change is not None or not is_new_group:
-            return change or _NO_CHANGE
+        if not is_new_group:
+            return self._joining.join(group, request, answer, now_ms) or _NO_CHANGE
+
+        def take_back() -> None:
+            self.groups.pop(request.group_id, None)
+            if before is not None:
+                self.groups[request.group_id] = before
+
+        try:
+            change = self._joining.join(group, request, answer, now_ms)
+        except Exception:
+            take_back()  # the log does not know of the new group
+            raise
+        if change is not None:
+            return change
 
         def stored(error: ErrorCode, now_ms: int) -> None:
             if error is not ErrorCode.NONE:
-                self.groups.pop(request.group_id, None)
-                if before is not None:
-                    self.groups[request.group_id] = before
+                take_back()
                 answer(JoinGroupResponse(error_code=error), now_ms)
 
         records = [] if before is None else before.tombstones()
@@ -281,19 +292,19 @@ class GroupCoordinator:
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed)
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterator[Part]:
         self._schedule_expiry(now_ms)
-        for group in self.groups.values():
+        for group in tuple(self.groups.values()):
             if isinstance(group, ClassicGroup):
-                self._rebalances.loaded(group, now_ms)
+                yield partial(self._rebalances.loaded, group)
             elif isinstance(group, ConsumerGroup):
-                self._consumers.loaded(group, now_ms)
+                yield partial(self._consumers.loaded, group)
             elif isinstance(group, ShareGroup):
-                self.shares.loaded(group, now_ms)
+                yield partial(self.shares.loaded, group)
             elif isinstance(group, StreamsGroup):
-                self.streams.loaded(group, now_ms)
+                yield partial(self.streams.loaded, group)
 
-    def unloaded(self, now_ms: int) -> None:
-        for group in self.groups.values():
+    def unloaded(self, now_ms: int) -> Iterator[Part]:
+        for group in tuple(self.groups.values()):
             if isinstance(group, ClassicGroup):
-                self._rebalances.unloaded(group, now_ms)
+                yield partial(self._rebalances.unloaded, group)

@@ -21,6 +21,7 @@ from tailrace.coordinator.groups.rebalance import Change, Rebalances
 from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import JoinGroupResponse
+from tailrace.protocol.primitives import STRING_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -100,18 +101,30 @@ class Joining:
 
     def _join_new(self, group: ClassicGroup, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> Change:
         if request.instance_id is not None:
-            member_id = f"{request.instance_id}-{self._new_uuid()}"
+            member_id = self._new_member_id(request.instance_id)
             known = group.static_members.get(request.instance_id)
             if known is not None:
                 return self._replace_static(group, request, known, member_id, answer, now_ms)
             return self._add(group, request, member_id, answer, now_ms)
-        member_id = f"{request.client_id}-{self._new_uuid()}"
+        member_id = self._new_member_id(request.client_id)
         if request.version < MEMBER_ID_REQUIRED_FROM:
             return self._add(group, request, member_id, answer, now_ms)
         group.pending.add(member_id)
         self._rebalances.begin_session(group.group_id, member_id, request.session_timeout_ms, now_ms)
         answer(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id), now_ms)
         return None
+
+    def _new_member_id(self, named_after: str) -> str:
+        """Return an id that begins with the client's or the instance's name. UNKNOWN_SERVER_ERROR, as Kafka answers, if
+        no response and no record could hold it."""
+        member_id = f"{named_after}-{self._new_uuid()}"
+        size = len(member_id.encode("utf-8", "surrogatepass"))
+        if size > STRING_MAX:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"a member id of {size} bytes is longer than {STRING_MAX}: use a shorter id",
+            )
+        return member_id
 
     def _add(
         self, group: ClassicGroup, request: JoinRequest, member_id: str, answer: JoinAnswer, now_ms: int

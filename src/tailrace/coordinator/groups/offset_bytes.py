@@ -14,6 +14,9 @@ from struct import error as struct_error
 from typing import Final, NamedTuple
 
 from tailrace.coordinator.groups.group import CommittedOffset
+from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.primitives import STRING_MAX
+from tailrace.protocol.strings import plain_string
 
 _KEY = b"\0\1"
 _INT32 = Struct(">i")
@@ -33,13 +36,15 @@ class CommitBytes(NamedTuple):
 
 
 def read_commit(key: bytes, value: bytes, record_offset: int) -> CommitBytes | None:
-    """What is committed; None for what is anything else."""
+    """Return what is committed; None for a record that the general path must read, or refuse."""
     if key[:2] != _KEY:
         return None
     try:
         group_end = 4 + (key[2] << 8 | key[3])
         topic_start = group_end + 2
         topic_end = topic_start + (key[group_end] << 8 | key[group_end + 1])
+        if group_end - 4 > STRING_MAX or topic_end - topic_start > STRING_MAX or topic_end + 4 != len(key):
+            return None
         (partition,) = _INT32.unpack_from(key, topic_end)
         version, offset, leader_epoch = _HEAD.unpack_from(value)
         position = _HEAD.size
@@ -72,14 +77,23 @@ def read_commit(key: bytes, value: bytes, record_offset: int) -> CommitBytes | N
 def write_commit(
     group_id: str, topic: str, topic_id: bytes, partition: int, committed: CommittedOffset
 ) -> tuple[bytes, bytes] | None:
-    """Key and value, in version 4; None for a commit that takes the general way."""
-    metadata = committed.metadata.encode()
-    size = len(metadata)
-    if size > METADATA_SIZE_MAX or committed.expire_timestamp_ms != -1:
+    """Return key and value, in version 4; None for a commit that takes the general path.
+
+    Raise UnwritableMessage for names or numbers that the record's format cannot hold.
+    """
+    if len(committed.metadata) > METADATA_SIZE_MAX or committed.expire_timestamp_ms != -1:
         return None
-    head = _HEAD.pack(4, committed.offset, committed.leader_epoch)
-    value = b"%b%c%b%b" % (head, size + 1, metadata, value_end(topic_id, committed.commit_timestamp_ms))
-    return key_start(group_id, topic) + _INT32.pack(partition), value
+    try:
+        metadata = committed.metadata.encode()
+        if len(metadata) > METADATA_SIZE_MAX:
+            return None
+        head = _HEAD.pack(4, committed.offset, committed.leader_epoch)
+        end = value_end(topic_id, committed.commit_timestamp_ms)
+        return key_start(group_id, topic) + _INT32.pack(partition), b"%b%c%b%b" % (
+            head, len(metadata) + 1, metadata, end
+        )  # fmt: skip
+    except (UnicodeEncodeError, struct_error) as error:
+        raise UnwritableMessage(f"the offset of {topic[:300]}-{partition} cannot be written: {error}") from error
 
 
 def value_end(topic_id: bytes, committed_at_ms: int) -> bytes:
@@ -89,6 +103,5 @@ def value_end(topic_id: bytes, committed_at_ms: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def key_start(group_id: str, topic: str) -> bytes:
-    """All but the partition."""
-    group, name = group_id.encode(), topic.encode()
-    return b"%b%b%b%b%b" % (_KEY, _LENGTH.pack(len(group)), group, _LENGTH.pack(len(name)), name)
+    """Return all of a key but the partition; raise UnwritableMessage for names that do not fit."""
+    return _KEY + plain_string(group_id) + plain_string(topic)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Protocol, TypeAlias
 
 from tailrace.coordinator.groups.classic_group import PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
@@ -11,9 +11,17 @@ from tailrace.coordinator.groups.group import Committer, Group, PartitionCommit,
 from tailrace.coordinator.groups.rebalance import Rebalances
 from tailrace.coordinator.shard import PackedRecords, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.errors import UnwritableMessage
 
 _NOBODYS = (TopicCommit("", bytes(16), (PartitionCommit(-1, -1, -1, None),)),)  # a partition that no member has
 _UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
+
+
+OnDone: TypeAlias = Callable[[ErrorCode, int], None]  # as in StateChange
+
+
+def _keep(_: ErrorCode, __: int) -> None:
+    """The group was there before the commit."""
 
 
 class EnsureGroup(Protocol):
@@ -23,7 +31,7 @@ class EnsureGroup(Protocol):
 
 class OffsetCommits:
     def __init__(
-        self, groups: Mapping[str, Group], offsets: CommittedOffsets, ensure: EnsureGroup, rebalances: Rebalances
+        self, groups: MutableMapping[str, Group], offsets: CommittedOffsets, ensure: EnsureGroup, rebalances: Rebalances
     ) -> None:
         self._groups = groups
         self._offsets = offsets
@@ -39,18 +47,22 @@ class OffsetCommits:
         *,
         retention_ms: int = DEFAULT_RETENTION,
     ) -> StateChange[list[list[ErrorCode]]]:
-        self._admit(group_id, committer, topics, now_ms)
-        records, errors = self._offsets.plan_commit(group_id, topics, now_ms, retention_ms)
-        return StateChange(records, errors)
+        take_back = self._admit(group_id, committer, topics, now_ms)
+        try:
+            records, errors = self._offsets.plan_commit(group_id, topics, now_ms, retention_ms)
+        except UnwritableMessage:
+            take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            raise
+        return StateChange(records, errors, on_done=take_back)
 
     def commit_packed(
         self, group_id: str, committer: Committer, records: PackedRecords, now_ms: int
     ) -> StateChange[None]:
         """Commit offsets that are encoded already; a KafkaError also where it depends on their partitions."""
-        self._admit(group_id, committer, _NOBODYS, now_ms)
-        return StateChange(records, None)
+        return StateChange(records, None, on_done=self._admit(group_id, committer, _NOBODYS, now_ms))
 
-    def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> None:
+    def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> OnDone:
+        """Check the committer; return what is to be called with the result of the commit."""
         group = self._groups.get(group_id)
         if group is None:
             if committer.generation >= 0:
@@ -59,11 +71,22 @@ class OffsetCommits:
                     ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
                     f"Group {group_id} not found.",
                 )
-            self._ensure(group_id, now_ms)
-            return
+            return self._made(group_id, now_ms)
         group.check_offset_commit(committer, topics)
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
             self._rebalances.extend_session(group, group.members[committer.member_id], now_ms)
+        return _keep
+
+    def _made(self, group_id: str, now_ms: int) -> OnDone:
+        """Make a group for its first commit; what this returns forgets the group if nothing of it was written."""
+        made = self._ensure(group_id, now_ms)
+
+        def forget(error: ErrorCode, _: int) -> None:
+            is_unused = made.is_empty and not self._offsets.knows(group_id)
+            if error is not ErrorCode.NONE and is_unused and self._groups.get(group_id) is made:
+                del self._groups[group_id]
+
+        return forget
 
     def commit_in_transaction(
         self,
@@ -80,16 +103,21 @@ class OffsetCommits:
         if group is None:
             if committer.generation >= 0:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
-            self._ensure(group_id, now_ms)
+            take_back = self._made(group_id, now_ms)
         else:
+            take_back = _keep
             try:
                 group.check_offset_commit(committer, topics)
             except KafkaError as error:
                 if error.code is ErrorCode.STALE_MEMBER_EPOCH:
                     raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
                 raise
-        records, errors = self._offsets.plan_commit(group_id, topics, now_ms)
-        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch)
+        try:
+            records, errors = self._offsets.plan_commit(group_id, topics, now_ms)
+        except UnwritableMessage:
+            take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            raise
+        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch, on_done=take_back)
 
     def fetch(
         self,

@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 Change: TypeAlias = "StateChange[None] | None"  # None: nothing to write
 FindGroup: TypeAlias = Callable[[str], ClassicGroup | None]
 
+_STATIC_WAIT_MS_MIN = 100  # a client's rebalance timeout may be 0: looking again at once would never end
+
 
 class Rebalances:
     def __init__(self, find: FindGroup, timers: Timers, settings: GroupSettings) -> None:
@@ -67,10 +69,9 @@ class Rebalances:
         self._schedule_join(group, now_ms)
         return None
 
-    def _schedule_join(self, group: ClassicGroup, now_ms: int) -> None:
-        self._timers.schedule(
-            ("join", group.group_id), now_ms + group.rebalance_timeout_ms, partial(self._time_is_up, group.group_id)
-        )
+    def _schedule_join(self, group: ClassicGroup, now_ms: int, wait_ms_min: int = 0) -> None:
+        wait_ms = max(group.rebalance_timeout_ms, wait_ms_min)
+        self._timers.schedule(("join", group.group_id), now_ms + wait_ms, partial(self._time_is_up, group.group_id))
 
     def _time_is_up(self, group_id: str, now_ms: int) -> Change:
         group = self._find(group_id)
@@ -111,7 +112,7 @@ class Rebalances:
             return None
         if not group.elect_joined_leader() and group.members:
             # Only static members are left, and none has come: they have until their sessions end.
-            self._schedule_join(group, now_ms)
+            self._schedule_join(group, now_ms, wait_ms_min=_STATIC_WAIT_MS_MIN)
             return None
         group.begin_generation(now_ms)
         if group.state is EMPTY:

@@ -12,12 +12,12 @@ Kafka has no transactions here, and the topic is not compacted: what a later sna
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
 from tailrace.coordinator.shares.share_state import (
     UNINITIALIZED_OFFSET,
     UNKNOWN_COUNT,
@@ -217,11 +217,13 @@ class ShareStateCoordinator:
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         raise AssertionError("nobody writes share state in a transaction")
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterable[Part]:
         """There are no timers to set: `snapshot_cold` is asked for by whoever looks after all shards."""
+        return ()
 
-    def unloaded(self, now_ms: int) -> None:
+    def unloaded(self, now_ms: int) -> Iterable[Part]:
         """Nobody waits here."""
+        return ()
 
 
 def _check_index(key: SharePartitionKey) -> None:

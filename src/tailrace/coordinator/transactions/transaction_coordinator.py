@@ -78,6 +78,7 @@ class TransactionCoordinator:
             expiration_ms=config.expiration_ms,
         )
         self.runtime = make_runtime(lambda index: TransactionShard(index, log_epoch(index), settings))
+        self.runtime.reload = self.lead
         self._uncompleted: list[tuple[int, TransactionEnd]] = []  # ends whose last record could not be written
         self._abort_ms = now_ms + config.abort_interval_ms
         self._expire_ms = now_ms + config.expire_interval_ms
@@ -110,16 +111,9 @@ class TransactionCoordinator:
         if not transactional_id:
             refuse(KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id is needed"), now_ms)
             return
+        # What a shard knows is committed: an operation that only reads has nothing to wait for.
         partition = self.log_partition(transactional_id)
-        try:
-            change = operation(self.runtime.shard(partition))
-        except KafkaError as error:
-            refuse(error, now_ms)
-            return
-        if change.records:
-            self.runtime.write(partition, lambda _: change, answer, refuse, now_ms)
-        else:
-            answer(change.response, now_ms)  # what a shard knows is committed: there is nothing to wait for
+        self.runtime.write(partition, operation, answer, refuse, now_ms, reads_wait=False)
 
     def init_producer(
         self,
@@ -198,7 +192,10 @@ class TransactionCoordinator:
         while here := self.markers.take(self._broker_id):
             for end, partitions in here:
                 for one in partitions:
-                    self._write_marker(end, one, partial(self.markers.result, end, one), now_ms)
+                    result = partial(self.markers.result, end, one)
+                    write = partial(self._write_marker, end, one, result)
+                    if not self.runtime.failures.run("writing a marker", one, write, now_ms):
+                        result(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)  # it is tried again
         if self.markers.outgoing:
             self.send_markers(now_ms)
 
@@ -230,8 +227,7 @@ class TransactionCoordinator:
     # Time
 
     def tick(self, now_ms: int) -> None:
-        if self.runtime.is_loading:
-            self.runtime.tick(now_ms)
+        self.runtime.tick(now_ms)
         if now_ms >= self._abort_ms:
             self._abort_ms = now_ms + self._config.abort_interval_ms
             self.abort_timed_out(now_ms)
@@ -257,12 +253,10 @@ class TransactionCoordinator:
                 )
 
     def next_deadline_ms(self) -> int:
-        if self.runtime.is_loading:
-            return 0
         deadline_ms = min(self._abort_ms, self._expire_ms)
-        retry_ms = self.markers.next_deadline_ms()
-        if retry_ms is not None:
-            deadline_ms = min(deadline_ms, retry_ms)
+        for other_ms in (self.runtime.next_deadline_ms(), self.markers.next_deadline_ms()):
+            if other_ms is not None:
+                deadline_ms = min(deadline_ms, other_ms)
         for due_ms, _ in self._uncompleted:
             deadline_ms = min(deadline_ms, due_ms)
         return deadline_ms

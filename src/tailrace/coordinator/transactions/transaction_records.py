@@ -9,12 +9,16 @@ The epoch before the last (`last_producer_epoch`) is not in it: a retry that spa
 from __future__ import annotations
 
 from struct import Struct
+from struct import error as struct_error
 
 from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord
 from tailrace.coordinator.transactions.transaction import Facts, TransactionState
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from tailrace.protocol.coordinator_records import encode_value
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
+from tailrace.protocol.primitives import uvarint
+from tailrace.protocol.strings import compact_string, plain_string
 
 _HEAD = Struct(">hqhib").pack
 _TIMES = Struct(">qq").pack
@@ -43,22 +47,31 @@ def transaction_record(transactional_id: str, facts: Facts, server_version: int)
 
 
 def encoded_record(transactional_id: str, facts: Facts, server_version: int) -> EncodedRecord:
-    """The same in bytes: one is written with every step of every transaction."""
-    name = transactional_id.encode()
-    key = b"\0\0" + len(name).to_bytes(2, "big") + name
+    """Return the same record in bytes: one is written with every step of every transaction.
+
+    Raise UnwritableMessage for an id, a topic or a number that the record's format cannot hold.
+    """
+    key = b"\0\0" + plain_string(transactional_id)
     if server_version < 1:
         record = transaction_record(transactional_id, facts, server_version)
         assert record.value is not None
         return EncodedRecord(key, encode_value(record.value, record.version))
+    try:
+        return EncodedRecord(key, _encoded_value(facts))
+    except struct_error as error:
+        raise UnwritableMessage(f"the transaction of {transactional_id[:100]} has a number out of range") from error
+
+
+def _encoded_value(facts: Facts) -> bytes:
+    """Version 1 of the value."""
     parts = [_HEAD(1, facts.producer_id, facts.producer_epoch, facts.timeout_ms, facts.state)]
     if facts.state is TransactionState.EMPTY:
         parts.append(b"\0")
     else:
         by_topic = _partitions_by_topic(facts.partitions)
-        parts.append(_unsigned(len(by_topic) + 1))
+        parts.append(uvarint(len(by_topic) + 1))
         for topic, indexes in by_topic.items():
-            topic_name = topic.encode()
-            parts += (_unsigned(len(topic_name) + 1), topic_name, _unsigned(len(indexes) + 1))
+            parts += (compact_string(topic), uvarint(len(indexes) + 1))
             parts += [_INT32(index) for index in indexes]
             parts.append(b"\0")
     parts.append(_TIMES(facts.last_update_ms, facts.start_ms))
@@ -69,7 +82,7 @@ def encoded_record(transactional_id: str, facts: Facts, server_version: int) -> 
         tags.append(b"\1\x08" + _INT64(facts.next_producer_id))
     if facts.client_version:
         tags.append(b"\2\2" + _INT16(facts.client_version))
-    return EncodedRecord(key, b"".join((*parts, _unsigned(len(tags)), *tags)))
+    return b"".join((*parts, uvarint(len(tags)), *tags))
 
 
 def tombstone(transactional_id: str) -> CoordinatorRecord:
@@ -111,15 +124,3 @@ def _partitions_by_topic(partitions: frozenset[TopicPartition]) -> dict[str, lis
     for topic, index in sorted(partitions):
         by_topic.setdefault(topic, []).append(index)
     return by_topic
-
-
-def _unsigned(value: int) -> bytes:
-    """A varint without a sign."""
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

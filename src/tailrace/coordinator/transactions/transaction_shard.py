@@ -7,11 +7,12 @@ A request is decided on a `Transaction` and becomes one record; the transaction 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
 from tailrace.coordinator.transactions.ending import Ended, EndRequest, plan_end
 from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.transaction import (
@@ -27,6 +28,7 @@ from tailrace.coordinator.transactions.transaction_records import encoded_record
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerId, TopicPartition
 from tailrace.model.topic_config import INT_MAX
+from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
 
 _log = logging.getLogger(__name__)
@@ -64,6 +66,7 @@ class TransactionShard:
         self.coordinator_epoch = coordinator_epoch
         self._settings = settings
         self.transactions: dict[str, Transaction] = {}
+        self._ends: dict[str, TransactionEnd] = {}  # whose markers are being written, for this shard
 
     # What the log says
 
@@ -83,14 +86,15 @@ class TransactionShard:
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         """There are no transactions in the log of transactions."""
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> Iterator[Part]:
         """Ends that were decided and may not be known in every partition are told again."""
-        for transaction in self.transactions.values():
+        for transaction in tuple(self.transactions.values()):
             if transaction.facts.state in ENDING:
-                self._send_markers(transaction, now_ms)
+                yield partial(self._send_markers, transaction)
 
-    def unloaded(self, now_ms: int) -> None:
-        """Another coordinator goes on."""
+    def unloaded(self, now_ms: int) -> Iterable[Part]:
+        """Nobody waits here: another coordinator goes on."""
+        return ()
 
     # Steps
 
@@ -105,7 +109,13 @@ class TransactionShard:
             if then is not None:
                 then(now_ms)
 
-        record = encoded_record(transaction.transactional_id, after, self._settings.server_version())
+        try:
+            record = encoded_record(transaction.transactional_id, after, self._settings.server_version())
+        except UnwritableMessage:
+            transaction.give_up()
+            if transaction.facts.producer_epoch == NO_PRODUCER_EPOCH:  # made by this request, never written
+                self.transactions.pop(transaction.transactional_id, None)
+            raise
         return StateChange((record,), response, is_replayed=False, on_done=done)
 
     def _known(self, transactional_id: str) -> Transaction:
@@ -207,28 +217,26 @@ class TransactionShard:
 
     def _send_markers(self, transaction: Transaction, now_ms: int) -> None:
         prepared = transaction.facts
-        self._settings.send(
-            TransactionEnd(
-                log_partition=self.partition,
-                transactional_id=transaction.transactional_id,
-                producer_id=prepared.producer_id,
-                producer_epoch=prepared.producer_epoch,
-                is_commit=prepared.state is _S.PREPARE_COMMIT,
-                coordinator_epoch=self.coordinator_epoch,
-                transaction_version=prepared.client_version,
-                after=transaction.prepare_complete(now_ms),
-                remaining=set(prepared.partitions),
-            ),
-            now_ms,
+        end = self._ends[transaction.transactional_id] = TransactionEnd(
+            log_partition=self.partition,
+            transactional_id=transaction.transactional_id,
+            producer_id=prepared.producer_id,
+            producer_epoch=prepared.producer_epoch,
+            is_commit=prepared.state is _S.PREPARE_COMMIT,
+            coordinator_epoch=self.coordinator_epoch,
+            transaction_version=prepared.client_version,
+            after=transaction.prepare_complete(now_ms),
+            remaining=set(prepared.partitions),
         )
+        self._settings.send(end, now_ms)
 
     def marker_written(self, end: TransactionEnd, partition: TopicPartition) -> None:
-        if end.coordinator_epoch == self.coordinator_epoch:
+        if self._ends.get(end.transactional_id) is end:
             self.transactions[end.transactional_id].marker_written(partition)
 
     def markers_written(self, end: TransactionEnd) -> StateChange[None] | None:
-        """The end is known everywhere: it is complete. None if it is another coordinator's by now."""
-        if end.coordinator_epoch != self.coordinator_epoch:
+        """The end is known everywhere: it is complete. None if it is another coordinator's, or another shard's."""
+        if self._ends.get(end.transactional_id) is not end:
             return None
         transaction = self.transactions[end.transactional_id]
 
@@ -236,6 +244,7 @@ class TransactionShard:
             # What could not be written is tried again; until then the transaction stays on its way.
             if code is ErrorCode.NONE:
                 transaction.complete(end.after)
+                del self._ends[end.transactional_id]
 
         record = encoded_record(end.transactional_id, end.after, self._settings.server_version())
         return StateChange((record,), None, is_replayed=False, on_done=done)
