@@ -14,7 +14,8 @@ import zstandard
 
 from tailrace.records.batch import Codec, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.compression import compress, decompress
+from tailrace.records.compression import compress
+from tailrace.records.decompression import decompress
 from tailrace.records.control import (
     ControlType,
     EndTransactionMarker,

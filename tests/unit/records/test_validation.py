@@ -15,7 +15,8 @@ from tailrace.records.control import ControlType, EndTransactionMarker, build_en
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records
 from tailrace.records.record_rules import RecordsRefused
-from tailrace.records.validation import Origin, ValidatedRecords, validate_produced
+from tailrace.records.checked_records import ValidatedRecords
+from tailrace.records.validation import Origin, validate_produced
 
 NOW = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 3)
