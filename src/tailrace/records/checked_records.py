@@ -51,7 +51,7 @@ NOTHING = ValidatedRecords(b"", [], -1, -1, NO_TIMESTAMP)
 class CheckedRecords(NamedTuple):
     """One batch that passed all checks and has no offset yet, or the reason for its refusal."""
 
-    config: TopicConfig  # the topic's when the records were checked
+    size: int  # as the client sent them
     batch: RecordBatch | None  # None if there is nothing to append
     max_timestamp: int = NO_TIMESTAMP
     log_append_time_ms: int = NO_TIMESTAMP

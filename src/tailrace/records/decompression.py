@@ -97,9 +97,9 @@ def decompress(codec: Codec, data: Buffer, magic: int = 2, max_size: int | None 
 
 
 def decompressed_pieces(
-    codec: Codec, data: Buffer, magic: int = 2, max_size: int | None = None
+    codec: Codec, data: Buffer, magic: int = 2, max_size: int | None = None, piece_size: int = PIECE_SIZE
 ) -> Iterator[bytes | memoryview]:
-    """Yield the contents in pieces of at most `PIECE_SIZE` bytes. A piece is valid until the next one is taken.
+    """Yield the contents in pieces of at most `piece_size` bytes. A piece is valid until the next one is taken.
 
     Raises DecompressionFailed if the bytes are not what the codec allows, and DecompressedTooLarge if the contents
     exceed `max_size` (None means `readable_size`).
@@ -111,12 +111,12 @@ def decompressed_pieces(
             size += len(piece)
             if size > limit:
                 raise _too_large(codec, limit)
-            if len(piece) <= PIECE_SIZE:
+            if len(piece) <= piece_size:
                 yield piece
             else:
                 view = memoryview(piece)
-                for start in range(0, len(view), PIECE_SIZE):
-                    yield view[start : start + PIECE_SIZE]
+                for start in range(0, len(view), piece_size):
+                    yield view[start : start + piece_size]
     except (zlib.error, cramjam.DecompressionError, zstandard.ZstdError) as error:
         raise DecompressionFailed(f"{codec.name.lower()} data cannot be decompressed: {error}") from error
 

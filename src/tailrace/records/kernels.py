@@ -243,7 +243,7 @@ class RecordWalk:
     any), and the largest one (at least -1). Raises CorruptBatch unless exactly `count` records fill the payload.
 
     With `check_sizes` each record must also be as long as it claims: Kafka checks that in uncompressed batches but not
-    when it skims compressed ones. `found` has up to `found_max` records that lack a needed key or whose timestamp is not
+    when it skims compressed ones. `found` has up to `found_max` records that lack a needed key or have a timestamp not
     within `earliest` and `latest`: (index, offset delta, timestamp, has a key). A timestamp of -1 is within, unless
     `latest` is less than `earliest`: then none is.
     """

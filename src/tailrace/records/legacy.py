@@ -113,7 +113,7 @@ class Message:
         """The message as a record; of a wrapper the records inside."""
         if not self.is_compressed:
             return [self.record(self.offset, self.timestamp, self.timestamp_type)]
-        return [inner.record(*place) for inner, *place in self.inner(max_size)]
+        return [inner.record(offset, time, kind) for inner, offset, time, kind in self.inner(max_size)]
 
     def inner(
         self, max_size: int | None = None, max_count: int | None = None

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.model.ids import NO_SEQUENCE
 from tailrace.records import kernels
 from tailrace.records.batch import CODEC_MASK, Codec, CorruptBatch, RecordBatch, increment_sequence
 from tailrace.records.decompression import decompress, decompressed_pieces
 from tailrace.records.utf8 import decode_utf8
+
+PORTION_SIZE: Final = 262_144
 
 
 class TimestampType(IntEnum):
@@ -63,15 +65,16 @@ def uncompressed_payload(batch: RecordBatch) -> bytes | memoryview:
 def record_portions(batch: RecordBatch, max_size: int | None = None) -> Iterator[tuple[bytes, int]]:
     """Yield the records' bytes, decompressed, in portions of whole records, each with its number of records.
 
-    A portion has about `PIECE_SIZE` bytes, or it is one larger record: so a reader needs no more memory than for the
-    largest record. Raises CorruptBatch unless the header's number of records fills the payload.
+    A portion has about `PORTION_SIZE` bytes, or it is one larger record. So a reader needs no more memory than for the
+    largest record, and no loop over a portion's records takes longer than a few milliseconds. Raises CorruptBatch
+    unless the header's number of records fills the payload.
     """
     count = batch.record_count
     if count < 0:
         raise CorruptBatch(f"record count is {count}")
     rest = bytearray()
     index = passed = 0
-    for piece in decompressed_pieces(batch_codec(batch), batch.payload, max_size=max_size):
+    for piece in decompressed_pieces(batch_codec(batch), batch.payload, max_size=max_size, piece_size=PORTION_SIZE):
         rest += piece
         end, found = kernels.whole_records(rest, count - index, index, passed)
         if found:

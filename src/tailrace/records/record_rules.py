@@ -29,7 +29,7 @@ class RecordsRefused(KafkaError):
 class RecordFacts(NamedTuple):
     """All that the rules look at."""
 
-    index: int
+    position: int  # its index in the batch
     offset: int
     timestamp: int
     has_key: bool
@@ -66,9 +66,9 @@ class RecordRules:
         code = ErrorCode.INVALID_RECORD
         for record in records:
             if self.needs_keys and not record.has_key:
-                errors.append((record.index, f"a record of compacted {self.partition} needs a key"))
+                errors.append((record.position, f"a record of compacted {self.partition} needs a key"))
             elif (why := self._timestamp_error(record, batch_has_append_time)) is not None:
-                errors.append((record.index, why))
+                errors.append((record.position, why))
                 code = ErrorCode.INVALID_TIMESTAMP
             if len(errors) == RECORD_ERRORS_MAX:
                 break

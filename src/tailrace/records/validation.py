@@ -14,7 +14,7 @@ unforeseen way (bytes that cannot be decompressed, an unknown codec, a compresse
 the client gets UNKNOWN_SERVER_ERROR, and here it does too. Kafka has no limit for the decompressed size; here a batch
 above the limits of `decompression.py` is MESSAGE_TOO_LARGE, upon which producers split it.
 
-`check_produced` needs neither the log nor its end and reads compressed records piece by piece. It may run on any thread.
+`check_produced` needs neither the log nor its end, reads compressed records piece by piece, and may run on any thread.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def check_produced(
         view = memoryview(bytearray(view))
     batches, source = _checked_bytes(view, origin, NO_LEADER_EPOCH, config, partition)
     if not batches:
-        return CheckedRecords(config, None)
+        return CheckedRecords(len(view), None)
     job = _Validation(config, now_ms, origin, partition, source)
     first = batches[0]
     if len(batches) > 1 and (first.magic == 2 or source != Codec.NONE):
@@ -275,7 +275,7 @@ class _Validation:
             self.refuse("compressed records whose offsets do not count up from 0", ErrorCode.UNKNOWN_SERVER_ERROR)
         max_timestamp = self.now_ms if self.log_append_time else largest
         batch.set_max_timestamp(max_timestamp, log_append_time=self.log_append_time)
-        return CheckedRecords(self.config, batch, max_timestamp, self.log_append_time_ms)
+        return CheckedRecords(batch.size, batch, max_timestamp, self.log_append_time_ms)
 
     def _check_client_batch(self, batch: RecordBatch) -> None:
         count = batch.record_count
@@ -319,13 +319,13 @@ class _Validation:
             self._refuse_corrupt(error)
         except ValueError as error:
             self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self._built(data, builder.max_timestamp, builder.record_count)
+        return self._built(batch.size, data, builder.max_timestamp, builder.record_count)
 
-    def _built(self, data: bytes, max_timestamp: int, count: int) -> CheckedRecords:
+    def _built(self, size: int, data: bytes, max_timestamp: int, count: int) -> CheckedRecords:
         if not data:
-            return CheckedRecords(self.config, None)
+            return CheckedRecords(size, None)
         return CheckedRecords(
-            self.config,
+            size,
             RecordBatch(memoryview(bytearray(data))),
             self.now_ms if self.log_append_time else max_timestamp,
             self.log_append_time_ms,
@@ -356,7 +356,8 @@ class _Validation:
         except ValueError as error:
             self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
         max_timestamp = max(record.timestamp for record in records)
-        return self._built(built.data, max(max_timestamp, NO_TIMESTAMP), built.records_converted)
+        size = sum(batch.size for batch in batches)
+        return self._built(size, built.data, max(max_timestamp, NO_TIMESTAMP), built.records_converted)
 
     def _message_records(self, message: Message, max_count: int) -> list[Record]:
         """Return the records of a message; DecompressedTooLarge if they are more than `max_count`."""
@@ -377,7 +378,7 @@ class _Validation:
                     self.refuse(str(error), ErrorCode.CORRUPT_MESSAGE)
             if wrong:
                 raise RecordsRefused(ErrorCode.INVALID_RECORD, f"{len(wrong)} messages refused: {wrong[0][1]}", wrong)
-            records = [inner.record(*place) for inner, *place in inside]
+            records = [inner.record(offset, time, kind) for inner, offset, time, kind in inside]
         else:
             records = message.records()
         self.rules.check(
