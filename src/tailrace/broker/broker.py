@@ -32,6 +32,7 @@ from tailrace.broker.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.refusals import Refusals
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.request_pieces import CUTS, cut_of, handle_in_pieces
+from tailrace.broker.request_work import RequestWork
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling
@@ -132,6 +133,7 @@ class Broker:
         self.refusals = Refusals(self)
         self.long_requests = LongRequests(self, submit, is_turn_over)
         self._long = self.long_requests.connections
+        self.request_work = RequestWork(self, submit)
         purgatory.on_error = self._operation_failed
         self.timed_parts = TimedParts(self.internal_errors)
         add_part = self.timed_parts.add
@@ -372,6 +374,7 @@ class Broker:
         """The client is gone: what it waited for is not waited for any more. What it has changed stays."""
         self.throttling.forget(connection_id)
         self.long_requests.connection_closed(connection_id)
+        self.request_work.connection_closed(connection_id)
         self.runs.pop(connection_id, None)
         operation = self._parked.pop(connection_id, None)
         if operation is not None:

@@ -19,7 +19,15 @@ from tailrace.log.position import LogPosition
 from tailrace.log.producer_state import ProducerState
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.topic_config import INT_MAX, LONG_MAX
-from tailrace.records.batch import ATTRIBUTES_POSITION, HEADER_SIZE, LAST_OFFSET_DELTA_POSITION, RecordBatch
+from tailrace.records.batch import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    CODEC_POSITION,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_POSITION,
+    RecordBatch,
+)
+from tailrace.records.checked_records import LOOP_COST_MAX
 from tailrace.records.crc32c import crc32c
 from tailrace.records.kernels import place_produced
 
@@ -66,7 +74,9 @@ class AppendGroup:
         ):  # fmt: skip
             return -1
         config, offset = log.config, self.end_offset
-        if not HEADER_SIZE <= size <= config.max_message_bytes or size > self._room - self.size:
+        if not HEADER_SIZE <= size <= config.max_message_bytes or size > min(self._room - self.size, LOOP_COST_MAX):
+            return -1
+        if records[CODEC_POSITION] & CODEC_MASK:
             return -1
         delta, _, timestamp, producer_id = _FACTS(records, LAST_OFFSET_DELTA_POSITION)
         if timestamp > self._timestamp_max:

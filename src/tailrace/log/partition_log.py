@@ -44,6 +44,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer
+from tailrace.records.checked_records import CheckedRecords
 from tailrace.records.validation import Origin, validate_produced
 
 _log = logging.getLogger(__name__)
@@ -156,14 +157,18 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        data: Buffer,
+        data: Buffer | CheckedRecords,
         *,
         leader_epoch: LeaderEpoch,
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Check batches, give them offsets, write them. `data` is changed in place where it can be."""
+        """Check batches unless they are checked, give them offsets, write them. `data` is changed in place if it can be
+        written to."""
+        if isinstance(data, CheckedRecords):
+            plan = data.place(self.marks.log_end.offset, leader_epoch)
+            return self._append(plan, origin, now_ms, transaction_version) if plan.batches else self._nothing_appended()
         group = self.group
         if origin is Origin.CLIENT and (first := group.place(self, memoryview(data), leader_epoch, now_ms)) >= 0:
             group.write(self, now_ms)

@@ -136,16 +136,18 @@ class BatchBuilder:
 
     def append_encoded(self, payload: bytes, count: int, base_timestamp: int, max_timestamp: int, last: int) -> None:
         """Records already encoded relative to this batch's base offset and to base_timestamp; `last` is an offset."""
-        if self.record_count:
-            raise ValueError("encoded records must be a batch's only ones")
+        if self.last_offset is not None and last <= self.last_offset:
+            raise ValueError(f"offset {last} does not follow {self.last_offset}")
+        if self.record_count and base_timestamp != self.base_timestamp:
+            raise ValueError(f"encoded records must count from the batch's base timestamp {self.base_timestamp}")
         if self.delete_horizon_ms is not None and base_timestamp != self.delete_horizon_ms:
             raise ValueError("encoded records of a batch with a delete horizon must count from it")
         if not 0 <= last - self.base_offset <= INT_MAX:
             raise ValueError(f"offset {last} does not fit a batch from {self.base_offset}")
         self._payload += payload
-        self.record_count = count
+        self.record_count += count
         self.base_timestamp = base_timestamp
-        self.max_timestamp = max_timestamp
+        self.max_timestamp = max(max_timestamp, self.max_timestamp)
         self.last_offset = last
 
     def build(self, *, last_offset: int | None = None) -> bytes:

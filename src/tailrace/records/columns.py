@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tailrace.records.batch import Buffer, Codec, CorruptBatch
-from tailrace.records.compression import decompress
 from tailrace.records.crc32c import crc32c
+from tailrace.records.decompression import decompress
 from tailrace.records.legacy import Message
 from tailrace.records.utf8 import decode_utf8
 

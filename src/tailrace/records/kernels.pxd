@@ -48,10 +48,35 @@ cdef (bint, i64, i64, i64, i64) _walk_records(const unsigned char[::1] data, i64
 cpdef tuple validate_records(const unsigned char[::1] payload, i64 count, i64 base_timestamp, bint check_sizes,
                              list found=*)
 
+cdef class RecordWalk:
+    cdef readonly i64 index, missing_keys, smallest, largest
+    cdef readonly bint sequential
+    cdef readonly list found
+    cdef i64 count, base_timestamp, earliest, latest, skip, passed, start, size, timestamp_delta, offset_delta, headers
+    cdef bint check_sizes, needs_keys, has_key
+    cdef Py_ssize_t found_max
+    cdef int stage
+
+    @cython.locals(end=Py_ssize_t, position=Py_ssize_t, following=Py_ssize_t, value=i64)
+    cpdef Py_ssize_t feed(self, const unsigned char[::1] data, bint is_last) except -1
+
+    @cython.locals(start=Py_ssize_t, at=Py_ssize_t, size=i64, length=i64, timestamp_delta=i64, offset_delta=i64,
+                   has_key=bint)
+    cdef Py_ssize_t _whole_records(self, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) except -1
+
+    @cython.locals(timestamp=i64)
+    cdef int _note(self, i64 offset_delta, i64 timestamp_delta, bint has_key) except -1
+
+    @cython.locals(stage=cython.int)
+    cdef int _take_field(self, i64 value, Py_ssize_t position) except -1
+
 @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t,
                stop=Py_ssize_t, index=i64, size=i64, length=i64, timestamp_delta=i64, offset_delta=i64,
                header_count=i64, attributes=cython.int, records=list, found=list)
 cpdef list decode_records(bytes payload, i64 count)
+
+@cython.locals(end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, size=i64, found=i64)
+cpdef tuple whole_records(const unsigned char[::1] data, i64 count, i64 index, i64 passed)
 
 @cython.locals(key_size=Py_ssize_t, value_size=Py_ssize_t, size=Py_ssize_t)
 cpdef encode_record(bytearray out, i64 offset_delta, i64 timestamp_delta, key, value, headers)
@@ -101,6 +126,10 @@ cdef int _snappy_copy(bytearray out, Py_ssize_t distance, Py_ssize_t size) excep
                limit=Py_ssize_t, skip=Py_ssize_t, step=Py_ssize_t, found=bint, word=u64, slot=u64, start=Py_ssize_t,
                distance=Py_ssize_t)
 cpdef bytes snappy_compress(bytes block)
+
+@cython.locals(end=Py_ssize_t, position=Py_ssize_t, low32=u64, frame_magic=u64, magic=u64, bound=i64, size=i64,
+               flags=cython.int, is_single=bint, is_last=bint, kind=cython.int)
+cpdef i64 zstd_size_bound(const unsigned char[::1] view) except? -2
 
 @cython.locals(end=Py_ssize_t, position=Py_ssize_t, low32=u64, prime1=u64, prime2=u64,
                prime3=u64, prime4=u64, prime5=u64, a=u64, b=u64, c=u64, d=u64, total=u64)

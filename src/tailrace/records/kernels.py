@@ -231,6 +231,181 @@ def validate_records(
     return _walk_records(payload, count, base_timestamp, check_sizes, found)
 
 
+class RecordWalk:
+    """A walk over an uncompressed v2 payload that comes in pieces; nothing of it is kept.
+
+    `feed` takes the next piece. After the last one `index` records were walked, and the other fields describe them all:
+    if their offset deltas are 0, 1, 2 …, how many have no key, the smallest timestamp other than -1 (2^63 - 1 without
+    any), and the largest one (at least -1). Raises CorruptBatch unless exactly `count` records fill the payload.
+
+    With `check_sizes` each record must also be as long as it claims: Kafka checks that in uncompressed batches but not
+    when it skims compressed ones. `found` has up to `found_max` records that lack a needed key or have a timestamp not
+    within `earliest` and `latest`: (index, offset delta, timestamp, has a key). A timestamp of -1 is within, unless
+    `latest` is less than `earliest`: then none is.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        base_timestamp: int,
+        check_sizes: bool,
+        needs_keys: bool = False,
+        earliest: int = -(2**63),
+        latest: int = 2**63 - 1,
+        found_max: int = 0,
+    ) -> None:
+        if count < 0:
+            raise CorruptBatch(f"record count is {count}")
+        self.count = count
+        self.base_timestamp = base_timestamp
+        self.check_sizes = check_sizes
+        self.needs_keys = needs_keys
+        self.earliest = earliest
+        self.latest = latest
+        self.found_max = found_max
+        self.found: list[tuple[int, int, int, bool]] = []
+        self.index = 0
+        self.sequential = True
+        self.missing_keys = 0
+        self.smallest = 0x7FFFFFFFFFFFFFFF
+        self.largest = -1
+        # The record that is not yet complete: which field comes next, and what is known.
+        self.stage = 0
+        self.skip = 0
+        self.passed = 0  # bytes of earlier pieces
+        self.start = 0
+        self.size = 0
+        self.timestamp_delta = 0
+        self.offset_delta = 0
+        self.has_key = False
+        self.headers = 0
+
+    def feed(self, data: Buffer, is_last: bool) -> int:
+        """Walk the next piece. Return how many bytes were used: the others (up to 10) must precede the next piece."""
+        end = len(data)
+        position = 0
+        while True:
+            if self.skip > 0:
+                if self.skip > end - position:
+                    if is_last:
+                        raise _broken(self.index, self.start)
+                    self.skip -= end - position
+                    position = end
+                    break
+                position += self.skip
+                self.skip = 0
+            if self.stage == 0:
+                position = self._whole_records(data, position, end)
+                if self.index == self.count:
+                    if position < end:
+                        raise _left_over(end - position, self.count)
+                    break
+                self.start = self.passed + position
+            if self.stage == 9:
+                if self.check_sizes and self.passed + position - self.start != self.size:
+                    raise _broken(self.index, self.start)
+                self._note(self.offset_delta, self.timestamp_delta, self.has_key)
+                self.stage = 0
+                continue
+            value, following = _varlong(data, position, end) if self.stage == 1 else _varint(data, position, end)
+            if following < 0:
+                if is_last or end - position >= 10:
+                    raise _broken(self.index, self.start)
+                break
+            position = following
+            self._take_field(value, position)
+        self.passed += position
+        return position
+
+    def _whole_records(self, data: Buffer, position: int, end: int) -> int:
+        """Walk the records that lie whole in a piece. Return the position after them."""
+        while self.index < self.count:
+            size, start = _varint(data, position, end)
+            if start < 0 or start >= end:
+                return position
+            timestamp_delta, at = _varlong(data, start + 1, end)
+            if at < 0:
+                return position
+            offset_delta, at = _varint(data, at, end)
+            if at < 0:
+                return position
+            length, at = _varint(data, at, end)
+            if at < 0 or length > end - at:
+                return position
+            has_key = length >= 0
+            if has_key:
+                at += length
+            length, at = _varint(data, at, end)
+            if at < 0 or length > end - at:
+                return position
+            if length > 0:
+                at += length
+            if at < end and data[at] == 0:
+                at += 1
+            else:
+                at = _skip_headers(data, at, end)
+                if at < 0:
+                    return position
+            if self.check_sizes and at - start != size:
+                raise _broken(self.index, self.passed + start)
+            position = at
+            self._note(offset_delta, timestamp_delta, has_key)
+        return position
+
+    def _note(self, offset_delta: int, timestamp_delta: int, has_key: bool) -> None:
+        """Note a whole record."""
+        if offset_delta != self.index:
+            self.sequential = False
+        if not has_key:
+            self.missing_keys += 1
+        timestamp = _add(self.base_timestamp, timestamp_delta)
+        if timestamp > self.largest:
+            self.largest = timestamp
+        if timestamp != -1 and timestamp < self.smallest:
+            self.smallest = timestamp
+        if (
+            (self.needs_keys and not has_key)
+            or (
+                (timestamp != -1 or self.earliest > self.latest)
+                and (timestamp < self.earliest or timestamp > self.latest)
+            )
+        ) and len(self.found) < self.found_max:
+            self.found.append((self.index, offset_delta, timestamp, has_key))
+        self.index += 1
+
+    def _take_field(self, value: int, position: int) -> None:
+        """Take the next field of a record that spans pieces; the stages are its fields in order."""
+        stage = self.stage
+        if stage == 0:
+            self.size = value
+            self.start = self.passed + position
+            self.skip = 1  # the attributes
+        elif stage == 1:
+            self.timestamp_delta = value
+        elif stage == 2:
+            self.offset_delta = value
+        elif stage == 3:
+            self.has_key = value >= 0
+            self.skip = value if value > 0 else 0
+        elif stage == 4:
+            self.skip = value if value > 0 else 0
+        elif stage == 5:
+            if value < 0:
+                raise _broken(self.index, self.start)
+            self.headers = value
+            if value == 0:
+                stage = 8
+        elif stage == 6:
+            if value < 0:
+                raise _broken(self.index, self.start)
+            self.skip = value
+        else:
+            self.skip = value if value > 0 else 0
+            self.headers -= 1
+            stage = 5 if self.headers > 0 else 8
+        self.stage = stage + 1
+
+
 def decode_records(payload: bytes, count: int) -> list[DecodedRecord]:
     """The records of an uncompressed v2 payload.
 
@@ -296,6 +471,27 @@ def decode_records(payload: bytes, count: int) -> list[DecodedRecord]:
     if position != end:
         raise _left_over(end - position, count)
     return records
+
+
+def whole_records(data: Buffer, count: int, index: int, passed: int) -> tuple[int, int]:
+    """Return where the whole records at the start of `data` end, at most `count` of them, and how many they are.
+
+    The first is the batch's record `index`, and `passed` bytes of records precede it.
+    """
+    end = len(data)
+    position = 0
+    found = 0
+    while found < count:
+        size, start = _varint(data, position, end)
+        if start < 0:
+            break
+        if size < 1:
+            raise _broken(index + found, passed + position)
+        if size > end - start:
+            break
+        position = start + size
+        found += 1
+    return position, found
 
 
 def encode_record(
@@ -731,6 +927,55 @@ def snappy_compress(block: bytes) -> bytes:
     if emitted < end:
         _snappy_literal(out, block, emitted, end)
     return bytes(out)
+
+
+def zstd_size_bound(view: Buffer) -> int:
+    """Return an upper bound of what zstd data decompresses to, -1 if the data ends inside a frame.
+
+    The bound comes from the headers of the blocks. It ends where the data is not a frame, which the decoder refuses.
+    """
+    low32 = 0xFFFFFFFF
+    frame_magic = 0xFD2FB528
+    end = len(view)
+    position = 0
+    bound = 0
+    while position < end:
+        if end - position < 5:
+            return -1
+        magic = _load32(view, position) & low32
+        if magic >> 4 == 0x184D2A5:  # a frame to skip
+            if end - position < 8:
+                return -1
+            size = _load32(view, position + 4) & low32
+            if size > end - position - 8:
+                return -1
+            position += 8 + size
+            continue
+        if magic != frame_magic:
+            return bound
+        flags = view[position + 4]
+        is_single = flags & 0x20 != 0
+        size = flags & 3
+        position += 5 + (0 if is_single else 1) + (4 if size == 3 else size)
+        size = flags >> 6
+        position += (1 if is_single else 0) if size == 0 else 1 << size
+        is_last = False
+        while not is_last:
+            if end - position < 3:
+                return -1
+            size = view[position] | view[position + 1] << 8 | view[position + 2] << 16
+            is_last = size & 1 != 0
+            kind = size >> 1 & 3
+            if kind == 3:
+                return bound
+            size >>= 3
+            bound += 131072 if kind == 2 else size
+            position += 3 + (1 if kind == 1 else size)
+        if flags & 4:
+            position += 4
+        if position > end:
+            return -1
+    return bound
 
 
 def xxh32(view: Buffer) -> int:

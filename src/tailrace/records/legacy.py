@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from struct import Struct
 
 from tailrace.model.ids import NO_TIMESTAMP
@@ -28,7 +29,8 @@ from tailrace.records.batch import (
     Codec,
     CorruptBatch,
 )
-from tailrace.records.compression import MAX_DECOMPRESSED_SIZE, compress, decompress
+from tailrace.records.compression import compress
+from tailrace.records.decompression import DecompressedTooLarge, decompress
 from tailrace.records.record import Record, TimestampType
 
 MIN_SIZE = {0: 26, 1: 34}  # a message without key and value
@@ -107,23 +109,28 @@ class Message:
         _INT64.pack_into(self.view, 0, offset)
         self.offset = offset
 
-    def records(self, max_size: int = MAX_DECOMPRESSED_SIZE) -> list[Record]:
+    def records(self, max_size: int | None = None) -> list[Record]:
         """The message as a record; of a wrapper the records inside."""
         if not self.is_compressed:
-            return [self._record(self.offset, self.timestamp, self.timestamp_type)]
-        return [
-            inner._record(offset, timestamp, timestamp_type)
-            for inner, offset, timestamp, timestamp_type in self.inner(max_size)
-        ]
+            return [self.record(self.offset, self.timestamp, self.timestamp_type)]
+        return [inner.record(offset, time, kind) for inner, offset, time, kind in self.inner(max_size)]
 
-    def inner(self, max_size: int = MAX_DECOMPRESSED_SIZE) -> list[tuple[Message, int, int, TimestampType]]:
-        """The messages inside a wrapper, with the offset, timestamp and timestamp type that it gives them."""
+    def inner(
+        self, max_size: int | None = None, max_count: int | None = None
+    ) -> list[tuple[Message, int, int, TimestampType]]:
+        """The messages inside a wrapper, with the offset, timestamp and timestamp type that it gives them.
+
+        DecompressedTooLarge if they are more than `max_count`, or have more than `max_size` bytes.
+        """
         if self.codec == Codec.ZSTD:
             raise CorruptBatch(f"a wrapper of magic {self.magic} cannot be compressed with zstd")
         packed = self.value
         if packed is None:
             raise CorruptBatch(f"wrapper at offset {self.offset} has no value")
-        messages = list(_inner_messages(decompress(self.codec, packed, self.magic, max_size)))
+        inside = _inner_messages(decompress(self.codec, packed, self.magic, max_size))
+        messages = list(inside if max_count is None else islice(inside, max_count + 1))
+        if max_count is not None and len(messages) > max_count:
+            raise DecompressedTooLarge(f"wrapper at offset {self.offset} has more than {max_count} messages inside")
         if not messages:
             raise CorruptBatch(f"wrapper at offset {self.offset} has no messages inside")
         shift = 0
@@ -145,7 +152,8 @@ class Message:
             result.append((message, message.offset + shift, timestamp, kind))
         return result
 
-    def _record(self, offset: int, timestamp: int, timestamp_type: TimestampType) -> Record:
+    def record(self, offset: int, timestamp: int, timestamp_type: TimestampType) -> Record:
+        """Return the message as a record with another place and time."""
         key, position = self._field(_KEY_POSITION[self.magic])
         return Record(offset, timestamp, timestamp_type, key, self._field(position)[0])
 

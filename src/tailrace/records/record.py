@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.model.ids import NO_SEQUENCE
 from tailrace.records import kernels
-from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, increment_sequence
-from tailrace.records.compression import decompress
+from tailrace.records.batch import CODEC_MASK, Codec, CorruptBatch, RecordBatch, increment_sequence
+from tailrace.records.decompression import decompress, decompressed_pieces
 from tailrace.records.utf8 import decode_utf8
+
+PORTION_SIZE: Final = 262_144
 
 
 class TimestampType(IntEnum):
@@ -46,18 +48,48 @@ class Record(NamedTuple):
     sequence: int = NO_SEQUENCE
 
 
-def uncompressed_payload(batch: RecordBatch) -> bytes | memoryview:
-    """The records' bytes, decompressed if need be."""
-    code = batch.attributes & 0x07
-    if code == Codec.NONE:
-        return batch.payload
+def batch_codec(batch: RecordBatch) -> Codec:
+    """Return the codec of a batch; CorruptBatch if it is unknown."""
+    code = batch.attributes & CODEC_MASK
     if code > Codec.ZSTD:
         raise CorruptBatch(f"unknown compression codec {code}")
-    return decompress(Codec(code), batch.payload)
+    return Codec(code)
+
+
+def uncompressed_payload(batch: RecordBatch) -> bytes | memoryview:
+    """The records' bytes, decompressed if need be."""
+    codec = batch_codec(batch)
+    return batch.payload if codec == Codec.NONE else decompress(codec, batch.payload)
+
+
+def record_portions(batch: RecordBatch, max_size: int | None = None) -> Iterator[tuple[bytes, int]]:
+    """Yield the records' bytes, decompressed, in portions of whole records, each with its number of records.
+
+    A portion has about `PORTION_SIZE` bytes, or it is one larger record. So a reader needs no more memory than for the
+    largest record, and no loop over a portion's records takes longer than a few milliseconds. Raises CorruptBatch
+    unless the header's number of records fills the payload.
+    """
+    count = batch.record_count
+    if count < 0:
+        raise CorruptBatch(f"record count is {count}")
+    rest = bytearray()
+    index = passed = 0
+    for piece in decompressed_pieces(batch_codec(batch), batch.payload, max_size=max_size, piece_size=PORTION_SIZE):
+        rest += piece
+        end, found = kernels.whole_records(rest, count - index, index, passed)
+        if found:
+            yield bytes(memoryview(rest)[:end]), found
+            index += found
+            passed += end
+            del rest[:end]
+        if index == count and rest:
+            raise CorruptBatch(f"{len(rest)} or more bytes follow the last of {count} records")
+    if index < count:
+        raise CorruptBatch(f"record {index} is broken at byte {passed} of the batch's records")
 
 
 def iter_records(batch: RecordBatch) -> Iterator[Record]:
-    """The records of a v2 batch in order; CorruptBatch if they are not what the header says."""
+    """Yield the records of a v2 batch in order; CorruptBatch, perhaps after some, if they are not what it claims."""
     if batch.record_count == 0:
         return  # what the cleaner leaves of a batch whose records are all gone
     base_offset = batch.base_offset
@@ -65,18 +97,17 @@ def iter_records(batch: RecordBatch) -> Iterator[Record]:
     base_sequence = batch.base_sequence
     append_time = batch.max_timestamp if batch.is_log_append_time else None
     kind = TimestampType.CREATE_TIME if append_time is None else TimestampType.LOG_APPEND_TIME
-    for offset_delta, timestamp_delta, key, value, headers, _ in kernels.decode_records(
-        bytes(uncompressed_payload(batch)), batch.record_count
-    ):
-        yield Record(
-            wrapped(base_offset + offset_delta),
-            wrapped(base_timestamp + timestamp_delta) if append_time is None else append_time,
-            kind,
-            key,
-            value,
-            tuple([RecordHeader(decode_utf8(name), content) for name, content in headers]) if headers else (),
-            increment_sequence(base_sequence, offset_delta) if base_sequence >= 0 else NO_SEQUENCE,
-        )
+    for portion, count in record_portions(batch):
+        for offset_delta, timestamp_delta, key, value, headers, _ in kernels.decode_records(portion, count):
+            yield Record(
+                wrapped(base_offset + offset_delta),
+                wrapped(base_timestamp + timestamp_delta) if append_time is None else append_time,
+                kind,
+                key,
+                value,
+                tuple([RecordHeader(decode_utf8(name), content) for name, content in headers]) if headers else (),
+                increment_sequence(base_sequence, offset_delta) if base_sequence >= 0 else NO_SEQUENCE,
+            )
 
 
 def wrapped(value: int) -> int:

@@ -1,16 +1,21 @@
 """What each record of an append must satisfy: a key on a compacted topic, a timestamp within the topic's bounds.
 
-One record that does not is enough to refuse the batch, but all of them are named in the answer, by their index.
+One record that does not is enough to refuse the batch. The answer names each of them by its index, up to
+`RECORD_ERRORS_MAX`: Kafka names all, but a batch of 1 MB can have 140,000, and their messages would be 20 MB.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records.record import wrapped
+
+RECORD_ERRORS_MAX: Final = 1_000
+_LONG_MIN: Final = -LONG_MAX - 1
 
 
 class RecordsRefused(KafkaError):
@@ -24,6 +29,7 @@ class RecordsRefused(KafkaError):
 class RecordFacts(NamedTuple):
     """All that the rules look at."""
 
+    position: int  # its index in the batch
     offset: int
     timestamp: int
     has_key: bool
@@ -40,34 +46,36 @@ class RecordRules:
         self.now_ms = now_ms
         self.partition = partition
 
-    def might_refuse(self, missing_keys: int, smallest: int, largest: int, append_time: int | None) -> bool:
-        """Whether a look at single records is needed, from what is known of all of them together.
+    def timestamp_bounds(self, append_time: int | None) -> tuple[int, int]:
+        """Return the earliest and the latest timestamp that cannot be refused; if the latest is less, each may be.
 
-        `smallest` and `largest` are timestamps, without those of -1; append_time is that of a batch that claims one.
+        `append_time` is that of a batch that claims one, which counts for all its records.
         """
-        if missing_keys and self.needs_keys:
-            return True
+        everything, nothing = (_LONG_MIN, LONG_MAX), (LONG_MAX, _LONG_MIN)
         if self.broker_sets_time:
-            return append_time is not None
-        return (
-            smallest < self.now_ms - self.before_max_ms
-            or largest > self.now_ms + self.after_max_ms
-            or append_time == NO_TIMESTAMP
-        )
+            return everything if append_time is None else nothing
+        earliest = max(self.now_ms - self.before_max_ms, _LONG_MIN)
+        latest = min(self.now_ms + self.after_max_ms, LONG_MAX)
+        if append_time is None:
+            return earliest, latest
+        return everything if append_time != NO_TIMESTAMP and earliest <= append_time <= latest else nothing
 
-    def check(self, records: list[RecordFacts], batch_has_append_time: bool) -> None:
+    def check(self, records: Iterable[RecordFacts], batch_has_append_time: bool) -> None:
         """Raise RecordsRefused if any of the records has to be."""
         errors: list[tuple[int, str]] = []
         code = ErrorCode.INVALID_RECORD
-        for index, record in enumerate(records):
+        for record in records:
             if self.needs_keys and not record.has_key:
-                errors.append((index, f"a record of compacted {self.partition} needs a key"))
+                errors.append((record.position, f"a record of compacted {self.partition} needs a key"))
             elif (why := self._timestamp_error(record, batch_has_append_time)) is not None:
-                errors.append((index, why))
+                errors.append((record.position, why))
                 code = ErrorCode.INVALID_TIMESTAMP
+            if len(errors) == RECORD_ERRORS_MAX:
+                break
         if errors:
+            count = f"{len(errors)} or more" if len(errors) == RECORD_ERRORS_MAX else f"{len(errors)}"
             first = "; ".join(why for _, why in errors[:3])
-            raise RecordsRefused(code, f"{len(errors)} records refused in {self.partition}: {first}", errors)
+            raise RecordsRefused(code, f"{count} records refused in {self.partition}: {first}", errors)
 
     def _timestamp_error(self, record: RecordFacts, batch_has_append_time: bool) -> str | None:
         if not self.broker_sets_time and record.timestamp != NO_TIMESTAMP:

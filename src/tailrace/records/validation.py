@@ -11,17 +11,20 @@ if they changed. Otherwise, and for messages of old formats, a new batch is buil
 
 The answers are Kafka's: a broken record is INVALID_RECORD, a checksum CORRUPT_MESSAGE. Where Kafka fails in an
 unforeseen way (bytes that cannot be decompressed, an unknown codec, a compressed batch whose offset deltas have gaps)
-the client gets UNKNOWN_SERVER_ERROR, and here it does too.
+the client gets UNKNOWN_SERVER_ERROR, and here it does too. Kafka has no limit for the decompressed size; here a batch
+above the limits of `decompression.py` is MESSAGE_TOO_LARGE, upon which producers split it.
+
+`check_produced` needs neither the log nor its end, reads compressed records piece by piece, and may run on any thread.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
-from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
+from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels
 from tailrace.records.batch import (
     ATTRIBUTES_POSITION,
@@ -34,13 +37,18 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.compression import DecompressionFailed, decompress, topic_codec
+from tailrace.records.checked_records import NOTHING, CheckedRecords, ValidatedRecords
+from tailrace.records.compression import topic_codec
 from tailrace.records.conversion import up_convert
 from tailrace.records.crc32c import crc32c
+from tailrace.records.decompression import DecompressedTooLarge, DecompressionFailed, produced_size, rebuilt_size
 from tailrace.records.legacy import Message
 from tailrace.records.produce_request import split_produced
-from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.record_rules import RecordFacts, RecordRules, RecordsRefused
+from tailrace.records.record import Record, TimestampType, iter_records, record_portions
+from tailrace.records.record_rules import RECORD_ERRORS_MAX, RecordFacts, RecordRules, RecordsRefused
+from tailrace.records.record_walk import walk_batch
+
+MESSAGES_MAX: Final = 100_000  # of an old format, for one partition in one request; each becomes an object
 
 
 class Origin(Enum):
@@ -50,22 +58,6 @@ class Origin(Enum):
     COORDINATOR = "coordinator"  # group and transaction coordinators: offsets and markers
     RAFT_LEADER = "raft leader"  # the metadata log: offsets are already set
     REPLICATION = "replication"  # a leader's bytes, taken as they are
-
-
-class ValidatedRecords(NamedTuple):
-    """Batches with their offsets set, ready to be written; `data` spans them all."""
-
-    data: Buffer
-    batches: list[RecordBatch]
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time_ms: int = NO_TIMESTAMP  # -1 where records keep the time that their producer gave them
-    records_converted: int = 0
-    size_may_have_changed: bool = False
-
-
-NOTHING = ValidatedRecords(b"", [], -1, -1, NO_TIMESTAMP)
 
 
 def validate_produced(
@@ -89,25 +81,52 @@ def validate_produced(
         common = _validate_common_case(view, config, base_offset, leader_epoch, now_ms)
         if common is not None:
             return common
+    if origin in (Origin.RAFT_LEADER, Origin.REPLICATION):
+        batches, _ = _checked_bytes(view, origin, leader_epoch, config, partition)
+        return _as_given(view, batches, base_offset, partition) if batches else NOTHING
+    checked = check_produced(view, config=config, now_ms=now_ms, origin=origin, partition=partition)
+    return checked.place(base_offset, leader_epoch)
+
+
+def check_produced(
+    data: Buffer,
+    *,
+    config: TopicConfig,
+    now_ms: int,
+    origin: Origin = Origin.CLIENT,
+    partition: TopicPartition | None = None,
+) -> CheckedRecords:
+    """Check records of a client or a coordinator. Raise KafkaError, or RecordsRefused, if they are refused.
+
+    They are patched in the given buffer if that is writable.
+    """
+    view = memoryview(data)
+    if view.readonly:
+        view = memoryview(bytearray(view))
+    batches, source = _checked_bytes(view, origin, NO_LEADER_EPOCH, config, partition)
+    if not batches:
+        return CheckedRecords(len(view), None)
+    job = _Validation(config, now_ms, origin, partition, source)
+    first = batches[0]
+    if len(batches) > 1 and (first.magic == 2 or source != Codec.NONE):
+        job.refuse("more than one batch")
+    result = job.validate_batch(first) if isinstance(first, RecordBatch) else job.convert_messages(batches)
+    if result.size_may_have_changed and result.batch is not None:
+        _check_size(result.batch.size, config, partition)
+    return result
+
+
+def _checked_bytes(
+    view: memoryview, origin: Origin, leader_epoch: int, config: TopicConfig, partition: TopicPartition | None
+) -> tuple[list[RecordBatch | Message], Codec]:
+    """Return the batches, whose bytes are sound, and the codec of those that are compressed."""
     batches = list(split_produced(view, partition))
     source = Codec.NONE
     for batch in batches:
         code = _check_bytes(batch, origin, leader_epoch, config, partition)
         if code != Codec.NONE:
             source = code
-    if not batches:
-        return NOTHING
-    if origin in (Origin.RAFT_LEADER, Origin.REPLICATION):
-        return _as_given(view, batches, base_offset, partition)
-    job = _Validation(config, base_offset, leader_epoch, now_ms, origin, partition, source)
-    first = batches[0]
-    if len(batches) > 1 and (first.magic == 2 or source != Codec.NONE):
-        job.refuse("more than one batch")
-    result = job.validate_batch(first) if isinstance(first, RecordBatch) else job.convert_messages(batches)
-    if result.size_may_have_changed:
-        for placed in result.batches:
-            _check_size(placed.size, config, partition)
-    return result
+    return batches, source
 
 
 def _validate_common_case(
@@ -202,16 +221,12 @@ class _Validation:
     def __init__(
         self,
         config: TopicConfig,
-        base_offset: int,
-        leader_epoch: int,
         now_ms: int,
         origin: Origin,
         partition: TopicPartition | None,
         source: Codec,
     ) -> None:
         self.config = config
-        self.base_offset = base_offset
-        self.leader_epoch = leader_epoch
         self.now_ms = now_ms
         self.origin = origin
         self.partition = partition
@@ -225,7 +240,14 @@ class _Validation:
     def refuse(self, why: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> NoReturn:
         raise KafkaError(code, f"{why} in {self.partition}")
 
-    def validate_batch(self, batch: RecordBatch) -> ValidatedRecords:
+    def _refuse_corrupt(self, error: CorruptBatch) -> NoReturn:
+        if isinstance(error, DecompressedTooLarge):
+            self.refuse(str(error), ErrorCode.MESSAGE_TOO_LARGE)
+        if isinstance(error, DecompressionFailed):
+            self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+        self.refuse(str(error))
+
+    def validate_batch(self, batch: RecordBatch) -> CheckedRecords:
         if self.origin is Origin.CLIENT:
             self._check_client_batch(batch)
         # Control batches are written as they are, whatever the topic's codec.
@@ -233,44 +255,27 @@ class _Validation:
         count = batch.record_count
         if count < 0:
             self.refuse(f"record count {count}")
-        payload: Buffer = b""
-        sequential, smallest, largest = True, LONG_MAX, NO_TIMESTAMP
+        append_time = batch.max_timestamp if batch.is_log_append_time else None
+        sequential, largest = True, NO_TIMESTAMP
         if count > 0:
+            # Kafka only skims compressed records that it does not have to write again.
+            skims = in_place and self.source != Codec.NONE
+            size = len(batch.payload)
+            limit = max(produced_size(size) if in_place else rebuilt_size(size), size)
             try:
-                payload = batch.payload if self.source == Codec.NONE else decompress(self.source, batch.payload)
-                # Kafka only skims compressed records that it does not have to write again.
-                skim = in_place and self.source != Codec.NONE
-                sequential, missing_keys, smallest, largest, _ = kernels.validate_records(
-                    payload, count, batch.base_timestamp, not skim
-                )
-            except DecompressionFailed as error:
-                self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+                walk = walk_batch(batch, self.source, self.rules, check_sizes=not skims, max_size=limit)
             except CorruptBatch as error:
-                self.refuse(str(error))
-            append_time = batch.max_timestamp if batch.is_log_append_time else None
+                self._refuse_corrupt(error)
+            sequential, largest = walk.sequential, walk.largest
             if append_time is not None:
                 largest = max(append_time, NO_TIMESTAMP)
-                smallest = LONG_MAX if append_time == NO_TIMESTAMP else append_time
-            if self.rules.might_refuse(missing_keys, smallest, largest, append_time):
-                found: list[tuple[int, int, bool]] = []
-                kernels.validate_records(payload, count, batch.base_timestamp, False, found)
-                self.rules.check(
-                    [
-                        RecordFacts(batch.base_offset + delta, timestamp if append_time is None else append_time, key)
-                        for delta, timestamp, key in found
-                    ],
-                    batch.is_log_append_time,
-                )
         if not in_place:
-            return self._rebuild(batch, bytes(payload), sequential)
+            return self._rebuild(batch, sequential)
         if self.source != Codec.NONE and not (sequential and batch.base_offset == 0):
             self.refuse("compressed records whose offsets do not count up from 0", ErrorCode.UNKNOWN_SERVER_ERROR)
-        batch.set_offset_and_epoch(self.base_offset + count - 1 - batch.last_offset_delta, self.leader_epoch)
         max_timestamp = self.now_ms if self.log_append_time else largest
         batch.set_max_timestamp(max_timestamp, log_append_time=self.log_append_time)
-        return ValidatedRecords(
-            batch.view, [batch], batch.base_offset, batch.last_offset, max_timestamp, self.log_append_time_ms
-        )
+        return CheckedRecords(batch.size, batch, max_timestamp, self.log_append_time_ms)
 
     def _check_client_batch(self, batch: RecordBatch) -> None:
         count = batch.record_count
@@ -285,17 +290,10 @@ class _Validation:
         if batch.has_producer_id and batch.base_sequence < 0:
             self.refuse(f"batch of producer {batch.producer_id} with sequence number {batch.base_sequence}")
 
-    def _records(self, batch: RecordBatch) -> list[Record]:
-        try:
-            return list(iter_records(batch))
-        except CorruptBatch as error:
-            self.refuse(str(error))
-
-    def _rebuild(self, batch: RecordBatch, payload: bytes, sequential: bool) -> ValidatedRecords:
+    def _rebuild(self, batch: RecordBatch, sequential: bool) -> CheckedRecords:
         """The same records in the topic's codec."""
         try:
             builder = BatchBuilder(
-                base_offset=self.base_offset,
                 codec=self.target,
                 level=self.level,
                 timestamp_type=self.timestamp_type,
@@ -304,39 +302,38 @@ class _Validation:
                 producer_epoch=batch.producer_epoch,
                 base_sequence=batch.base_sequence,
                 transactional=batch.is_transactional,
-                leader_epoch=self.leader_epoch,
             )
-            count = batch.record_count
-            if sequential and count:
+            if sequential:
                 append_time = batch.max_timestamp if batch.is_log_append_time else None
-                new, base_timestamp, largest, _ = kernels.rewrite_records(
-                    payload, count, b"\1" * count, batch.base_timestamp, append_time, None
-                )
-                builder.append_encoded(new, count, base_timestamp, largest, self.base_offset + count - 1)
+                base: int | None = None
+                for portion, count in record_portions(batch):
+                    new, base, largest, _ = kernels.rewrite_records(
+                        portion, count, b"\1" * count, batch.base_timestamp, append_time, base
+                    )
+                    builder.append_encoded(new, count, base, largest, builder.record_count + count - 1)
             else:
-                for record in self._records(batch):
+                for record in iter_records(batch):
                     builder.append(record.timestamp, record.key, record.value, record.headers)
             data = builder.build()
+        except CorruptBatch as error:
+            self._refuse_corrupt(error)
         except ValueError as error:
             self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self._built(data, builder.max_timestamp, builder.record_count)
+        return self._built(batch.size, data, builder.max_timestamp, builder.record_count)
 
-    def _built(self, data: bytes, max_timestamp: int, count: int) -> ValidatedRecords:
+    def _built(self, size: int, data: bytes, max_timestamp: int, count: int) -> CheckedRecords:
         if not data:
-            return NOTHING
-        batch = RecordBatch(memoryview(bytearray(data)))
-        return ValidatedRecords(
-            batch.view,
-            [batch],
-            batch.base_offset,
-            batch.last_offset,
+            return CheckedRecords(size, None)
+        return CheckedRecords(
+            size,
+            RecordBatch(memoryview(bytearray(data))),
             self.now_ms if self.log_append_time else max_timestamp,
             self.log_append_time_ms,
             count,
             True,
         )
 
-    def convert_messages(self, batches: list[RecordBatch | Message]) -> ValidatedRecords:
+    def convert_messages(self, batches: list[RecordBatch | Message]) -> CheckedRecords:
         """Messages of an old format become one batch."""
         magic = batches[0].magic
         records: list[Record] = []
@@ -344,32 +341,36 @@ class _Validation:
             if message.magic != magic or not isinstance(message, Message):
                 self.refuse(f"batches of formats {magic} and {message.magic} together")
             try:
-                records += self._message_records(message)
-            except DecompressionFailed as error:
-                self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
+                records += self._message_records(message, MESSAGES_MAX - len(records))
             except CorruptBatch as error:
-                self.refuse(str(error))
+                self._refuse_corrupt(error)
         try:
             built = up_convert(
                 records,
-                base_offset=self.base_offset,
+                base_offset=0,
                 codec=self.target,
                 level=self.level,
                 timestamp_type=self.timestamp_type,
                 log_append_time_ms=self.now_ms,
-                leader_epoch=self.leader_epoch,
             )
         except ValueError as error:
             self.refuse(str(error), ErrorCode.UNKNOWN_SERVER_ERROR)
         max_timestamp = max(record.timestamp for record in records)
-        return self._built(built.data, max(max_timestamp, NO_TIMESTAMP), built.records_converted)
+        size = sum(batch.size for batch in batches)
+        return self._built(size, built.data, max(max_timestamp, NO_TIMESTAMP), built.records_converted)
 
-    def _message_records(self, message: Message) -> list[Record]:
+    def _message_records(self, message: Message, max_count: int) -> list[Record]:
+        """Return the records of a message; DecompressedTooLarge if they are more than `max_count`."""
+        if max_count <= 0:
+            raise DecompressedTooLarge(f"more than {MESSAGES_MAX} messages in one partition")
         if message.is_compressed:
             wrong: list[tuple[int, str]] = []
-            for index, (inner, *_) in enumerate(message.inner()):
+            inside = message.inner(rebuilt_size(message.size), max_count)
+            for index, (inner, *_) in enumerate(inside):
                 if inner.magic != message.magic:
                     wrong.append((index, f"a message of format {inner.magic} inside one of format {message.magic}"))
+                    if len(wrong) == RECORD_ERRORS_MAX:
+                        break
                     continue
                 try:
                     inner.check()
@@ -377,9 +378,14 @@ class _Validation:
                     self.refuse(str(error), ErrorCode.CORRUPT_MESSAGE)
             if wrong:
                 raise RecordsRefused(ErrorCode.INVALID_RECORD, f"{len(wrong)} messages refused: {wrong[0][1]}", wrong)
-        records = message.records()
+            records = [inner.record(offset, time, kind) for inner, offset, time, kind in inside]
+        else:
+            records = message.records()
         self.rules.check(
-            [RecordFacts(record.offset, record.timestamp, record.key is not None) for record in records],
+            (
+                RecordFacts(index, record.offset, record.timestamp, record.key is not None)
+                for index, record in enumerate(records)
+            ),
             message.timestamp_type == TimestampType.LOG_APPEND_TIME,
         )
         return records

@@ -21,6 +21,7 @@ from tailrace.metadata.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from tailrace.records.batch import Buffer
+from tailrace.records.checked_records import CheckedRecords
 from tailrace.records.validation import Origin
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole, ReplicaSettings
@@ -180,7 +181,7 @@ class Partition:
 
     def append_as_leader(
         self,
-        records: Buffer,
+        records: Buffer | CheckedRecords,
         *,
         required_acks: int,
         now_ms: int,

@@ -13,6 +13,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.protocol.messages import ProduceResponse
 from tailrace.records.batch import Buffer
+from tailrace.records.checked_records import CheckedRecords
 from tailrace.records.record_rules import RecordsRefused
 from tailrace.records.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -55,7 +56,7 @@ class ProducedPartition:
 def append_produced(
     partitions: HostedPartitions,
     key: TopicPartition,
-    records: Buffer,
+    records: Buffer | CheckedRecords,
     *,
     required_acks: int,
     now_ms: int,
@@ -65,6 +66,7 @@ def append_produced(
     """Append a partition's records; what is wrong with them, or with the partition, is in its response."""
     part = ProducedPartition(key)
     partition = None
+    size = records.size if isinstance(records, CheckedRecords) else len(records)
     try:
         partition = partitions.find(key)
         partition.traffic.produce_requests += 1
@@ -94,12 +96,12 @@ def append_produced(
         response.log_start_offset = result.log_start_offset
         part.required_offset = result.last_offset + 1
         traffic = partition.traffic
-        traffic.bytes_in += len(records)
+        traffic.bytes_in += size
         if result.first_offset >= 0:
             traffic.messages_in += result.last_offset - result.first_offset + 1
         return part
     if partition is not None:
-        _count_failure(partition.traffic, part.response.error_code, len(records))
+        _count_failure(partition.traffic, part.response.error_code, size)
     if part.response.error_code not in _SAYS_NOTHING_OF_THE_LOG and partition is not None and partition.is_leader:
         part.response.log_start_offset = partition.log.log_start_offset
     return part

@@ -5,7 +5,8 @@ result comes back through a queue and a wake-up. Chores start in the order they 
 they may end in another. An exception of `run` goes to the chore's `failed`. An exception of `apply` or `failed` is an
 internal error that costs this chore only.
 
-Threads are started when the first chores come.
+Threads are started when the first chores come. Chores for which a client waits are prompt (`is_prompt`): they have
+threads of their own, so that they do not wait for a compaction or a sync.
 """
 
 from __future__ import annotations
@@ -26,12 +27,38 @@ class _Finished(NamedTuple):
     error: BaseException | None
 
 
-class Chores:
-    def __init__(self, threads_max: int, wake: Callable[[], None]) -> None:
+class _Lane:
+    """Threads that run the chores of one queue."""
+
+    def __init__(self, name: str, threads_max: int, work: Callable[[SimpleQueue[Chore | None]], None]) -> None:
+        self._name = name
         self._threads_max = threads_max
-        self._wake = wake
+        self._work = work
         self._threads: list[threading.Thread] = []
         self._submitted: SimpleQueue[Chore | None] = SimpleQueue()
+
+    def submit(self, chore: Chore, unfinished: int) -> None:
+        number = len(self._threads)
+        if number < min(self._threads_max, unfinished):
+            name = f"tailrace-{self._name}-{number}"
+            thread = threading.Thread(target=self._work, args=(self._submitted,), name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._submitted.put(chore)
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._submitted.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+
+class Chores:
+    def __init__(self, threads_max: int, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._lane = _Lane("chore", threads_max, self._run_chores)
+        self._prompt_lane = _Lane("prompt-chore", threads_max, self._run_chores)
         self._finished: deque[_Finished] = deque()
         self._is_closed = False
         self.unfinished = 0  # submitted and not yet applied
@@ -43,11 +70,8 @@ class Chores:
         if self._is_closed:
             return
         self.unfinished += 1
-        if len(self._threads) < min(self._threads_max, self.unfinished):
-            thread = threading.Thread(target=self._work, name=f"tailrace-chore-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        self._submitted.put(chore)
+        lane = self._prompt_lane if getattr(chore, "is_prompt", False) else self._lane
+        lane.submit(chore, self.unfinished)
 
     def apply_finished(self, now_ms: int, errors: InternalErrors) -> int:
         """On the loop: apply what has finished since; says how many chores did."""
@@ -71,14 +95,11 @@ class Chores:
         """From the loop: wait until all threads have ended, with what was submitted done; results may still be
         applied."""
         self._is_closed = True
-        for _ in self._threads:
-            self._submitted.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+        self._prompt_lane.close()
+        self._lane.close()
 
-    def _work(self) -> None:
-        while (chore := self._submitted.get()) is not None:
+    def _run_chores(self, submitted: SimpleQueue[Chore | None]) -> None:
+        while (chore := submitted.get()) is not None:
             try:
                 finished = _Finished(chore, chore.run(), None)
             except BaseException as error:

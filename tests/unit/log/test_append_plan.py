@@ -17,9 +17,10 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer, CorruptBatch
+from tailrace.records.checked_records import ValidatedRecords
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
-from tailrace.records.validation import Origin, ValidatedRecords, validate_produced
+from tailrace.records.validation import Origin, validate_produced
 from tests.support.batches import batch, end_marker
 from tests.support.small_logs import NOW_MS, append, open_small
 

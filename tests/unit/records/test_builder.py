@@ -56,7 +56,7 @@ def test_encoded_records_make_the_same_batch():
     data = builder.build()
     encoded.append_encoded(data[61:], 2, 40, 60, 6)
     assert encoded.build() == data
-    with pytest.raises(ValueError, match="only ones"):
+    with pytest.raises(ValueError, match="does not follow"):
         encoded.append_encoded(data[61:], 2, 40, 60, 6)
 
 

@@ -22,9 +22,9 @@ def refused(topic: RecordRules, *records: RecordFacts, append_time: bool = False
 def test_every_refused_record_is_named_by_its_index():
     error = refused(
         rules(cleanup_policy=frozenset({"compact"})),
-        RecordFacts(0, NOW, False),
-        RecordFacts(1, NOW, True),
-        RecordFacts(2, NOW, False),
+        RecordFacts(0, 0, NOW, False),
+        RecordFacts(1, 1, NOW, True),
+        RecordFacts(2, 2, NOW, False),
     )
     assert error.code == ErrorCode.INVALID_RECORD
     assert [index for index, _ in error.record_errors] == [0, 2]
@@ -32,7 +32,7 @@ def test_every_refused_record_is_named_by_its_index():
 
 def test_one_wrong_timestamp_makes_it_a_matter_of_timestamps():
     compacted = rules(cleanup_policy=frozenset({"compact"}))
-    error = refused(compacted, RecordFacts(0, NOW, False), RecordFacts(1, NOW + 10**9, True))
+    error = refused(compacted, RecordFacts(0, 0, NOW, False), RecordFacts(1, 1, NOW + 10**9, True))
     assert error.code == ErrorCode.INVALID_TIMESTAMP
     assert len(error.record_errors) == 2
 
@@ -40,32 +40,41 @@ def test_one_wrong_timestamp_makes_it_a_matter_of_timestamps():
 @pytest.mark.parametrize("timestamp", [NOW - 100, NOW, NOW + 200, -1])
 def test_bounds_are_inclusive_and_no_timestamp_is_always_right(timestamp):
     topic = rules(message_timestamp_before_max_ms=100, message_timestamp_after_max_ms=200)
-    topic.check([RecordFacts(0, timestamp, True)], False)
+    topic.check([RecordFacts(0, 0, timestamp, True)], False)
 
 
 @pytest.mark.parametrize("timestamp", [NOW - 101, NOW + 201, 0, -2, LONG_MAX, -(2**63)])
 def test_timestamps_outside_are_refused(timestamp):
     topic = rules(message_timestamp_before_max_ms=100, message_timestamp_after_max_ms=200)
-    assert refused(topic, RecordFacts(0, timestamp, True)).code == ErrorCode.INVALID_TIMESTAMP
-    assert topic.might_refuse(0, timestamp, max(timestamp, -1), None)
+    assert refused(topic, RecordFacts(0, 0, timestamp, True)).code == ErrorCode.INVALID_TIMESTAMP
+    earliest, latest = topic.timestamp_bounds(None)
+    assert not earliest <= timestamp <= latest
 
 
 def test_a_difference_that_wraps_counts_as_java_counts_it():
     """The smallest long is so long ago that Java's difference turns positive again."""
     unbounded = rules(message_timestamp_after_max_ms=LONG_MAX)
-    assert unbounded.might_refuse(0, -(2**63), -1, None)  # worth a look,
-    unbounded.check([RecordFacts(0, -(2**63), True)], False)  # but Kafka takes it
-    assert refused(rules(), RecordFacts(0, -(2**63), True)).code == ErrorCode.INVALID_TIMESTAMP
+    assert unbounded.timestamp_bounds(None)[0] > -(2**63)  # worth a look,
+    unbounded.check([RecordFacts(0, 0, -(2**63), True)], False)  # but Kafka takes it
+    assert refused(rules(), RecordFacts(0, 0, -(2**63), True)).code == ErrorCode.INVALID_TIMESTAMP
 
 
 def test_a_producer_must_leave_append_time_to_the_broker():
     topic = rules(message_timestamp_type="LogAppendTime")
-    topic.check([RecordFacts(0, 5, True)], False)
-    assert refused(topic, RecordFacts(0, 5, True), append_time=True).code == ErrorCode.INVALID_TIMESTAMP
-    assert topic.might_refuse(0, 5, 5, 5)
-    assert not topic.might_refuse(0, 5, 5, None)
+    topic.check([RecordFacts(0, 0, 5, True)], False)
+    assert refused(topic, RecordFacts(0, 0, 5, True), append_time=True).code == ErrorCode.INVALID_TIMESTAMP
+    assert topic.timestamp_bounds(5) == (LONG_MAX, -(2**63))
+    assert topic.timestamp_bounds(None) == (-(2**63), LONG_MAX)
 
 
-def test_good_records_need_no_closer_look():
-    assert not rules().might_refuse(3, NOW, NOW, None)
-    assert rules(cleanup_policy=frozenset({"compact"})).might_refuse(1, NOW, NOW, None)
+def test_the_timestamp_of_a_batch_that_claims_append_time_counts_for_all_its_records():
+    topic = rules(message_timestamp_before_max_ms=100, message_timestamp_after_max_ms=200)
+    assert topic.timestamp_bounds(NOW) == (-(2**63), LONG_MAX)
+    assert topic.timestamp_bounds(NOW + 201) == topic.timestamp_bounds(-1) == (LONG_MAX, -(2**63))
+
+
+def test_a_refusal_names_at_most_1000_records():
+    facts = [RecordFacts(index, index, NOW, False) for index in range(5_000)]
+    error = refused(rules(cleanup_policy=frozenset({"compact"})), *facts)
+    assert len(error.record_errors) == 1_000
+    assert "1000 or more records refused" in str(error)

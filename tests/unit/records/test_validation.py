@@ -10,12 +10,13 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records import validation
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checked_records import ValidatedRecords
 from tailrace.records.compression import compress
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records
 from tailrace.records.record_rules import RecordsRefused
-from tailrace.records.validation import Origin, ValidatedRecords, validate_produced
+from tailrace.records.validation import Origin, validate_produced
 
 NOW = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 3)

@@ -6,6 +6,8 @@ Behaviour
     in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest.
     Records of a transaction are taken once its coordinator knows that the partition is part of it.
     The size of a request counts towards producer_byte_rate, with acks=0 as well.
+    Batches that may take long to check, compressed ones above all, are checked beside the loop (`request_work.py`)
+    while the connection waits. Then everything is appended as if the request had come just now.
 Version notes
     1   throttle time
     2   append time; messages of format 1
@@ -22,6 +24,8 @@ Version notes
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tailrace.broker.authorizer import AclResource, Operation
@@ -31,11 +35,17 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import endpoint_of
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.messages import ProduceRequest, ProduceResponse
+from tailrace.records.batch import Buffer
+from tailrace.records.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost
 from tailrace.records.produce_request import check_produce_request
+from tailrace.records.record_rules import RECORD_ERRORS_MAX
+from tailrace.records.validation import check_produced
 from tailrace.replication.delayed_produce import DelayedProduce, has_to_wait
 from tailrace.replication.produce import ProducedPartition, append_produced
 
+_FORMAT_2_FROM = 3
 _TOPIC_IDS_FROM = 13
 _LEADERS_FROM = 10
 
@@ -86,11 +96,22 @@ def _append(broker: Broker, request: Request, refusals: Refusals, now_ms: int) -
     if body.acks not in (-1, 0, 1):
         _answer(broker, request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms)
         return
+    costly = list(_costly_records(broker, request, refusals))
+    if costly:
+
+        def resume(results: list[CheckedRecords], now_ms: int) -> None:
+            for (one, _), checked in zip(costly, results, strict=True):
+                one.records = checked
+            _append(broker, request, refusals, now_ms)
+
+        broker.request_work.start(request, [check for _, check in costly], resume)
+        return
     topics = [
         ProducedTopic(topic.name, topic.topic_id, _produce_topic(broker, request, topic, refusals, now_ms))
         for topic in body.topic_data
     ]
     parts = [part for topic in topics for part in topic.parts]
+    _limit_record_errors(parts)
     for part in parts:
         if part.is_appended:
             broker.appended(part.key, now_ms)
@@ -124,15 +145,79 @@ def _answer(broker: Broker, request: Request, response: ProduceResponse, now_ms:
     broker.reply(request, response, throttle_ms)
 
 
+def _costly_records(
+    broker: Broker, request: Request, refusals: Refusals
+) -> Iterator[tuple[ProduceRequest.PartitionProduceData, Callable[[], CheckedRecords]]]:
+    """Yield the partitions whose records are too costly to check on the loop, except those that are refused anyway,
+    each with the function that checks them."""
+    cost = 0
+    for topic in request.body.topic_data:
+        name = _topic_name(broker, request, topic)
+        if not broker.sees(request, Operation.WRITE, AclResource.TOPIC, name):
+            continue
+        for one in topic.partition_data:
+            key = TopicPartition(name, one.index)
+            partition = broker.partitions.get(key)
+            if (
+                partition is None
+                or partition.leader is None
+                or key in refusals
+                or one.records is None
+                or isinstance(one.records, CheckedRecords)
+            ):
+                continue
+            config = partition.log.config
+            of_one = check_cost(one.records, config)
+            if cost + of_one <= LOOP_COST_MAX:
+                cost += of_one
+            elif _request_error(one.records, request.version) is None:
+                yield one, partial(_checked, one.records, key, config, request.received_ms)
+
+
+def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: int) -> CheckedRecords:
+    """Check a partition's records, on any thread."""
+    try:
+        return check_produced(records, config=config, now_ms=now_ms, partition=key)
+    except KafkaError as refusal:
+        return CheckedRecords(len(records), None, refusal=refusal)
+
+
+def _limit_record_errors(parts: list[ProducedPartition]) -> None:
+    """Name no more refused records in one response than may be named for one batch."""
+    room = RECORD_ERRORS_MAX
+    for part in parts:
+        errors = part.response.record_errors
+        if errors:
+            part.response.record_errors = errors[:room]
+            room -= len(part.response.record_errors)
+
+
+def _request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError | None:
+    """Return why records are not what a version may hold; records that were checked before have passed this."""
+    if version < _FORMAT_2_FROM or isinstance(records, CheckedRecords):
+        return None
+    try:
+        check_produce_request(records, version)
+    except KafkaError as refusal:
+        return refusal
+    return None
+
+
+def _topic_name(broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData) -> str:
+    """Return the name of a topic, "" if its id is unknown."""
+    if request.version < _TOPIC_IDS_FROM:
+        return topic.name
+    known = broker.image.topics_by_id.get(topic.topic_id)
+    return known.name if known else ""
+
+
 def _produce_topic(
     broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData, refusals: Refusals, now_ms: int
 ) -> list[ProducedPartition]:
-    name = topic.name
+    name = _topic_name(broker, request, topic)
     error: ErrorCode | None = None
-    if request.version >= _TOPIC_IDS_FROM:
-        known = broker.image.topics_by_id.get(topic.topic_id)
-        name = known.name if known else ""
-        error = None if known else ErrorCode.UNKNOWN_TOPIC_ID
+    if request.version >= _TOPIC_IDS_FROM and not name:
+        error = ErrorCode.UNKNOWN_TOPIC_ID
     if error is None and not broker.allows(request, Operation.WRITE, AclResource.TOPIC, name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if error is None and name not in broker.image.topics:
@@ -147,10 +232,8 @@ def _produce_topic(
             produced.append(_refused(key, *refusals[key]))
             continue
         records = partition.records if partition.records is not None else b""
-        try:
-            if request.version >= 3:
-                check_produce_request(records, request.version)
-        except KafkaError as refusal:
+        refusal = _request_error(records, request.version)
+        if refusal is not None:
             produced.append(_refused(key, refusal.code, str(refusal)))
             continue
         produced.append(

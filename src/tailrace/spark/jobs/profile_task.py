@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tailrace.records import kernels
 from tailrace.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, Codec
 from tailrace.records.columns import AbortedRanges, RecordColumns
-from tailrace.records.compression import decompress
+from tailrace.records.decompression import decompress
 from tailrace.spark.jobs.place import told
 from tailrace.spark.jobs.profile_facts import CodecFacts, KeyFacts, LogFacts
 from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema

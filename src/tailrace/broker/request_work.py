@@ -1,0 +1,113 @@
+"""RequestWork: parts of requests that must look into many records, done beside the loop.
+
+A part is a function that touches nothing the broker may change: it checks a produced batch, or searches one for a
+timestamp. Parts run on the threads for prompt chores, PARTS_MAX at a time. A request has one part running at most, and
+requests take turns part by part, so that one with many large batches does not keep the others waiting. When all parts
+of a request are done, its handler resumes on the loop.
+
+The connection waits meanwhile as for any pending reply, so the requests of a connection stay in order. If the client
+disconnects, the parts that have not begun are dropped with their request. If the broker stops, they are not begun.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tailrace.broker.request_context import Request
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+    from tailrace.broker.cleaning import Work
+
+PARTS_MAX: Final = 2
+
+Part = Callable[[], Any]
+Done = Callable[[list[Any], int], None]  # (results in the order of the parts, now_ms)
+
+
+class _Job:
+    """A request with the parts that are left to do."""
+
+    __slots__ = ("done", "is_dropped", "parts", "request", "results")
+
+    def __init__(self, request: Request, parts: Sequence[Part], done: Done) -> None:
+        self.request = request
+        self.parts = deque(parts)
+        self.done = done
+        self.results: list[Any] = []
+        self.is_dropped = False
+
+
+class _PartChore:
+    """One part, as a chore."""
+
+    is_prompt = True
+
+    def __init__(self, work: RequestWork, job: _Job, part: Part) -> None:
+        self._work = work
+        self._job = job
+        self.run = part
+
+    def apply(self, result: Any, now_ms: int) -> None:
+        self._job.results.append(result)
+        self._work.part_ended(self._job, None, now_ms)
+
+    def failed(self, error: BaseException, now_ms: int) -> None:
+        self._work.part_ended(self._job, error, now_ms)
+
+
+class RequestWork:
+    def __init__(self, broker: Broker, submit: Callable[[Work], None]) -> None:
+        self._broker = broker
+        self._submit = submit
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Job] = set()
+        self._is_starting = False
+
+    def start(self, request: Request, parts: Sequence[Part], done: Done) -> None:
+        """Do the parts of a request beside the loop, then call `done` on the loop.
+
+        The request's memory is not reused until then.
+        """
+        self._waiting.append(_Job(request, parts, done))
+        self._start_parts()
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Drop the parts of a client that has gone, but for those that run."""
+        for job in (*self._waiting, *self._running):
+            job.is_dropped |= job.request.context.connection_id == connection_id
+        self._waiting = deque(job for job in self._waiting if not job.is_dropped)
+
+    def _start_parts(self) -> None:
+        if self._is_starting:
+            return  # a chore that was done on the spot: the loop below continues
+        self._is_starting = True
+        try:
+            while self._waiting and len(self._running) < PARTS_MAX:
+                job = self._waiting.popleft()
+                self._running.add(job)
+                self._submit(_PartChore(self, job, job.parts.popleft()))
+        finally:
+            self._is_starting = False
+
+    def part_ended(self, job: _Job, error: BaseException | None, now_ms: int) -> None:
+        """On the loop: go on with the next part, or with the request."""
+        self._running.discard(job)
+        has_more = error is None and bool(job.parts)
+        if has_more and not job.is_dropped:
+            self._waiting.append(job)
+        self._start_parts()
+        if has_more:
+            return
+        broker, request = self._broker, job.request
+        broker.begin_request(request, now_ms)
+        try:
+            if error is not None:
+                raise error if isinstance(error, Exception) else RuntimeError(f"a decoder has failed: {error!r}")
+            job.done(job.results, now_ms)
+        except Exception as unexpected:
+            broker.request_failed(request, unexpected, now_ms)
+        else:
+            broker.finish(request, None, now_ms)
