@@ -94,6 +94,11 @@ def broker_builder(
             network = QuorumNetwork(config, surroundings, clock_ms)
             if not any(is_formatted(disk, path) for path in config.log_dirs):
                 cluster_id = find_cluster_id(config)
+        fetch, submit_fetch = None, None
+        if any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
+            from tailrace.server.jwks_endpoint import FetchThreads, fetch_keys
+
+            fetch, submit_fetch = fetch_keys, FetchThreads(surroundings.call_soon, clock_ms).submit
         try:
             broker = open_broker(
                 disk,
@@ -108,6 +113,8 @@ def broker_builder(
                 network=network,
                 cluster_id=cluster_id,
                 first_records=first_records,
+                fetch_keys=fetch,
+                submit_fetch=submit_fetch,
             )
         except BaseException:
             if network is not None:

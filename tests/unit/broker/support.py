@@ -25,6 +25,7 @@ def start(
     *,
     now_ms: int = NOW_MS,
     work_ns: Callable[[], int] = lambda: 0,
+    **more: Any,
 ) -> Broker:
     ids = count(1_000_000)  # low ones are reserved
     return open_broker(
@@ -34,6 +35,7 @@ def start(
         new_id=lambda: next(ids).to_bytes(16, "big"),
         next_int=lambda limit: 0,
         work_ns=work_ns,
+        **more,
     )
 
 
