@@ -61,7 +61,7 @@ class UnsecuredRules:
         if not isinstance(principal, str) or not principal.strip(_BLANK):
             raise TokenRefused(f"{self.principal_claim} is not a name")
         issued = _number(claims, "iat")
-        if issued is not None and 1_000 * issued > now_ms + self.clock_skew_ms:
+        if issued is not None and round(1_000 * issued) > now_ms + self.clock_skew_ms:
             raise TokenRefused(f"it is issued in the future: iat {issued}")
         if now_ms - self.clock_skew_ms >= 1_000 * expires:
             raise TokenRefused(f"it has expired: exp {expires}")

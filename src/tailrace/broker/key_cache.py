@@ -50,7 +50,7 @@ class KeyCache:
         self._purgatory = purgatory
         self._keys = load()
         self._missing: dict[str, int] = {}  # names that no key had, and until when they are not looked for
-        self._began_ms = now_ms  # when the last fetch began
+        self._began_ms = now_ms - PERIOD_MS_MIN  # when the last fetch began; another may follow the start at once
         self._failing_since_ms: int | None = None
         self._backoff_ms = 0
         self._is_fetching = False

@@ -26,7 +26,7 @@ def retrieve(login: OauthLogin) -> str:
     """Return a new token. Raise AuthenticationFailed, with a reason that names no secret."""
     source = login.source
     if isinstance(source, UnsignedToken):
-        return unsigned_token(source, time.time())
+        return unsigned_token(source, int(time.time() * 1_000) / 1_000)  # whole ms, as brokers count
     try:
         if source.url.startswith("file:"):
             return _text_of(source.url)
