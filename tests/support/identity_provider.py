@@ -38,6 +38,7 @@ class IdentityProvider:
         self.keys: dict[str, Key] = {"rsa": RSAKey.generate_key(2_048), "ec": ECKey.generate_key("P-256")}
         self.lifetime_s = lifetime_s
         self.requests: Counter[str] = Counter()
+        self.refusals = 0  # of the token endpoint
         self.forms: list[dict[str, str]] = []  # that came to the token endpoint
         self.delay_s = 0.0
         self.status = 200
@@ -135,6 +136,7 @@ def _handler(provider: IdentityProvider) -> type[BaseHTTPRequestHandler]:
             form = {name: values[0] for name, values in parse_qs(data).items()}
             answer = provider.issue(form, self.headers.get("Authorization", ""))
             if answer is None:
+                provider.refusals += 1
                 self._send(401, b'{"error":"invalid_client","error_description":"unknown client"}')
             else:
                 self._send(provider.status, json.dumps(answer).encode() if provider.body is None else provider.body)
