@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import tailrace
+from tailrace.client.admin import NewTopic, create_topic
+from tailrace.client.cluster import ClusterClient
 from tests.support import oauth_settings
 from tests.support.identity_provider import CLIENTS, IdentityProvider
 
@@ -29,11 +31,13 @@ def options(provider: IdentityProvider) -> Iterator[dict[str, str]]:
         "listeners": ",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in LISTENERS.items()),
         "sasl.enabled.mechanisms": "OAUTHBEARER",
-        "auto.create.topics.enable": "true",
         **oauth_settings.listener("SIGNED", provider),
     }
     jaas = f'{oauth_settings.MODULE} clientId="alice" clientSecret="{CLIENTS["alice"]}";'
     with tailrace.Broker(config=settings) as broker:
+        with ClusterClient(f"127.0.0.1:{broker._running().port('PLAINTEXT')}") as cluster:
+            for topic in ("written-by-tailrace", "written-by-kafka", "streamed"):
+                create_topic(cluster, NewTopic(name=topic, partitions=2, replication_factor=1))
         yield {
             "kafka.bootstrap.servers": f"127.0.0.1:{broker._running().port('SIGNED')}",
             "kafka.security.protocol": "SASL_PLAINTEXT",
@@ -52,7 +56,7 @@ def test_source_and_sink_take_the_options_of_the_connector(
     java.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", provider.token_url)
     topic = f"written-by-{sink}"
     rows = connector.range(100).selectExpr("cast(id as string) as value")
-    rows.write.format(sink).options(**options, topic=topic).save()
+    rows.write.format(sink).options(**options, topic=topic).mode("append").save()
     for source in ("tailrace", "kafka"):
         found = connector.read.format(source).options(**options, subscribe=topic).load()
         values = sorted(int(bytes(row.value)) for row in found.select("value").collect())
@@ -61,7 +65,7 @@ def test_source_and_sink_take_the_options_of_the_connector(
 
 def test_a_stream_reads_with_a_token(connector: Any, options: dict[str, str], tmp_path: Path) -> None:
     rows = connector.range(10).selectExpr("cast(id as string) as value")
-    rows.write.format("tailrace").options(**options, topic="streamed").save()
+    rows.write.format("tailrace").options(**options, topic="streamed").mode("append").save()
     stream = (
         connector.readStream.format("tailrace")
         .options(**options, subscribe="streamed", startingOffsets="earliest")
