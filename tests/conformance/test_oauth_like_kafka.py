@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,11 +19,11 @@ from tailrace.protocol.registry import response_class
 from tests.support.identity_provider import AUDIENCE, ISSUER, IdentityProvider
 from tests.support.kafka_broker import KafkaBroker, free_port
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.raw_frames import CLOSED, ask_frame
 from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-CLOSED = "closed"
 PATIENCE_S = 60
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 SECURED = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
@@ -76,16 +75,11 @@ class Side:
 
 def _ask(stream: socket.socket, step: Any) -> Any:
     if isinstance(step, bytes):
-        stream.sendall(struct.pack(">i", len(step)) + step)
-        return _frame(stream)
+        return ask_frame(stream, step)
     request, version = step
     key = request.SCHEMA.api_key
     frame = write_request_header(RequestHeader(key, version, 7, "test")) + request.encode(version)
-    try:
-        stream.sendall(struct.pack(">i", len(frame)) + frame)
-    except OSError:
-        return CLOSED
-    answer = _frame(stream)
+    answer = ask_frame(stream, frame)
     if answer == CLOSED:
         return CLOSED
     response: Any = response_class(key).decode(answer, version, read_response_header(key, version, answer)[1])
@@ -94,19 +88,6 @@ def _ask(stream: socket.socket, step: Any) -> Any:
         lifetime_s = round(response.session_lifetime_ms / 30_000)
         return response.error_code, response.error_message, bytes(response.auth_bytes), lifetime_s
     return type(response).__name__, getattr(response, "error_code", 0)
-
-
-def _frame(stream: socket.socket) -> Any:
-    data = b""
-    try:
-        while len(data) < 4 or len(data) < 4 + struct.unpack(">i", data[:4])[0]:
-            piece = stream.recv(65_536)
-            if not piece:
-                return CLOSED
-            data += piece
-    except ConnectionError:
-        return CLOSED
-    return data[4:]
 
 
 @pytest.fixture(scope="module")

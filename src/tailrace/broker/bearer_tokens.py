@@ -48,9 +48,11 @@ class UnsecuredRules:
         try:
             header, body, signature = split_token(token)
             algorithm = decode_part(header).get("alg")
-            claims = {name: _plain(value) for name, value in decode_part(body).items()}
+            found = decode_part(body)
         except MalformedToken as error:
             raise TokenRefused(str(error)) from None
+        used = ("exp", "iat", self.principal_claim, self.scope_claim)
+        claims = {name: _plain(found[name]) for name in used if name in found}
         if algorithm != "none" or signature:
             raise TokenRefused(f"alg is {algorithm!r}; this listener takes unsigned tokens only (alg none)")
         scope = self._scope(claims)

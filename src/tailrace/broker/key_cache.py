@@ -31,6 +31,7 @@ HELD_MS_MAX: Final = 20_000  # below the time that a client has to authenticate
 KEY_ID_CHARS_MAX: Final = 1_000
 _MISSING_MS: Final = 60_000
 _MISSING_MAX: Final = 64
+_REPORTED_MAX: Final = 10  # keys that are not used
 _log = logging.getLogger(__name__)
 
 
@@ -49,6 +50,7 @@ class KeyCache:
         self._submit = submit
         self._purgatory = purgatory
         self._keys = load()
+        self._report_left_out()
         self._missing: dict[str, int] = {}  # names that no key had, and until when they are not looked for
         self._began_ms = now_ms - PERIOD_MS_MIN  # when the last fetch began; another may follow the start at once
         self._failing_since_ms: int | None = None
@@ -95,7 +97,10 @@ class KeyCache:
         self._submit(_Fetch(self, self._load))
 
     def fetched(self, keys: SigningKeys, now_ms: int) -> None:
+        is_news = keys.left_out != self._keys.left_out
         self._keys = keys
+        if is_news:
+            self._report_left_out()
         self._failing_since_ms, self._backoff_ms = None, 0
         self._end_fetch(now_ms + self._settings.refresh_ms, now_ms)
 
@@ -116,6 +121,10 @@ class KeyCache:
             extra=fields(url=settings.url, error=error),
         )
         self._end_fetch(now_ms + settings.refresh_ms, now_ms)
+
+    def _report_left_out(self) -> None:
+        for reason in self._keys.left_out[:_REPORTED_MAX]:
+            _log.warning("a key of the identity provider is not used", extra=fields(url=self._settings.url, key=reason))
 
     def _end_fetch(self, next_ms: int, now_ms: int) -> None:
         self._is_fetching = False

@@ -14,7 +14,7 @@ from tailrace.broker.cleaning import Work
 from tailrace.broker.key_cache import KeyCache
 from tailrace.broker.oauth_config import JwksSettings
 from tailrace.broker.sasl_config import SaslSettings
-from tailrace.model.jwt import MalformedToken, decode_bytes, decode_part, split_token
+from tailrace.model.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_bytes, decode_part, split_token
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.purgatory import Purgatory
 
@@ -77,7 +77,7 @@ class SignedValidator:
         if not is_signed_by(key, algorithm, f"{header}.{body}".encode(), signed):
             raise TokenRefused("its signature is not valid")
         try:
-            claims = decode_part(body)
+            claims = decode_part(body, CLAIMS_CHARS_MAX)
         except MalformedToken as error:
             raise TokenRefused(str(error)) from None
         return self._rules.accept(claims, now_ms)

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from tailrace.client.errors import AuthenticationFailed, ClientError
 from tailrace.client.oauth_settings import OauthLogin
 from tailrace.client.token_retrieval import retrieve
-from tailrace.model.jwt import MalformedToken, decode_part, split_token
+from tailrace.model.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_part, split_token
 from tailrace.model.log_fields import fields
 
 RETRY_S_MAX: Final = 10.0  # between two failures of the thread
@@ -118,7 +118,7 @@ class TokenLogin:
     def _read(self, text: str) -> _Token:
         now_s = self._clock_s()
         try:
-            claims = decode_part(split_token(text)[1])
+            claims = decode_part(split_token(text)[1], CLAIMS_CHARS_MAX)
         except MalformedToken as error:
             raise AuthenticationFailed(f"what was retrieved is not a JSON Web Token: {error}") from None
         expires = claims.get("exp")

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-PART_CHARS_MAX: Final = 65_536  # of the header and of the claims, each; real tokens have a few thousand
+CLAIMS_CHARS_MAX: Final = 65_536  # of a token that is believed; real ones have a few thousand
+UNTRUSTED_CHARS_MAX: Final = 16_384  # of a header, and of claims without a signature: a stranger writes them
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
 
 
@@ -38,10 +39,10 @@ def decode_bytes(part: str) -> bytes:
         raise MalformedToken("a part of the token has a length that base64url cannot have") from None
 
 
-def decode_part(part: str) -> dict[str, Any]:
+def decode_part(part: str, chars_max: int = UNTRUSTED_CHARS_MAX) -> dict[str, Any]:
     """Decode the header or the claims: a JSON object without duplicate names."""
-    if len(part) > PART_CHARS_MAX:
-        raise MalformedToken(f"a part of the token has {len(part)} characters; the limit is {PART_CHARS_MAX}")
+    if len(part) > chars_max:
+        raise MalformedToken(f"a part of the token has {len(part)} characters; the limit is {chars_max}")
     try:
         found = json.loads(decode_bytes(part), object_pairs_hook=_object, parse_constant=_constant)
     except (ValueError, RecursionError) as error:  # also UnicodeDecodeError and numbers of thousands of digits
