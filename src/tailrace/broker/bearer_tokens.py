@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from tailrace.model.jwt import MalformedToken, decode_part, split_token
 
+PRINCIPAL_BYTES_MAX: Final = 4_096
 _BLANK: Final = "".join(map(chr, range(0x21)))  # what Java's trim removes
 _SECONDS_MAX: Final = 2**53  # of the epoch: larger numbers are no dates
 
@@ -75,7 +76,7 @@ class UnsecuredRules:
                 status="insufficient_scope",
                 scope=f"[{', '.join(self.required_scope)}]",
             )
-        return BearerToken(principal, round(expires * 1_000))
+        return _accepted(principal, round(expires * 1_000))
 
     def _scope(self, claims: Mapping[str, Any]) -> set[str]:
         value = claims.get(self.scope_claim, [])
@@ -117,7 +118,7 @@ class SignedRules:
         self._check_scope(claims)
         if expires < 0 or issued < 0:
             raise TokenRefused(f"exp {expires} or iat {issued} is negative")
-        return BearerToken(_name(claims, self.principal_claim), expires * 1_000)
+        return _accepted(_trimmed(self.principal_claim, claims.get(self.principal_claim)), expires * 1_000)
 
     def _date(self, claims: Mapping[str, Any], name: str) -> int | None:
         value = _number(claims, name)
@@ -141,8 +142,15 @@ class SignedRules:
             raise TokenRefused(f"{self.scope_claim} has a value twice")
 
 
-def _name(claims: Mapping[str, Any], claim: str) -> str:
-    return _trimmed(claim, claims.get(claim))
+def _accepted(principal: str, expires_ms: int) -> BearerToken:
+    """Return the token if its principal can be written into requests, records and logs."""
+    try:
+        size = len(principal.encode())
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can express
+        raise TokenRefused("the name of its user is not Unicode") from None
+    if size > PRINCIPAL_BYTES_MAX:
+        raise TokenRefused(f"the name of its user has {size} bytes; the limit is {PRINCIPAL_BYTES_MAX}")
+    return BearerToken(principal, expires_ms)
 
 
 def _trimmed(claim: str, value: Any) -> str:

@@ -144,7 +144,7 @@ def _signed(settings: Mapping[str, str], options: Mapping[str, str], name: str) 
             tls_options={key: option for key, option in options.items() if key.startswith("ssl.")},
         ),
         warnings=tuple(
-            f"listener {name}: {key} is not set: tokens of the identity provider that are meant for others are accepted"
+            f"listener {name}: {key} is not set; set it to refuse tokens that the identity provider made for others"
             for key, given in (
                 ("sasl.oauthbearer.expected.audience", audiences),
                 ("sasl.oauthbearer.expected.issuer", issuer),

@@ -23,8 +23,6 @@ from tailrace.purgatory import DelayedOperation
 # Sends what a step of an exchange returns, or the refusal that it raises.
 Answer: TypeAlias = Callable[[Callable[[], bytes], int], None]
 
-_log = logging.getLogger(__name__)
-
 
 class OauthExchange:
     def __init__(self, validator: TokenValidator, log: LimitedLog) -> None:

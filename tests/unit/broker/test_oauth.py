@@ -147,6 +147,14 @@ def test_a_refused_token_costs_the_connection_after_the_client_has_seen_the_erro
     assert refused.error_message == '{"status":"invalid_token"}'
 
 
+@pytest.mark.parametrize("name", ["x" * 5_000, "\ud800"])
+def test_a_user_whose_name_cannot_be_written_is_refused(name: str) -> None:
+    broker = Provider().start()
+    assert say(shake_hands(broker), signed(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
+    unsecured = start(static=UNSECURED)
+    assert say(shake_hands(unsecured), unsigned(sub=name)).auth_bytes == b'{"status":"invalid_token"}'
+
+
 # Keys
 
 
