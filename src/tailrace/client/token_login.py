@@ -52,7 +52,10 @@ class TokenLogin:
         self.failure = "it was not retrieved yet"  # why there is no token
 
     def token(self) -> str:
-        """Return a token that is valid. Raise ClientError."""
+        """Return a token that is valid. Raise ClientError. Nobody waits while another thread replaces a valid token."""
+        text = self.current()
+        if text is not None and (self._keepers or self._lock.locked()):
+            return text
         with self._lock:
             token = self._token
             if token is None or self._clock_s() >= token.due_s:
@@ -102,7 +105,7 @@ class TokenLogin:
                 with self._lock:
                     self._retrieve()
                 backoff_s = 0.0
-            except ClientError as error:
+            except Exception as error:  # a broker without a token is cut off: the thread goes on whatever happens
                 backoff_s = min(max(2 * backoff_s, 1.0), RETRY_S_MAX)
                 _log.warning("the token cannot be replaced", extra=fields(login=self.settings.name, error=error))
 

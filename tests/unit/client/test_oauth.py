@@ -304,6 +304,34 @@ def test_a_thread_keeps_the_token_fresh_until_it_is_released() -> None:
     assert source.count == after
 
 
+def test_nobody_waits_for_a_slow_endpoint_while_the_old_token_is_valid() -> None:
+    source = Source()
+    login = source.login()
+    login.token()
+    source.now_s += 900
+    with login._lock:  # as a thread that retrieves holds it
+        assert number(login.token()) == 1
+
+
+def test_the_thread_survives_an_unexpected_error() -> None:
+    source = Source(lifetime_s=0.05)
+    failures = [ZeroDivisionError("once")]
+
+    def get(settings: OauthLogin) -> str:
+        if source.count and failures:
+            raise failures.pop()
+        source.now_s = time.time()
+        return source.get(settings)
+
+    login = TokenLogin(OauthLogin(source=TokenEndpoint(url="http://x"), buffer_s=0, min_period_s=0), get)
+    login.keep_fresh()
+    deadline = time.monotonic() + 10
+    while source.count < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    login.release()
+    assert (source.count >= 2, failures) == (True, [])
+
+
 def test_what_is_retrieved_has_to_be_a_token_that_is_valid() -> None:
     for text in ("x", "e30.e30.x", f"e30.{encode_part({'exp': 5})}.x", f"e30.{encode_part({'exp': True})}.x"):
         login = TokenLogin(OauthLogin(source=TokenEndpoint(url="http://x")), lambda settings, text=text: text)  # type: ignore[misc]
