@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from select import epoll
+from typing import TYPE_CHECKING
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.client.addresses import Address
@@ -19,12 +20,16 @@ from tailrace.client.settings import ClientSettings
 from tailrace.metadata.broker_lifecycle import BrokerLifecycle
 from tailrace.metadata.remote_controller import RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import DescribeClusterRequest
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import monotonic_ms, wall_clock_ms
 from tailrace.server.heartbeats import Heartbeats
-from tailrace.server.outgoing_security import outgoing_security
+from tailrace.server.outgoing_security import OutgoingSecurity, outgoing_security
 from tailrace.server.peers import Peers
+
+if TYPE_CHECKING:
+    from tailrace.client.token_login import TokenLogin
 
 _CONTROLLERS = 2  # an endpoint type of DescribeCluster
 _log = logging.getLogger(__name__)
@@ -39,6 +44,7 @@ class QuorumNetwork:
         self._clock_ms = clock_ms
         self._controller: RemoteController | None = None
         self._heartbeats: Heartbeats | None = None
+        self._logins = keep_tokens_fresh(outgoing_security(config))
 
     def follow(self, controller: RemoteController) -> None:
         self._controller = controller
@@ -54,7 +60,7 @@ class QuorumNetwork:
             lambda: [Address(*one) for one in controller.observer.candidates()],
             outgoing_security(self._config).controllers,
         )
-        controller.on_end = self._heartbeats.stop
+        controller.on_end = self.stop
         self._heartbeats.start()
 
     def run_until(self, is_so: Callable[[], bool], what: str) -> int:
@@ -82,9 +88,11 @@ class QuorumNetwork:
         return self._clock_ms()
 
     def stop(self) -> None:
-        """The broker is not going to be served."""
+        """The broker ends, or is not going to be served."""
         if self._heartbeats is not None:
             self._heartbeats.stop()
+        while self._logins:
+            self._logins.pop().release()
 
 
 def _wait_s(peers: Peers) -> float:
@@ -96,6 +104,25 @@ def _wait_s(peers: Peers) -> float:
 def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
     why = "" if lifecycle.refusal is None else f" ({lifecycle.refusal})"
     return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"it took too long until {what}{why}")
+
+
+def keep_tokens_fresh(security: OutgoingSecurity) -> list[TokenLogin]:
+    """Get the tokens by which this broker connects to others, and keep them fresh. Raise InvalidConfig."""
+    kept: list[TokenLogin] = []
+    for sasl in (security.brokers.sasl, security.controllers.sasl):
+        if sasl is None or sasl.oauth is None:
+            continue
+        from tailrace.client.token_login import login_of
+
+        login = login_of(sasl.oauth)
+        try:
+            login.keep_fresh()
+        except ClientError as error:
+            for one in kept:
+                one.release()
+            raise InvalidConfig(f"this broker has no token to connect to others: {error}") from error
+        kept.append(login)
+    return kept
 
 
 def find_cluster_id(config: BrokerConfig) -> str:

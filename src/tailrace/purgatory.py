@@ -215,6 +215,10 @@ class Purgatory:
         self._leave(operation)
         return True
 
+    def watched_by(self, key: Hashable) -> int:
+        """Return how many operations are watched by a key."""
+        return len(self._watched.get(key, ()))
+
     def waiting_by_kind(self) -> Counter[str]:
         """How many operations of each class wait; looks at every one of them."""
         return Counter(type(operation).__name__ for bucket in self._buckets.values() for operation in bucket)

@@ -106,9 +106,14 @@ def broker_builder(
             from tailrace.joining import QuorumNetwork, find_cluster_id
 
             network = QuorumNetwork(config, surroundings, clock_ms)
-            if not any(is_formatted(disk, path) for path in config.log_dirs):
-                cluster_id = find_cluster_id(config)
+        fetch, submit_fetch = None, None
+        if any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
+            from tailrace.server.jwks_endpoint import FetchThreads, fetch_keys
+
+            fetch, submit_fetch = fetch_keys, FetchThreads(surroundings.call_soon, clock_ms).submit
         try:
+            if network is not None and not any(is_formatted(disk, path) for path in config.log_dirs):
+                cluster_id = find_cluster_id(config)
             broker = open_broker(
                 disk,
                 config,
@@ -123,6 +128,8 @@ def broker_builder(
                 network=network,
                 cluster_id=cluster_id,
                 first_records=first_records,
+                fetch_keys=fetch,
+                submit_fetch=submit_fetch,
             )
         except BaseException:
             if network is not None:

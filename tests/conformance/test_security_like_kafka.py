@@ -20,13 +20,13 @@ from tailrace.protocol.json_form import to_dict
 from tailrace.protocol.registry import response_class
 from tests.support.kafka_broker import KafkaBroker, free_port
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.raw_frames import CLOSED, ask_frame
 from tests.support.secured import STORES, TLS, jaas
 from tests.support.tailrace_process import TailraceProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 KINDS = {"TLS": "SSL", "MUTUAL": "SSL", "SASL": "SASL_PLAINTEXT", "BOTH": "SASL_SSL"}
-CLOSED = "closed"
 PATIENCE_S = 120
 
 
@@ -82,17 +82,12 @@ class Side:
 
 def _ask(stream: socket.socket, step: Any) -> Any:
     if isinstance(step, bytes):
-        stream.sendall(struct.pack(">i", len(step)) + step)
-        answer = _frame(stream)
+        answer = ask_frame(stream, step)
         return answer if answer == CLOSED else bytes(answer)
     request, version = step
     key = request.SCHEMA.api_key
     frame = write_request_header(RequestHeader(key, version, 7, "test")) + request.encode(version)
-    try:
-        stream.sendall(struct.pack(">i", len(frame)) + frame)
-    except OSError:
-        return CLOSED
-    answer = _frame(stream)
+    answer = ask_frame(stream, frame)
     if answer == CLOSED:
         return CLOSED
     response = response_class(key).decode(answer, version, read_response_header(key, version, answer)[1])
@@ -102,19 +97,6 @@ def _ask(stream: socket.socket, step: Any) -> Any:
         # A challenge has what was drawn by lot, and a last word follows from it.
         return response.error_code, response.error_message, response.auth_bytes[:2], response.session_lifetime_ms
     return to_dict(response, version)
-
-
-def _frame(stream: socket.socket) -> Any:
-    data = b""
-    try:
-        while len(data) < 4 or len(data) < 4 + struct.unpack(">i", data[:4])[0]:
-            piece = stream.recv(65_536)
-            if not piece:
-                return CLOSED
-            data += piece
-    except ConnectionError:
-        return CLOSED
-    return data[4:]
 
 
 @pytest.fixture(scope="module")

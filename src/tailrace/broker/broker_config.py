@@ -239,6 +239,8 @@ class BrokerConfig:
             for one in self.listeners
             if one.security_protocol.startswith("SASL_")
         }
+        for settings in self.sasl.values():
+            self.warnings += settings.oauth.warnings if settings.oauth is not None else ()
         self.inter_broker_listener = self._inter_broker_listener()
 
     def _inter_broker_listener(self) -> Listener:

@@ -48,6 +48,7 @@ _HONOURED: Final = (
     "sasl.enabled.mechanisms", "sasl.server.max.receive.size", "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
     "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol",
+    "sasl.oauthbearer.", "sasl.login.",
     # ACLs
     "authorizer.class.name",
     # a broker below other controllers
@@ -66,7 +67,7 @@ _HONOURED: Final = (
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
-    "sasl.jaas.config", "ssl.protocol",
+    "sasl.jaas.config", "sasl.server.callback.handler.class", "sasl.login.callback.handler.class", "ssl.protocol",
     "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.alter.log.dirs.threads", "log.cleaner.threads",
     "group.coordinator.threads", "group.coordinator.background.threads",
@@ -88,7 +89,7 @@ _NO_EFFECT: Final = (
 _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers",
-    "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
+    "delegation.token.", "remote.", "sasl.", "sasl.login.class", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip
 

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tailrace.broker.oauth_exchange import Answer, HeldToken, OauthExchange
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
 from tailrace.broker.sasl_config import SaslSettings
 from tailrace.broker.sasl_exchanges import AuthenticationRefused, Exchange, PlainExchange, ScramExchange
+from tailrace.broker.token_validators import KeysAwaited, TokenValidator
 from tailrace.broker.unknown_users import credential_for_unknown
 from tailrace.limited_log import LimitedLog
+from tailrace.model import oauthbearer
 from tailrace.model.errors import ErrorCode
 from tailrace.model.scram import MECHANISMS
 from tailrace.protocol.api_keys import ApiKey
@@ -64,10 +68,18 @@ class _Refused(Exception):
 
 
 class Guard:
-    def __init__(self, broker: Broker, settings: Mapping[str, SaslSettings], new_id: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        settings: Mapping[str, SaslSettings],
+        new_id: Callable[[], bytes],
+        validators: Mapping[str, TokenValidator] | None = None,
+    ) -> None:
+        """`validators`: of tokens, by listener, for those with OAUTHBEARER."""
         self._broker = broker
         self._settings = settings
         self._new_id = new_id
+        self._validators = validators or {}
         self._delay_ms = broker.config.integer("connection.failed.authentication.delay.ms")
         self._limited_log = LimitedLog(_log)
         self.pass_on: Callable[[memoryview, ConnectionContext, int], bool] = (
@@ -90,15 +102,19 @@ class Guard:
             else:
                 return self.pass_on(frame, context, now_ms)
         self._broker.settle()
+        self._attempt(lambda: self._step(session, frame, context, now_ms), context, now_ms)
+        return False
+
+    def _attempt(self, step: Callable[[], None], context: ConnectionContext, now_ms: int) -> None:
+        """Take a step of the authentication; what the client did wrong costs it its connection."""
         try:
-            self._step(session, frame, context, now_ms)
+            step()
         except _Refused as refused:
             self._complain(context, str(refused), now_ms)
             self._refuse_later(context, refused.parts, now_ms)
         except ProtocolError as error:
             self._complain(context, str(error), now_ms)
             self._broker.put(Reply(context.connection_id, None, close=True))
-        return False
 
     def _may_begin_again(self, session: SaslSession, now_ms: int) -> bool:
         """Where sessions do not end, nobody says it again."""
@@ -134,13 +150,15 @@ class Guard:
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             raise _Refused(f"mechanism {body.mechanism!r}", _written(header, response))
         session.has_headers = session.has_headers or header.api_version >= 1
-        session.exchange = self._exchange(session.settings, body.mechanism)
+        session.exchange = self._exchange(session.settings, body.mechanism, context)
         if context.is_authenticated and body.mechanism != session.mechanism:
             session.exchange = _OtherMechanism()
         session.mechanism = body.mechanism
         self._broker.put(Reply(context.connection_id, _written(header, response)))
 
-    def _exchange(self, settings: SaslSettings, mechanism: str) -> Exchange:
+    def _exchange(self, settings: SaslSettings, mechanism: str, context: ConnectionContext) -> Exchange:
+        if mechanism == oauthbearer.MECHANISM:
+            return OauthExchange(self._validators[context.listener], self._limited_log)
         if mechanism == "PLAIN":
             return PlainExchange(settings.passwords)
         return ScramExchange(mechanism, self._credential, (self._new_id() + self._new_id()).hex())
@@ -163,8 +181,39 @@ class Guard:
         if header.api_key != ApiKey.SASL_AUTHENTICATE:
             raise _Refused(f"request {header.api_key} in the middle of saying who it is", _out_of_turn(header))
         body = self._read(frame, header, position)
+        words = bytes(body.auth_bytes)
+        self._evaluate(exchange, words, partial(self._answer, session, exchange, header, context), context, now_ms)
+
+    def _evaluate(
+        self, exchange: Exchange, words: bytes, answer: Answer, context: ConnectionContext, now_ms: int
+    ) -> None:
+        """Answer the client's words; later, if the keys that they need have to be fetched first."""
+        if isinstance(exchange, OauthExchange):
+            exchange.now_ms = now_ms
         try:
-            token = exchange.evaluate(bytes(body.auth_bytes))
+            answer(lambda: exchange.evaluate(words), now_ms)
+        except KeysAwaited as awaited:
+            assert isinstance(exchange, OauthExchange)
+
+            def answer_later(step: Callable[[], bytes], later_ms: int) -> None:
+                self._attempt(lambda: answer(step, later_ms), context, later_ms)
+
+            held = HeldToken(awaited.cache, exchange, answer_later, now_ms)
+            self._broker.parked(context, held)
+            self._broker.purgatory.watch(held, (awaited.cache,))
+
+    def _answer(
+        self,
+        session: SaslSession,
+        exchange: Exchange,
+        header: RequestHeader,
+        context: ConnectionContext,
+        evaluate: Callable[[], bytes],
+        now_ms: int,
+    ) -> None:
+        """Answer a SaslAuthenticate request."""
+        try:
+            token = evaluate()
             self._check_same(exchange, context)
         except AuthenticationRefused as refused:
             again = "re-authentication" if context.is_authenticated else "authentication"
@@ -181,8 +230,18 @@ class Guard:
     def _take_bare(
         self, session: SaslSession, exchange: Exchange, token: bytes, context: ConnectionContext, now_ms: int
     ) -> None:
+        self._evaluate(exchange, token, partial(self._answer_bare, session, exchange, context), context, now_ms)
+
+    def _answer_bare(
+        self,
+        session: SaslSession,
+        exchange: Exchange,
+        context: ConnectionContext,
+        evaluate: Callable[[], bytes],
+        now_ms: int,
+    ) -> None:
         try:
-            answer = exchange.evaluate(token)
+            answer = evaluate()
             self._check_same(exchange, context)
         except AuthenticationRefused as refused:
             raise _Refused(str(refused)) from None
@@ -204,7 +263,14 @@ class Guard:
         context.principal = f"User:{exchange.user}"
         context.is_authenticated = True
         lifetime_ms = session.settings.session_ms[session.mechanism]
-        session.ends_ms = now_ms + lifetime_ms if lifetime_ms else None
+        is_limited = lifetime_ms > 0
+        if isinstance(exchange, OauthExchange):
+            assert exchange.expires_ms is not None
+            left_ms = max(exchange.expires_ms - now_ms, 0)
+            lifetime_ms = min(lifetime_ms, left_ms) if is_limited else left_ms
+            is_limited = True
+        # A token that has expired, and is accepted because clocks may differ, is good for no further request.
+        session.ends_ms = (now_ms + lifetime_ms if lifetime_ms else now_ms - 1) if is_limited else None
         return lifetime_ms
 
     def _read(self, frame: memoryview, header: RequestHeader, position: int) -> Any:

@@ -7,23 +7,34 @@ from typing import Final
 
 from tailrace.broker.config_support import Support, support_of
 from tailrace.metadata.config_definitions import definition
+from tailrace.model import oauthbearer
 from tailrace.model.listener_settings import PREFIX
 from tailrace.model.topic_config import InvalidConfig
 
 _OF_LISTENERS: Final = ("ssl.", "sasl.", "connections.max.reauth.ms", "max.connections", "max.connection.creation.rate")
 _OF_MECHANISMS: Final = ("sasl.jaas.config", "connections.max.reauth.ms")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_OF_OAUTHBEARER: Final = ("sasl.oauthbearer.", "sasl.login.", "sasl.server.callback.handler.class")
+# What has no effect without a mechanism in front.
+_OF_MECHANISMS_ONLY: Final = (
+    "sasl.jaas.config",
+    "sasl.server.callback.handler.class",
+    "sasl.login.callback.handler.class",
+)
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", oauthbearer.MECHANISM)
 
 
 def check_listener_key(name: str, text: str) -> None:
     """InvalidConfig for what cannot be set for a listener, or not to that."""
     _, _, rest = name.removeprefix(PREFIX).partition(".")
-    if rest == "sasl.jaas.config":
-        raise InvalidConfig(f"{name} has no effect: a mechanism goes before sasl.jaas.config")
+    if rest in _OF_MECHANISMS_ONLY:
+        raise InvalidConfig(f"{name} has no effect: a mechanism goes before {rest}")
     for mechanism in MECHANISMS:
         start = f"{mechanism.lower()}."
-        if rest.startswith(start) and rest.removeprefix(start) in _OF_MECHANISMS:
-            rest = rest.removeprefix(start)
+        if not rest.startswith(start):
+            continue
+        own = rest.removeprefix(start)
+        if own in _OF_MECHANISMS or (mechanism == oauthbearer.MECHANISM and own.startswith(_OF_OAUTHBEARER)):
+            rest = own
             break
     key = definition("broker").get(rest)
     if key is None or not rest.startswith(_OF_LISTENERS):

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailrace.broker.listener_keys import MECHANISMS
+from tailrace.broker.oauth_config import OauthSettings, oauth_of_listener
 from tailrace.metadata.config_definitions import definition
+from tailrace.model import oauthbearer
 from tailrace.model.jaas import parse_jaas
 from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.topic_config import InvalidConfig
@@ -26,6 +28,7 @@ class SaslSettings:
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)  # of PLAIN
     session_ms: Mapping[str, int] = field(default_factory=dict)  # connections.max.reauth.ms, by mechanism; 0 for ever
     token_bytes_max: int = 524_288
+    oauth: OauthSettings | None = None  # with OAUTHBEARER
 
 
 def sasl_of_listener(static: Mapping[str, str], name: str) -> SaslSettings:
@@ -58,6 +61,7 @@ def sasl_of_listener(static: Mapping[str, str], name: str) -> SaslSettings:
         passwords=_passwords(settings, name) if "PLAIN" in mechanisms else {},
         session_ms=session_ms,
         token_bytes_max=integer("sasl.server.max.receive.size"),
+        oauth=oauth_of_listener(settings, name) if oauthbearer.MECHANISM in mechanisms else None,
     )
 
 

@@ -32,6 +32,7 @@ from tailrace.broker.quorum_startup import Network, catch_up, join_cluster, open
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling, windows_of
+from tailrace.broker.token_validators import FetchKeys, token_validators
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.preferred_replica import selector_of
@@ -100,6 +101,8 @@ def open_broker(
     work_ns: Callable[[], int] = lambda: 0,
     network: Network | None = None,
     first_records: Sequence[Message] = (),
+    fetch_keys: FetchKeys | None = None,
+    submit_fetch: Callable[[Work], None] | None = None,
 ) -> Broker:
     """`new_id` gives 16 random bytes, `next_int(n)` a number below n, `bound` the ports of listeners on port 0.
 
@@ -107,6 +110,7 @@ def open_broker(
     `network` is needed where the controllers are other nodes: nothing is known before they are heard.
     `first_records` are what the metadata log of a new cluster begins with.
     `is_turn_over` says that a request which can pause should do so; by default none does.
+    `fetch_keys` reads the keys of identity providers, which OAUTHBEARER needs; `submit_fetch` runs it on a thread.
     """
     node_id = config.node_id
     selector = selector_of(config.text("replica.selector.class"))
@@ -312,7 +316,8 @@ def open_broker(
     )
     broker.load_reports = reports
     if config.sasl:
-        broker.guard = Guard(broker, config.sasl, new_id)
+        validators = token_validators(config.sasl, fetch_keys, submit_fetch or submit, purgatory, now_ms)
+        broker.guard = Guard(broker, config.sasl, new_id, validators)
     if isinstance(controller, RemoteController):
         assert network is not None
         join_cluster(broker, controller, network, replicas, now_ms)

@@ -12,6 +12,7 @@ from tailrace.client.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused, UnknownTopic, Unreachable, UnsupportedSecurity
 from tailrace.client.metadata import TopicMetadata
 from tailrace.client.producer import NotDelivered
+from tailrace.client.security import PLAIN_TEXT, SETTINGS, Security, security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import TopicPartition
 
@@ -21,6 +22,7 @@ def connected(options: argparse.Namespace) -> Iterator[ClusterClient]:
     """The cluster at --bootstrap; what goes wrong with it becomes a CommandError."""
     timeout_ms = int(options.timeout * 1000)
     settings = ClientSettings(
+        security=_security(options.command_config),
         connect_timeout_ms=min(10_000, timeout_ms),
         request_timeout_ms=min(30_000, timeout_ms),
         total_timeout_ms=timeout_ms,
@@ -30,6 +32,19 @@ def connected(options: argparse.Namespace) -> Iterator[ClusterClient]:
             yield cluster
     except ClientError as error:
         raise _command_error(error, options) from error
+
+
+def _security(path: str | None) -> Security:
+    """Return what --command-config says about security; its other settings are for other tools."""
+    if path is None:
+        return PLAIN_TEXT
+    from tailrace.cli.serve import read_properties
+
+    properties = read_properties(path)
+    try:
+        return security_of({name: text for name, text in properties.items() if name in SETTINGS})
+    except ClientError as error:
+        raise CommandError(f"--command-config {path}: {error}") from error
 
 
 def _command_error(error: ClientError, options: argparse.Namespace) -> CommandError:

@@ -332,6 +332,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help=f"a broker of the cluster, or several with commas between (default: {DEFAULT_BOOTSTRAP})",
     )
     parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="settings of Kafka's clients for a secured listener: security.protocol, ssl.…, sasl.…",
+    )
+    parser.add_argument(
         "--timeout", metavar="SECONDS", type=seconds, default=30.0, help="how long to try (default: 30)"
     )
 

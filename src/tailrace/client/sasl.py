@@ -1,4 +1,5 @@
-"""SASL: saying who we are, by PLAIN or SCRAM (RFC 5802), inside SaslHandshake and SaslAuthenticate.
+"""SASL: saying who we are, by PLAIN, SCRAM (RFC 5802) or OAUTHBEARER (RFC 7628), inside SaslHandshake and
+SaslAuthenticate.
 
 An exchange is a generator: it yields what we say, is sent what the broker says, and returns at the end. It proves that
 the broker knows the password too, where the mechanism does.
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity, code_name
 from tailrace.client.security import Sasl
-from tailrace.model import scram
+from tailrace.model import oauthbearer, scram
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     SaslAuthenticateRequest,
@@ -51,7 +52,10 @@ def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
             return int(answer.session_lifetime_ms)
 
 
-def exchange_of(sasl: Sasl, nonce: str | None = None) -> Exchange:
+def exchange_of(sasl: Sasl, nonce: str | None = None, *, may_wait: bool = True) -> Exchange:
+    """Return a new exchange. Without `may_wait` it takes the token that is there, and does not retrieve one."""
+    if sasl.mechanism == oauthbearer.MECHANISM:
+        return _oauthbearer(sasl, may_wait=may_wait)
     if sasl.mechanism == "PLAIN":
         return _plain(sasl)
     return _scram(sasl, nonce or secrets.token_urlsafe(24), scram.digest_of(sasl.mechanism))
@@ -59,6 +63,21 @@ def exchange_of(sasl: Sasl, nonce: str | None = None) -> Exchange:
 
 def _plain(sasl: Sasl) -> Exchange:
     yield f"\0{sasl.username}\0{sasl.password}".encode()
+
+
+def _oauthbearer(sasl: Sasl, *, may_wait: bool) -> Exchange:
+    from tailrace.client.token_login import login_of
+
+    assert sasl.oauth is not None
+    login = login_of(sasl.oauth)
+    token = login.token() if may_wait else login.current()
+    if token is None:
+        raise AuthenticationFailed(f"there is no valid token: {login.failure}")
+    error = yield oauthbearer.write_message(token, dict(sasl.oauth.extensions))
+    if error:
+        login.refused(token)
+        yield oauthbearer.REFUSAL_SEEN
+        raise AuthenticationFailed(f"the broker refuses the token: {error.decode('utf-8', 'replace'):.200}")
 
 
 def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:

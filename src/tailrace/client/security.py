@@ -8,14 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tailrace.client.errors import UnsupportedSecurity
+from tailrace.model import oauthbearer
 from tailrace.model.jaas import parse_jaas
 from tailrace.model.pem import whole_pem
 
+if TYPE_CHECKING:
+    from tailrace.client.oauth_settings import OauthLogin
+
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", oauthbearer.MECHANISM)
+# How a client gets a token: `oauth_settings.py`.
+OAUTH_SETTINGS: Final = (
+    "sasl.login.callback.handler.class",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.retry.backoff.ms",
+    "sasl.oauthbearer.assertion.algorithm",
+    "sasl.oauthbearer.assertion.claim.aud",
+    "sasl.oauthbearer.assertion.claim.exp.seconds",
+    "sasl.oauthbearer.assertion.claim.iss",
+    "sasl.oauthbearer.assertion.claim.jti.include",
+    "sasl.oauthbearer.assertion.claim.nbf.seconds",
+    "sasl.oauthbearer.assertion.claim.sub",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "sasl.oauthbearer.assertion.private.key.passphrase",
+    "sasl.oauthbearer.assertion.template.file",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.oauthbearer.jwt.retriever.class",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url",
+)
 SETTINGS: Final = (
     "security.protocol",
     "ssl.truststore.type",
@@ -29,8 +62,13 @@ SETTINGS: Final = (
     "ssl.endpoint.identification.algorithm",
     "sasl.mechanism",
     "sasl.jaas.config",
+    *OAUTH_SETTINGS,
 )
-_MODULES: Final = {"PLAIN": "PlainLoginModule", "SCRAM": "ScramLoginModule"}
+_MODULES: Final = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM": "ScramLoginModule",
+    oauthbearer.MECHANISM: "OAuthBearerLoginModule",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +89,7 @@ class Sasl:
     mechanism: str
     username: str
     password: str = field(repr=False)
+    oauth: OauthLogin | None = None  # with OAUTHBEARER, which has a token in the place of a password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +150,14 @@ def sasl_of(settings: Mapping[str, str]) -> Sasl:
     if not found.is_a(module):
         raise UnsupportedSecurity(f"sasl.jaas.config names {found.name}, and {mechanism} needs {module}")
     options = found.options
+    if mechanism == oauthbearer.MECHANISM:
+        from tailrace.client.oauth_settings import oauth_login_of
+
+        login = oauth_login_of(settings, options)
+        return Sasl(mechanism=mechanism, username=login.name, password="", oauth=login)
+    for name in settings:
+        if name in OAUTH_SETTINGS:
+            raise UnsupportedSecurity(f"{name} has no effect while sasl.mechanism is {mechanism}")
     if "username" not in options or "password" not in options:
         raise UnsupportedSecurity("sasl.jaas.config has no username or no password")
     return Sasl(mechanism=mechanism, username=options["username"], password=options["password"])

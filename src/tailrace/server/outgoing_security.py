@@ -4,7 +4,7 @@
     controller.listener.names, sasl.mechanism.controller.protocol
 
 The listener's name says by which protocol. Its ssl.* settings say whom to believe and who we are; for SASL it is the
-username and password in `listener.name.NAME.MECHANISM.sasl.jaas.config`.
+username and password in `listener.name.NAME.MECHANISM.sasl.jaas.config`, or how to get a token.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.security import PLAIN_TEXT, Security, sasl_of, tls_of
+from tailrace.client.security import OAUTH_SETTINGS, PLAIN_TEXT, Security, sasl_of, tls_of
+from tailrace.model import oauthbearer
 from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.outgoing import Peer
@@ -56,7 +57,19 @@ def _security(static: Mapping[str, str], listener: str, protocol: str, mechanism
         if protocol.startswith("SASL"):
             mechanism = settings.get(mechanism_key, "GSSAPI")
             jaas = settings.get(f"{mechanism.lower()}.sasl.jaas.config", "")
-            sasl = sasl_of({"sasl.mechanism": mechanism, "sasl.jaas.config": jaas})
+            own = _oauth_settings(settings) if mechanism == oauthbearer.MECHANISM else {}
+            sasl = sasl_of({**own, "sasl.mechanism": mechanism, "sasl.jaas.config": jaas})
     except UnsupportedSecurity as error:
         raise InvalidConfig(f"listener {listener}, {mechanism_key}: {error}") from error
     return Security(tls=tls, sasl=sasl)
+
+
+def _oauth_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return how to get a token: what is set for the mechanism counts first. A callback handler counts only there."""
+    found = {}
+    for key in OAUTH_SETTINGS:
+        general = None if key == "sasl.login.callback.handler.class" else settings.get(key)
+        text = settings.get(f"oauthbearer.{key}", general)
+        if text is not None:
+            found[key] = text
+    return found

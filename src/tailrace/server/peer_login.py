@@ -31,7 +31,7 @@ class PeerLogin:
             raise AuthenticationFailed("it does not know SASL")
         self._sasl = sasl
         self._version = min(theirs.high, AUTHENTICATE_VERSION_MAX)
-        self._exchange = exchange_of(sasl)
+        self._exchange = exchange_of(sasl, may_wait=False)
         self._asked: tuple[int, int] = (ApiKey.SASL_HANDSHAKE, HANDSHAKE_AT_LEAST)
         self.lifetime_ms = 0  # for how long it counts, 0 for ever
 

@@ -25,8 +25,7 @@ def start(
     *,
     now_ms: int = NOW_MS,
     work_ns: Callable[[], int] = lambda: 0,
-    submit: Callable[[Any], None] | None = None,
-    is_turn_over: Callable[[], bool] = lambda: False,
+    **more: Any,
 ) -> Broker:
     ids = count(1_000_000)  # low ones are reserved
     return open_broker(
@@ -36,8 +35,7 @@ def start(
         new_id=lambda: next(ids).to_bytes(16, "big"),
         next_int=lambda limit: 0,
         work_ns=work_ns,
-        submit=submit,
-        is_turn_over=is_turn_over,
+        **more,
     )
 
 
