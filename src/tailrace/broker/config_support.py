@@ -48,6 +48,7 @@ _HONOURED: Final = (
     "sasl.enabled.mechanisms", "sasl.server.max.receive.size", "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
     "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol",
+    "delegation.token.",
     # ACLs
     "authorizer.class.name",
     # a broker below other controllers
@@ -88,7 +89,7 @@ _NO_EFFECT: Final = (
 _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers",
-    "delegation.token.", "remote.", "sasl.", "security.providers", "ssl.",
+    "remote.", "sasl.", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip
 

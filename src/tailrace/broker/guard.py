@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
 from tailrace.broker.sasl_config import SaslSettings
 from tailrace.broker.sasl_exchanges import AuthenticationRefused, Exchange, PlainExchange, ScramExchange
+from tailrace.broker.token_credentials import TokenCredentials
 from tailrace.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode
 from tailrace.model.scram import MECHANISMS
@@ -67,6 +68,7 @@ class Guard:
         self._broker = broker
         self._settings = settings
         self._new_id = new_id
+        self._tokens = TokenCredentials(broker.config.tokens, lambda: broker.image, lambda: new_id() + new_id())
         self._delay_ms = broker.config.integer("connection.failed.authentication.delay.ms")
         self._limited_log = LimitedLog(_log)
         self.pass_on: Callable[[memoryview, ConnectionContext, int], bool] = (
@@ -142,7 +144,8 @@ class Guard:
     def _exchange(self, settings: SaslSettings, mechanism: str) -> Exchange:
         if mechanism == "PLAIN":
             return PlainExchange(settings.passwords)
-        return ScramExchange(mechanism, self._credential, (self._new_id() + self._new_id()).hex())
+        nonce = (self._new_id() + self._new_id()).hex()
+        return ScramExchange(mechanism, self._credential, nonce, self._tokens.find)
 
     def _credential(self, mechanism: str, name: str) -> UserScramCredentialRecord | None:
         return self._broker.image.scram_credentials.get((MECHANISMS[mechanism], name))
@@ -200,8 +203,13 @@ class Guard:
         session.exchange = None
         context.principal = f"User:{exchange.user}"
         context.is_authenticated = True
+        context.has_token = exchange.token is not None
         lifetime_ms = session.settings.session_ms[session.mechanism]
         session.ends_ms = now_ms + lifetime_ms if lifetime_ms else None
+        if exchange.token is not None:
+            expires_ms = exchange.token.expires_ms
+            session.ends_ms = expires_ms if session.ends_ms is None else min(session.ends_ms, expires_ms)
+            lifetime_ms = max(session.ends_ms - now_ms, 0)
         return lifetime_ms
 
     def _read(self, frame: memoryview, header: RequestHeader, position: int) -> Any:
@@ -239,6 +247,7 @@ class _OtherMechanism(Exchange):
     """Who says again who it is has to do it in the same way."""
 
     user = None
+    token = None
 
     def evaluate(self, token: bytes) -> bytes:
         raise AuthenticationRefused("the mechanism is another than before")

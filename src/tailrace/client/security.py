@@ -51,6 +51,7 @@ class Sasl:
     mechanism: str
     username: str
     password: str = field(repr=False)
+    has_token: bool = False  # a delegation token: its id and its HMAC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,4 +114,9 @@ def sasl_of(settings: Mapping[str, str]) -> Sasl:
     options = found.options
     if "username" not in options or "password" not in options:
         raise UnsupportedSecurity("sasl.jaas.config has no username or no password")
-    return Sasl(mechanism=mechanism, username=options["username"], password=options["password"])
+    return Sasl(
+        mechanism=mechanism,
+        username=options["username"],
+        password=options["password"],
+        has_token=options.get("tokenauth", "").lower() == "true",
+    )
