@@ -103,7 +103,19 @@ def bob(digits: int, password: str = "sésame, ouvre-toi=1") -> dict[str, str]:
     return {"sasl.mechanism": f"SCRAM-SHA-{digits}", "sasl.jaas.config": jaas("Scram", "bob", password)}
 
 
+def stores(ending: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": str(TLS / "stores" / f"trust.{ending}"),
+        "ssl.truststore.password": "secret1",
+        "ssl.keystore.location": str(TLS / "stores" / f"client.{ending}"),
+        "ssl.keystore.password": "secret1",
+    }
+
+
 WAYS = {
+    "JKS stores": ("MUTUAL", stores("jks")),
+    "PKCS12 stores": ("MUTUAL", stores("p12")),
     "tls": ("TLS", {"security.protocol": "SSL", **TRUST}),
     "authority as text": (
         "TLS",

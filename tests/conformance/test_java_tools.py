@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tailrace.protocol.messages import ApiVersionsRequest
 from tests.support.confluent import produce
+from tests.support.controller_twin import raw_request
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
@@ -341,6 +343,19 @@ def test_the_cluster(pair: Pair) -> None:
     pair.refused(f"{TOOLS}.ClusterTool", "unregister", "--id", "7")
 
 
+def test_api_versions_names_the_keys_that_kafka_names(pair: Pair) -> None:
+    """Latest versions are Kafka's; oldest ones are Kafka's or older."""
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    ours, theirs = (
+        {one.api_key: one for one in raw_request(broker.port, request, 3).api_keys}  # type: ignore[attr-defined]
+        for broker in (pair.ours, pair.kafka)
+    )
+    assert list(ours) == list(theirs)
+    assert len(ours) == 75
+    assert {key: one.max_version for key, one in ours.items()} == {key: one.max_version for key, one in theirs.items()}
+    assert {key: one.min_version for key, one in ours.items() if one.min_version > theirs[key].min_version} == {}
+
+
 def test_versions_of_apis(pair: Pair) -> None:
     """Where Kafka serves an API, we end at the same version; telemetry is offered by neither without a receiver."""
     usable = []
@@ -349,6 +364,6 @@ def test_versions_of_apis(pair: Pair) -> None:
         usable.append(dict(re.findall(r"(\w+)\(\d+\): (?:.*\[usable: (\d+)\]|UNSUPPORTED)", text)))
     ours, theirs = usable
     assert ours.keys() == theirs.keys()
-    assert {name: version for name, version in ours.items() if version and version != theirs[name]} == {}
+    assert ours == theirs
     for name in ("GetTelemetrySubscriptions", "PushTelemetry"):
         assert (ours[name], theirs[name]) == ("", "")

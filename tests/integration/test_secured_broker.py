@@ -251,7 +251,7 @@ def test_a_broker_connects_to_controllers_and_brokers_as_their_listeners_say() -
         ),
         (
             {"listener.security.protocol.map": "CONTROLLER:SSL,INSIDE:PLAINTEXT", "ssl.truststore.type": "JKS"},
-            "only PEM",
+            "it is PEM text, which needs the type PEM",
         ),
     ],
 )

@@ -357,6 +357,12 @@ def _admin() -> Iterator[Case]:
     update = {"feature": "group.version", "max_version_level": 1, "upgrade_type": 1}
     yield _same("only to see", "UpdateFeatures", timeout_ms=5_000, feature_updates=[update], validate_only=True)
     yield _same("nobody", "UnregisterBroker", broker_id=99)
+    yield _same("of another cluster", "AddRaftVoter", cluster_id="other", voter_id=7, voter_directory_id=b"d" * 16)
+    yield _same("of another cluster", "RemoveRaftVoter", cluster_id="other", voter_id=7, voter_directory_id=b"d" * 16)
+    yield _same("for another", "CreateDelegationToken", owner_principal_type="User", owner_principal_name="other")
+    yield _same("no such token", "RenewDelegationToken", hmac=b"none")
+    yield _same("no such token", "ExpireDelegationToken", hmac=b"none")
+    yield _same("all", "DescribeDelegationToken", owners=None)
     yield "all", lambda _: description(AclFilter(ANY, None, ANY, None, None, ANY, ANY))
     yield "one", lambda _: make("CreateAcls", creations=[]).__class__(creations=[creation(OTHER)])
     others = AclFilter(ANY, None, ANY, "User:other", None, ANY, ANY)

@@ -151,6 +151,16 @@ RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
     ApiKey.DESCRIBE_QUORUM: (_cluster(_O.DESCRIBE),),
     ApiKey.UPDATE_FEATURES: (_cluster(_O.ALTER),),
     ApiKey.UNREGISTER_BROKER: (_cluster(_O.ALTER),),
+    ApiKey.ADD_RAFT_VOTER: (_cluster(_O.ALTER),),
+    ApiKey.REMOVE_RAFT_VOTER: (_cluster(_O.ALTER),),
+    # delegation tokens; owners and renewers of a token need no right
+    ApiKey.CREATE_DELEGATION_TOKEN: (Right(_O.CREATE_TOKENS, AclResource.USER),),
+    ApiKey.RENEW_DELEGATION_TOKEN: (),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (
+        Right(_O.DESCRIBE, AclResource.DELEGATION_TOKEN),
+        Right(_O.DESCRIBE_TOKENS, AclResource.USER),
+    ),
 }
 
 

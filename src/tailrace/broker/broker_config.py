@@ -26,6 +26,7 @@ from tailrace.broker.properties_file import MalformedProperties, parse_propertie
 from tailrace.broker.role_config import read_roles
 from tailrace.broker.sasl_config import sasl_of_listener
 from tailrace.metadata.config_definitions import ConfigKey, Value, definition
+from tailrace.metadata.delegation_tokens import TokenSettings
 from tailrace.metadata.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.metadata_log import MetadataLogSettings
@@ -156,6 +157,10 @@ class BrokerConfig:
             retention_ms=self.integer("metadata.max.retention.ms"),
             internal_segment_bytes=small,
         )
+
+    @property
+    def tokens(self) -> TokenSettings:
+        return TokenSettings.of(self.static)
 
     def endpoints(
         self, bound: Mapping[str, int] | None = None, default_host: str = "localhost"

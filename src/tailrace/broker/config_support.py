@@ -49,6 +49,7 @@ _HONOURED: Final = (
     "connection.failed.authentication.delay.ms",
     "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol",
     "sasl.oauthbearer.", "sasl.login.",
+    "delegation.token.",
     # ACLs
     "authorizer.class.name",
     # a broker below other controllers
@@ -89,7 +90,7 @@ _NO_EFFECT: Final = (
 _NOT_SUPPORTED: Final = (
     "alter.config.policy.class.name", "create.topic.policy.class.name",
     "client.quota.callback.class", "principal.builder.class", "config.providers",
-    "delegation.token.", "remote.", "sasl.", "sasl.login.class", "security.providers", "ssl.",
+    "remote.", "sasl.", "sasl.login.class", "security.providers", "ssl.",
     "controller.quorum.auto.join.enable", "group.share.persister.class.name", "transaction.two.phase.commit.enable",
 )  # fmt: skip
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
-from tailrace.broker.api_table import API_TABLE, ApiRow
 from tailrace.broker.request_context import Request
 from tailrace.metadata.remote_controller import FORWARDING, RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -30,7 +29,8 @@ from tailrace.protocol.registry import response_class
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
 
-# Requests that no handler here sees; AlterConfigs and IncrementalAlterConfigs are looked at first.
+# Requests that no handler here sees. AlterConfigs, IncrementalAlterConfigs and requests about delegation tokens are
+# checked by their handlers first.
 FORWARDED: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
@@ -46,17 +46,10 @@ FORWARDED: Final = frozenset(
         ApiKey.CREATE_ACLS,
         ApiKey.DELETE_ACLS,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.ADD_RAFT_VOTER,
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
-# Those that are served only where there is a controller to serve them.
-FORWARDED_ROWS: Final[dict[int, ApiRow]] = {
-    key: ApiRow(key, api(key).offered.low, api(key).offered.high) for key in FORWARDED if key not in API_TABLE
-}
 _PRINCIPAL_VERSION: Final = 0
 _log = logging.getLogger(__name__)
 
@@ -70,7 +63,6 @@ class Forwarding:
         self._broker = broker
         self._controller = controller
         self._being_made: set[str] = set()  # topics that the controller was asked for
-        broker.rows = {**API_TABLE, **FORWARDED_ROWS}
 
     # Requests of clients
 
@@ -89,7 +81,7 @@ class Forwarding:
 
         self._controller.forward(
             _encoded(header, request.body),
-            serialized_principal(request.context.principal),
+            serialized_principal(request.context.principal, has_token=request.context.has_token),
             ip_address(request.context.client_host).packed,
             answered,
             failed,
@@ -163,7 +155,7 @@ class Forwarding:
         header = RequestHeader(ApiKey.CREATE_TOPICS, version, request.correlation_id, request.client_id)
         self._controller.forward(
             _encoded(header, body),
-            serialized_principal(request.context.principal),
+            serialized_principal(request.context.principal, has_token=request.context.has_token),
             ip_address(request.context.client_host).packed,
             envelope_answered,
             failed,
@@ -171,11 +163,11 @@ class Forwarding:
         )
 
 
-def serialized_principal(principal: str) -> bytes:
+def serialized_principal(principal: str, *, has_token: bool = False) -> bytes:
     """As Kafka's DefaultKafkaPrincipalBuilder writes it."""
     kind, _, name = principal.partition(":")
     parts: list[Any] = [_PRINCIPAL_VERSION.to_bytes(2, "big")]
-    DefaultPrincipalData(type=kind, name=name).write(parts, _PRINCIPAL_VERSION)
+    DefaultPrincipalData(type=kind, name=name, token_authenticated=has_token).write(parts, _PRINCIPAL_VERSION)
     return b"".join(parts)
 
 

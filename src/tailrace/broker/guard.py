@@ -20,6 +20,7 @@ from tailrace.broker.oauth_exchange import Answer, HeldToken, OauthExchange
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
 from tailrace.broker.sasl_config import SaslSettings
 from tailrace.broker.sasl_exchanges import AuthenticationRefused, Exchange, PlainExchange, ScramExchange
+from tailrace.broker.token_credentials import TokenCredentials
 from tailrace.broker.token_validators import KeysAwaited, TokenValidator
 from tailrace.broker.unknown_users import credential_for_unknown
 from tailrace.limited_log import LimitedLog
@@ -80,6 +81,7 @@ class Guard:
         self._settings = settings
         self._new_id = new_id
         self._validators = validators or {}
+        self._tokens = TokenCredentials(broker.config.tokens, lambda: broker.image, lambda: new_id() + new_id())
         self._delay_ms = broker.config.integer("connection.failed.authentication.delay.ms")
         self._limited_log = LimitedLog(_log)
         self.pass_on: Callable[[memoryview, ConnectionContext, int], bool] = (
@@ -161,7 +163,8 @@ class Guard:
             return OauthExchange(self._validators[context.listener], self._limited_log)
         if mechanism == "PLAIN":
             return PlainExchange(settings.passwords)
-        return ScramExchange(mechanism, self._credential, (self._new_id() + self._new_id()).hex())
+        nonce = (self._new_id() + self._new_id()).hex()
+        return ScramExchange(mechanism, self._credential, nonce, self._tokens.find)
 
     def _credential(self, mechanism: str, name: str) -> UserScramCredentialRecord:
         known = self._broker.image.scram_credentials
@@ -262,11 +265,14 @@ class Guard:
         session.exchange = None
         context.principal = f"User:{exchange.user}"
         context.is_authenticated = True
+        context.has_token = exchange.token is not None
         lifetime_ms = session.settings.session_ms[session.mechanism]
         is_limited = lifetime_ms > 0
-        if isinstance(exchange, OauthExchange):
-            assert exchange.expires_ms is not None
-            left_ms = max(exchange.expires_ms - now_ms, 0)
+        expires_ms = exchange.expires_ms if isinstance(exchange, OauthExchange) else None
+        if exchange.token is not None:
+            expires_ms = exchange.token.expires_ms
+        if expires_ms is not None:
+            left_ms = max(expires_ms - now_ms, 0)
             lifetime_ms = min(lifetime_ms, left_ms) if is_limited else left_ms
             is_limited = True
         # A token that has expired, and is accepted because clocks may differ, is good for no further request.
@@ -308,6 +314,7 @@ class _OtherMechanism(Exchange):
     """Who says again who it is has to do it in the same way."""
 
     user = None
+    token = None
 
     def evaluate(self, token: bytes) -> bytes:
         raise AuthenticationRefused("the mechanism is another than before")

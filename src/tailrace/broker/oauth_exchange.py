@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tailrace.broker.bearer_tokens import TokenRefused
 from tailrace.broker.key_cache import HELD_MS_MAX, KeyCache
 from tailrace.broker.sasl_exchanges import AuthenticationRefused
+from tailrace.broker.token_credentials import TokenLogin
 from tailrace.broker.token_validators import TokenValidator
 from tailrace.limited_log import LimitedLog
 from tailrace.model.oauthbearer import REFUSAL_SEEN, ClientMessage, MalformedMessage, read_message
@@ -25,6 +26,8 @@ Answer: TypeAlias = Callable[[Callable[[], bytes], int], None]
 
 
 class OauthExchange:
+    token: TokenLogin | None = None  # it uses no delegation token
+
     def __init__(self, validator: TokenValidator, log: LimitedLog) -> None:
         self._validator = validator
         self._log = log

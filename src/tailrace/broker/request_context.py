@@ -30,6 +30,7 @@ class ConnectionContext:
     software_name: str = "unknown"
     software_version: str = "unknown"
     is_authenticated: bool = True  # it has said who it is, or need not
+    has_token: bool = False  # it logged in with a delegation token
     session: Session | None = None  # of saying so
 
 

@@ -13,11 +13,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from tailrace.broker.token_credentials import TokenLogin
 from tailrace.model import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
 # (mechanism, name) → credential, as the metadata has it now, or one that no password proves.
 Credential = Callable[[str, str], UserScramCredentialRecord]
+# (mechanism, token id) → the login of a delegation token.
+FindToken = Callable[[str, str], TokenLogin | None]
 
 _NAME: Final = r"(?:[^=,\x00]|=2C|=3D)+"
 _VALUE: Final = r"[^,\x00]+"
@@ -40,11 +43,14 @@ class AuthenticationRefused(Exception):
 
 class Exchange(Protocol):
     user: str | None
+    token: TokenLogin | None  # the delegation token that the login uses
 
     def evaluate(self, token: bytes) -> bytes: ...
 
 
 class PlainExchange:
+    token: TokenLogin | None = None
+
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
         self.user: str | None = None
@@ -67,10 +73,12 @@ class PlainExchange:
 
 
 class ScramExchange:
-    def __init__(self, mechanism: str, credential: Credential, nonce: str) -> None:
+    def __init__(self, mechanism: str, credential: Credential, nonce: str, find_token: FindToken) -> None:
         self._mechanism = mechanism
         self._digest = scram.digest_of(mechanism)
         self._find = credential
+        self._find_token = find_token
+        self.token: TokenLogin | None = None
         self._nonce = nonce
         self._name = ""
         self._credential: UserScramCredentialRecord | None = None  # once the client has said who it is
@@ -87,8 +95,11 @@ class ScramExchange:
         if found is None:
             raise AuthenticationRefused
         self._name = scram.plain_name(found["name"])
-        # Tokens of delegation are said with the same words, and there are none here.
-        credential = None if "tokenauth=true" in found["extensions"] else self._find(self._mechanism, self._name)
+        if _asks_for_token(found["extensions"]):
+            self.token = self._find_token(self._mechanism, self._name)
+            credential = None if self.token is None else self.token.credential
+        else:
+            credential = self._find(self._mechanism, self._name)
         if credential is None:
             raise AuthenticationRefused
         _check_acting_for(scram.plain_name(found["authzid"] or ""), self._name)
@@ -111,9 +122,15 @@ class ScramExchange:
             raise AuthenticationRefused from None
         if not hmac.compare_digest(scram.stored_key(self._digest, key), credential.stored_key):
             raise AuthenticationRefused
-        self.user = self._name
+        self.user = self._name if self.token is None else self.token.owner
         ours = scram.signature(self._digest, credential.server_key, said)
         return b"v=" + base64.b64encode(ours)
+
+
+def _asks_for_token(extensions: str) -> bool:
+    """Return True if a first message's extensions have tokenauth=true; the last one of a name counts."""
+    given = dict(part.split("=", 1) for part in extensions.split(",")[1:])
+    return given.get("tokenauth", "").lower() == "true"
 
 
 def _check_acting_for(acting_for: str, name: str) -> None:

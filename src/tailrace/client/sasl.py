@@ -81,7 +81,8 @@ def _oauthbearer(sasl: Sasl, *, may_wait: bool) -> Exchange:
 
 
 def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
-    first = f"n={scram.escaped_name(sasl.username)},r={nonce}"
+    token = ",tokenauth=true" if sasl.has_token else ""
+    first = f"n={scram.escaped_name(sasl.username)},r={nonce}{token}"
     server_first = (yield f"n,,{first}".encode()).decode()
     fields = _fields(server_first)
     if not fields.get("r", "").startswith(nonce) or fields["r"] == nonce:

@@ -1,7 +1,8 @@
 """Security: how a connection is made private and who it is that connects, as Kafka's client settings say it.
 
-`security_of` reads security.protocol, ssl.* and sasl.*; certificates and keys are PEM. A Security is a value: it
-travels to the workers of a job, and files that it names have to be there too. It never shows its secrets.
+`security_of` reads security.protocol, ssl.* and sasl.*; certificates and keys are PEM, or in JKS and PKCS12 stores. A
+Security is a value: it travels to the workers of a job, and files that it names have to be there too. It never shows
+its secrets.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tailrace.client.errors import UnsupportedSecurity
+from tailrace.client.key_stores import TYPES
 from tailrace.model import oauthbearer
 from tailrace.model.jaas import parse_jaas
 from tailrace.model.pem import whole_pem
@@ -53,9 +55,11 @@ SETTINGS: Final = (
     "security.protocol",
     "ssl.truststore.type",
     "ssl.truststore.location",
+    "ssl.truststore.password",
     "ssl.truststore.certificates",
     "ssl.keystore.type",
     "ssl.keystore.location",
+    "ssl.keystore.password",
     "ssl.keystore.certificate.chain",
     "ssl.keystore.key",
     "ssl.key.password",
@@ -64,6 +68,10 @@ SETTINGS: Final = (
     "sasl.jaas.config",
     *OAUTH_SETTINGS,
 )
+_STORES: Final = {
+    "ssl.truststore": "certificates",
+    "ssl.keystore": "certificate.chain",
+}  # and their setting for PEM text
 _MODULES: Final = {
     "PLAIN": "PlainLoginModule",
     "SCRAM": "ScramLoginModule",
@@ -73,11 +81,18 @@ _MODULES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """PEM, each as a file or as text; without authorities those of the system are believed."""
+    """Keys and certificates: PEM as a file or as text, or a Java store; without authorities those of the system count.
+
+    A store's type is PEM, JKS or PKCS12. None is found out from the file.
+    """
 
     authorities_file: str | None = None
+    authorities_type: str | None = None
+    authorities_password: str | None = field(default=None, repr=False)
     authorities: str | None = field(default=None, repr=False)
     identity_file: str | None = None  # certificates and key in one file
+    identity_type: str | None = None
+    identity_password: str | None = field(default=None, repr=False)
     certificates: str | None = field(default=None, repr=False)
     key: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
@@ -90,6 +105,7 @@ class Sasl:
     username: str
     password: str = field(repr=False)
     oauth: OauthLogin | None = None  # with OAUTHBEARER, which has a token in the place of a password
+    has_token: bool = False  # a delegation token: its id and its HMAC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +134,7 @@ def security_of(settings: Mapping[str, str]) -> Security:
 
 def tls_of(settings: Mapping[str, str]) -> Tls:
     """What the ssl.* settings say."""
-    for store in ("ssl.truststore.type", "ssl.keystore.type"):
-        if settings.get(store, "PEM").strip().upper() != "PEM":
-            raise UnsupportedSecurity(f"{store} is {settings[store]!r}: only PEM is read here")
+    types = {store: _store_type(settings, store) for store in _STORES}
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     if algorithm not in ("https", ""):
         raise UnsupportedSecurity(f"ssl.endpoint.identification.algorithm is {algorithm!r}: it takes https, or nothing")
@@ -129,13 +143,45 @@ def tls_of(settings: Mapping[str, str]) -> Tls:
         raise UnsupportedSecurity("ssl.keystore.certificate.chain and ssl.keystore.key go together")
     return Tls(
         authorities_file=settings.get("ssl.truststore.location"),
+        authorities_type=types["ssl.truststore"],
+        authorities_password=settings.get("ssl.truststore.password"),
         authorities=whole_pem(settings.get("ssl.truststore.certificates")),
         identity_file=settings.get("ssl.keystore.location"),
+        identity_type=types["ssl.keystore"],
+        identity_password=settings.get("ssl.keystore.password"),
         certificates=whole_pem(certificates),
         key=whole_pem(key),
         key_password=settings.get("ssl.key.password"),
         checks_name=algorithm == "https",
     )
+
+
+def with_kafkas_types(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return a broker's ssl.* settings, with JKS as the type of stores that have none, as in Kafka."""
+    chosen = {key: text for key, text in settings.items() if key.startswith("ssl.") and text}
+    for store, inline in _STORES.items():
+        if {f"{store}.location", f"{store}.{inline}"} & set(chosen):
+            chosen.setdefault(f"{store}.type", TYPES[0])
+    return chosen
+
+
+def _store_type(settings: Mapping[str, str], store: str) -> str | None:
+    """Return a store's type, or raise UnsupportedSecurity for one that contradicts the other settings."""
+    given = settings.get(f"{store}.type")
+    kind = None if given is None else given.strip().upper()
+    location, password = settings.get(f"{store}.location"), settings.get(f"{store}.password")
+    if kind not in (None, "PEM", *TYPES):
+        raise UnsupportedSecurity(f"{store}.type is {given!r}: PEM, {', '.join(TYPES)} are read here")
+    if location is None:
+        if password is not None:
+            raise UnsupportedSecurity(f"{store}.password has no effect without {store}.location")
+    elif kind == "PEM" and password is not None:
+        raise UnsupportedSecurity(f"{store}.password: a PEM store has none; a key's is ssl.key.password")
+    elif kind in TYPES and password is None and store == "ssl.keystore":
+        raise UnsupportedSecurity(f"{store}.password is missing: {location} is a store of type {kind}")
+    if f"{store}.{_STORES[store]}" in settings and kind in TYPES:
+        raise UnsupportedSecurity(f"{store}.{_STORES[store]} is PEM text: {store}.type has to be PEM, not {kind}")
+    return kind
 
 
 def sasl_of(settings: Mapping[str, str]) -> Sasl:
@@ -160,4 +206,9 @@ def sasl_of(settings: Mapping[str, str]) -> Sasl:
             raise UnsupportedSecurity(f"{name} has no effect while sasl.mechanism is {mechanism}")
     if "username" not in options or "password" not in options:
         raise UnsupportedSecurity("sasl.jaas.config has no username or no password")
-    return Sasl(mechanism=mechanism, username=options["username"], password=options["password"])
+    return Sasl(
+        mechanism=mechanism,
+        username=options["username"],
+        password=options["password"],
+        has_token=options.get("tokenauth", "").lower() == "true",
+    )

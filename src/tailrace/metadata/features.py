@@ -98,6 +98,7 @@ class RecordVersions(NamedTuple):
     register_broker: int
     partition: int
     has_transactions: bool  # BeginTransactionRecord and its companions
+    has_delegation_tokens: bool
     has_controllers: bool  # RegisterControllerRecord
     has_directories: bool  # partitions know their log directories
     has_cordoned_directories: bool
@@ -117,6 +118,7 @@ def record_versions(metadata_version: int) -> RecordVersions:
         register_broker=register_broker,
         partition=2 if level >= 23 else 1 if level >= 17 else 0,
         has_transactions=level >= 13,
+        has_delegation_tokens=level >= 14,
         has_controllers=level >= 15,
         has_directories=level >= 17,
         has_cordoned_directories=level >= 30,

@@ -42,4 +42,5 @@ def image_records(image: MetadataImage) -> Iterator[Message]:
         yield messages.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
     yield from image.acls.values()
     yield from image.scram_credentials.values()
-    yield from image.delegation_tokens.values()
+    if versions.has_delegation_tokens:
+        yield from image.delegation_tokens.values()

@@ -21,6 +21,7 @@ from tailrace.metadata import (
     config_changes,
     feature_updates,
     leadership,
+    raft_voters,
     reassignment,
     scram_credentials,
 )
@@ -50,6 +51,7 @@ from tailrace.metadata.registrations import (
 )
 from tailrace.metadata.replica_placement import NextInt
 from tailrace.metadata.storage_format import bootstrap_records
+from tailrace.metadata.token_control import TokenControl
 from tailrace.metadata.topic_creation import plan_create_partitions, plan_create_topics
 from tailrace.metadata.topic_deletion import plan_delete_topics
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -92,6 +94,7 @@ class LocalController:
         self._new_id: Callable[[], bytes] = partial(fresh_id, new_id)
         self._next_int = next_int
         self._check_broker_config = check_broker_config
+        self.tokens = TokenControl(static_config, lambda: self.state, self._commit)
         self._registration: BrokerRegistration | None = None
         self._cordoned: tuple[bytes, ...] = ()
         self._is_cordoning = False  # the metadata has other ones
@@ -202,10 +205,14 @@ class LocalController:
         if self._is_cordoning:
             self._is_cordoning = False
             self._carry_out(plan_directories(self.state, self.node_id, cordoned=self._cordoned), now_ms, atomic=False)
+        self.tokens.tick(now_ms)
         return self.log.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return 0 if self._is_cordoning else self.log.next_deadline_ms()
+        if self._is_cordoning:
+            return 0
+        log_ms, sweep_ms = self.log.next_deadline_ms(), self.tokens.next_sweep_ms
+        return min(log_ms, sweep_ms) if log_ms is not None and sweep_ms is not None else log_ms or sweep_ms
 
     def close(self, now_ms: int) -> None:
         self.log.close(now_ms)
@@ -345,6 +352,12 @@ class LocalController:
         self._carry_out(plan_unregister(self.state, broker_id), now_ms, atomic=False)
         if broker_id == self.node_id and self._registration is not None:
             self._let_in(self._registration, -1, now_ms)
+
+    def add_raft_voter(self, request: messages.AddRaftVoterRequest) -> None:
+        raft_voters.add_voter(self.log, request)
+
+    def remove_raft_voter(self, request: messages.RemoveRaftVoterRequest) -> None:
+        raft_voters.remove_voter(self.log, request)
 
     def describe_quorum(
         self, request: messages.DescribeQuorumRequest, version: int, now_ms: int

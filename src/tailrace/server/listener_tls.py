@@ -1,6 +1,7 @@
 """ListenerTls: how a listener is secured by TLS, out of Kafka's ssl.* settings, and the context that OpenSSL wants.
 
-Keys and certificates are PEM, in files or in the settings themselves; `listener.name.NAME.ssl.…` counts before `ssl.…`.
+Keys and certificates are PEM, in files or in the settings themselves, or in JKS and PKCS12 stores;
+`listener.name.NAME.ssl.…` counts before `ssl.…`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.security import Tls, tls_of
-from tailrace.client.tls_socket import load_identity
+from tailrace.client.key_entries import UnreadableStore
+from tailrace.client.security import Tls, tls_of, with_kafkas_types
+from tailrace.client.tls_socket import authorities, load_identity
 from tailrace.model.listener_settings import PREFIX, settings_of_listener
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.server.certificate_names import PrincipalRules
@@ -35,17 +37,8 @@ class ListenerTls:
 def tls_of_listener(properties: Mapping[str, str], name: str, protocol: str) -> ListenerTls:
     """What the settings say for a listener; InvalidConfig for what cannot be."""
     settings = settings_of_listener(properties, name)
-    for store in ("ssl.keystore", "ssl.truststore"):
-        inline = "certificate.chain" if store == "ssl.keystore" else "certificates"
-        if not ({f"{store}.location", f"{store}.{inline}"} & set(settings)):
-            continue
-        if settings.get(f"{store}.type", "JKS").upper() != "PEM":
-            raise InvalidConfig(f"{store}.type: only PEM is read here; listener {name} has to say so")
-        if f"{store}.password" in settings:
-            raise InvalidConfig(f"{store}.password: a PEM store has none; a key's is ssl.key.password")
-    relevant = {key: text for key, text in settings.items() if key.startswith("ssl.") and text}
     try:
-        identity = tls_of(relevant)
+        identity = tls_of(with_kafkas_types(settings))
     except UnsupportedSecurity as error:
         raise InvalidConfig(f"listener {name}: {error}") from error
     if identity.identity_file is None and identity.certificates is None:
@@ -75,9 +68,11 @@ def _context(identity: Tls, client_auth: str, settings: Mapping[str, str]) -> ss
     try:
         load_identity(made, identity)
         if identity.authorities_file is not None or identity.authorities is not None:
-            made.load_verify_locations(cafile=identity.authorities_file, cadata=identity.authorities)
+            made.load_verify_locations(**authorities(identity))
         elif client_auth != "none":
             made.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+    except UnreadableStore as error:
+        raise InvalidConfig(str(error)) from error
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise InvalidConfig(f"ssl.keystore or ssl.truststore cannot be read as PEM: {error}") from error
     made.verify_mode = _CLIENT_AUTH[client_auth]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from tailrace.broker.broker_config import BrokerConfig
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.security import OAUTH_SETTINGS, PLAIN_TEXT, Security, sasl_of, tls_of
+from tailrace.client.security import OAUTH_SETTINGS, PLAIN_TEXT, Security, sasl_of, tls_of, with_kafkas_types
+from tailrace.client.tls_socket import client_context
 from tailrace.model import oauthbearer
 from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.topic_config import InvalidConfig
@@ -50,10 +51,11 @@ def _security(static: Mapping[str, str], listener: str, protocol: str, mechanism
     tls = sasl = None
     try:
         if protocol.endswith("SSL"):
-            for store in ("ssl.keystore", "ssl.truststore"):
-                if f"{store}.location" in settings and settings.get(f"{store}.type", "JKS").upper() != "PEM":
-                    raise InvalidConfig(f"{store}.type: only PEM is read here; listener {listener} has to say so")
-            tls = tls_of({key: text for key, text in settings.items() if key.startswith("ssl.")})
+            tls = tls_of(with_kafkas_types(settings))
+            client_context(tls)  # so that a store that cannot be read stops the start
+    except UnsupportedSecurity as error:
+        raise InvalidConfig(f"listener {listener}: {error}") from error
+    try:
         if protocol.startswith("SASL"):
             mechanism = settings.get(mechanism_key, "GSSAPI")
             jaas = settings.get(f"{mechanism.lower()}.sasl.jaas.config", "")

@@ -29,6 +29,13 @@ from tests.support.api_twins import OurSide
 from tests.support.memory_files import MemoryFiles
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
+SASL = "SASL_PLAINTEXT"  # where tokens may be asked for
+SETTINGS = {
+    "group.share.assignment.interval.ms": "0",
+    "listeners": f"PLAINTEXT://127.0.0.1:9092,{SASL}://127.0.0.1:9093",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "delegation.token.secret.key": "secret",
+}
 UNLISTED = 58  # Envelope, which is served to nobody
 
 
@@ -54,11 +61,13 @@ def broker() -> Broker:
     ids = count(1)
     made = open_broker(
         MemoryFiles(),
-        BrokerConfig.of(log_dirs=["/data"], port=9092, settings={"group.share.assignment.interval.ms": "0"}),
+        BrokerConfig.of(log_dirs=["/data"], port=9092, settings=SETTINGS),
         now_ms=int(time.time() * 1000),
         new_id=lambda: next(ids).to_bytes(16, "big"),
         next_int=lambda limit: next(ids) % limit,
     )
+    token = OurSide(made, principal="User:bob", listener=SASL).ask(make("CreateDelegationToken"), 3)
+    assert token.error_code == 0
     side = OurSide(made)
     topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("orders", "secret", "victim")]
     side.ask(make("CreateTopics", topics=topics, timeout_ms=1_000), 7)
@@ -122,7 +131,7 @@ def _cases(side: OurSide) -> Iterator[Message]:
 
 
 def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]]) -> None:
-    side = OurSide(broker, principal="User:alice")
+    side = OurSide(broker, principal="User:alice", listener=SASL)
     side.learn()
     broker.authorizer, broker.fetches.authorizer = authorizer, FetchRights(authorizer)
     for request in _cases(side):

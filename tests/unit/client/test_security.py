@@ -48,7 +48,7 @@ def test_pem_in_one_line_gets_its_line_breaks_back() -> None:
             "ssl.truststore.location has no effect while security.protocol is PLAINTEXT",
         ),
         ({"security.protocol": "SSL", "sasl.mechanism": "PLAIN"}, "sasl.mechanism has no effect"),
-        ({"security.protocol": "SSL", "ssl.keystore.type": "JKS"}, "ssl.keystore.type is 'JKS': only PEM"),
+        ({"security.protocol": "SSL", "ssl.keystore.type": "BKS"}, "ssl.keystore.type is 'BKS': PEM, JKS"),
         ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "go together"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is 'GSSAPI'"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
