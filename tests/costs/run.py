@@ -1,0 +1,108 @@
+"""The cost table: `make costs`, or
+
+    python -m tests.costs.run [--api NAME …] [--kafka] [--climb SECONDS] [--write PATH]
+
+For each API the most expensive request of 1 MB is looked for: first among the recipes that follow from its schema, then
+by changing the worst of them again and again for `--climb` seconds. With `--kafka` an Apache Kafka gets the same
+requests. The table is printed, or written to PATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from tailrace.broker.api_table import API_TABLE, ApiRow
+from tests.costs.candidates import candidates
+from tests.costs.climb import climb
+from tests.costs.measure import DEADLINE_S, Cost
+from tests.costs.recipe import Recipe
+from tests.costs.table import Row, markdown
+from tests.costs.world import KafkaProcess, OurProcess, World
+
+_CHANGING = (
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "INCREMENTAL",
+    "UPDATE",
+    "JOIN",
+    "HEARTBEAT",
+    "COMMIT",
+    "WRITE",
+    "INIT",
+    "ADD",
+)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--api", action="append", help="measure this API only (may be repeated), e.g. DESCRIBE_CONFIGS")
+    parser.add_argument("--kafka", action="store_true", help="send the worst requests to an Apache Kafka, too")
+    parser.add_argument(
+        "--climb", type=float, default=0, metavar="SECONDS", help="make the worst request of an API worse"
+    )
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="SECONDS", help="give a request up then")
+    parser.add_argument("--seed", type=int, default=1, help="of the changes that --climb makes")
+    parser.add_argument("--write", type=Path, help="write the table to this file")
+    parser.add_argument("--verbose", action="store_true", help="print every request that is measured")
+    return parser.parse_args()
+
+
+def worst_of(world: World, row: ApiRow, arguments: argparse.Namespace) -> Row:
+    """Find the most expensive request of an API."""
+    measured: list[tuple[Recipe, Cost]] = []
+    changes = any(word in row.key.name for word in _CHANGING)
+    resets = world.resets
+
+    def attempt(recipe: Recipe) -> Cost:
+        nonlocal resets
+        if changes and measured and world.resets == resets:
+            world.reset()
+        resets = world.resets
+        cost = world.measure(recipe, arguments.deadline)
+        measured.append((recipe, cost))
+        if arguments.verbose:
+            print(f"  {cost.wait_s:7.3f} s wait {cost.cpu_s:6.2f} s CPU {cost.peak_bytes / 1e6:7.0f} MB"
+                  f" {cost.outcome:12} {recipe}", flush=True)  # fmt: skip
+        return cost
+
+    for recipe in candidates(row):
+        attempt(recipe)
+    if arguments.climb:
+        best, cost = max(measured, key=lambda one: one[1].badness)
+        climb(best, cost, attempt, time.monotonic() + arguments.climb, arguments.seed)
+    recipe, cost = max(measured, key=lambda one: one[1].badness)
+    most_memory = max(measured, key=lambda one: one[1].peak_bytes)
+    return Row(row.key, recipe, cost, most_memory[1].peak_bytes, len(measured))
+
+
+def main() -> None:
+    arguments = parse()
+    chosen = [row for row in API_TABLE.values() if not arguments.api or row.key.name in arguments.api]
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="tailrace-costs-") as scratch:
+        with World(OurProcess(Path(scratch) / "ours")) as world:
+            for row in chosen:
+                world.reset()
+                rows.append(worst_of(world, row, arguments))
+                print(rows[-1], flush=True)
+                if arguments.write:
+                    arguments.write.write_text(markdown(rows))
+        if arguments.kafka:
+            with World(KafkaProcess(Path(scratch) / "kafka")) as world:
+                for one in rows:
+                    world.measure(one.recipe, arguments.deadline)  # the first time compiles what the second one runs
+                    one.kafka = world.measure(one.recipe, arguments.deadline)
+                    print(one, flush=True)
+    text = markdown(rows)
+    if arguments.write:
+        arguments.write.write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
