@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode
 from tailrace.outgoing import Outbox
@@ -128,6 +129,10 @@ class FaultyBroker:
     @property
     def outbox(self) -> Outbox:
         return self.broker.outbox
+
+    @property
+    def internal_errors(self) -> InternalErrors:
+        return self.broker.internal_errors
 
     def measures(self, now_ms: int) -> Iterable[Family]:
         return self.broker.measures(now_ms)

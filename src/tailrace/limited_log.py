@@ -19,13 +19,23 @@ class LimitedLog:
         self._logger = logger
         self._kinds: dict[str, tuple[int, int]] = {}  # when a kind was last written, how many lines were left out since
 
-    def write(self, level: int, kind: str, now_ms: int, message: str, **about: object) -> bool:
-        """Write a line of a kind, or count it; says which. Kinds are few: words of ours, never a client's."""
+    def write(
+        self,
+        level: int,
+        kind: str,
+        now_ms: int,
+        message: str,
+        *,
+        trace: BaseException | None = None,
+        **about: object,
+    ) -> bool:
+        """Write a line of a kind, with an exception's traceback if there is one, or count it. Return True if it was
+        written. Kinds are few: words of ours, never a client's."""
         assert kind in self._kinds or len(self._kinds) < KINDS_MAX
         written_ms, left_out = self._kinds.get(kind, (None, 0))
         if written_ms is not None and now_ms - written_ms < INTERVAL_MS:
             self._kinds[kind] = (written_ms, left_out + 1)
             return False
         self._kinds[kind] = (now_ms, 0)
-        self._logger.log(level, message, extra=fields(**about, more_like_it=left_out or None))
+        self._logger.log(level, message, exc_info=trace, extra=fields(**about, more_like_it=left_out or None))
         return True

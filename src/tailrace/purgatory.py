@@ -10,12 +10,13 @@ that key is tried again; `expire(now_ms)` ends those whose deadline has come.
 - A key may stand for others: after `link(partition, session)` a check of the partition also tries what is watched by
   the session. So a fetch session says once which partitions it is about, not with every fetch that waits.
 - Deadlines are buckets of operations by the millisecond, and a heap of those milliseconds.
+- An operation that raises leaves, and `on_error` is called with it; the operations beside it are not affected.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class Purgatory:
         self._checks = 0
         self._completed = 0
         self._expired = 0
+        self.on_error: Callable[[DelayedOperation, Exception, int], None] = _raise
 
     def __len__(self) -> int:
         return self._waiting
@@ -155,7 +157,13 @@ class Purgatory:
 
     def _try(self, operation: DelayedOperation, key: Hashable | None, now_ms: int) -> bool:
         operation.woken_by = key
-        if not operation.try_complete(now_ms):
+        try:
+            is_complete = operation.try_complete(now_ms)
+        except Exception as error:
+            self.cancel(operation)
+            self.on_error(operation, error, now_ms)
+            return False
+        if not is_complete:
             return False
         if operation._purgatory is self:
             self._leave(operation)
@@ -192,8 +200,11 @@ class Purgatory:
                 if operation._purgatory is self:
                     self._leave(operation)
                     operation.woken_by = None
-                    operation.expire(now_ms)
                     expired += 1
+                    try:
+                        operation.expire(now_ms)
+                    except Exception as error:
+                        self.on_error(operation, error, now_ms)
         self._expired += expired
         return expired
 
@@ -210,3 +221,7 @@ class Purgatory:
 
     def statistics(self) -> PurgatoryStatistics:
         return PurgatoryStatistics(self._waiting, len(self._watched), len(self._links), self._completed, self._expired)
+
+
+def _raise(_: DelayedOperation, error: Exception, __: int) -> None:
+    raise error

@@ -104,6 +104,7 @@ def broker_builder(
                 bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
                 default_host=socket.gethostname(),
                 submit=surroundings.submit,
+                is_turn_over=surroundings.is_turn_over,
                 work_ns=time.perf_counter_ns,
                 network=network,
                 cluster_id=cluster_id,

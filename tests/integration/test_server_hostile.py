@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.errors import FatalError
 from tailrace.server.listener import Listener
 from tests.unit.server.harness import Harness, framed
 
@@ -155,10 +156,10 @@ def test_an_exception_on_a_request_is_logged_and_ends_its_connection(caplog: pyt
         assert harness.ask(other, b"Ex") == b"x"
 
 
-def test_a_broken_invariant_ends_the_loop() -> None:
+def test_a_fatal_error_ends_the_loop() -> None:
     with Harness() as harness:
         harness.client().send(b"A")
-        with pytest.raises(AssertionError, match="told to"):
+        with pytest.raises(FatalError, match="told to"):
             harness.turn(5)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.model.errors import FatalError
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.endpoints import Endpoint
 from tailrace.server.server import Server, ServerStopped
@@ -225,7 +226,7 @@ def test_what_breaks_the_loop_is_told_when_it_is_stopped(caplog: pytest.LogCaptu
     client.send(b"A")
     with pytest.raises((EOFError, ConnectionResetError)):
         client.receive()
-    with pytest.raises(AssertionError, match="told to"):
+    with pytest.raises(FatalError, match="told to"):
         server.stop()
     assert broker.closed_ms is None, "what is broken is not written down as if it were well"
     assert "the server has failed" in caplog.text

@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any
 
 from tailrace.broker.api_table import API_TABLE, Handler
 from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
 from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.cleaning import LogCleaning
+from tailrace.broker.cleaning import LogCleaning, Work
 from tailrace.broker.coordinator_topics import SHARE_GROUP_STATE, ensure_topic
 from tailrace.broker.coordinators import Coordinators
 from tailrace.broker.directory_moves import DirectoryMoves
@@ -26,32 +27,34 @@ from tailrace.broker.groups import Groups
 from tailrace.broker.guard import Guard
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
+from tailrace.broker.long_requests import ELEMENTS_AT_ONCE, ELEMENTS_UNAUTHENTICATED_MAX, LongRequests, request_of
 from tailrace.broker.quick_requests import QuickHandler, quick_handler
+from tailrace.broker.refusals import Refusals
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling
+from tailrace.broker.timed_parts import TimedParts
 from tailrace.broker.transaction_peers import TransactionPeers
 from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
-from tailrace.limited_log import LimitedLog
+from tailrace.internal_errors import InternalErrors
 from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LoadReport
 from tailrace.metadata.controller import Controller
 from tailrace.metadata.image import MetadataImage
 from tailrace.metadata.local_controller import LocalController
-from tailrace.metadata.metadata_log import MetadataLogFailed
 from tailrace.metrics.families import Family
 from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.outgoing import Outbox
-from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.api_keys import api
 from tailrace.protocol.error_codes import error_counter
-from tailrace.protocol.errors import ProtocolError
-from tailrace.protocol.headers import RequestHeader, read_request_header, write_response
+from tailrace.protocol.errors import ProtocolError, TooManyElements, UnwritableMessage
+from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.primitives import Buffer
-from tailrace.protocol.registry import request_class, response_class
+from tailrace.protocol.registry import request_class
 from tailrace.purgatory import DelayedOperation, Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 
@@ -61,10 +64,6 @@ if TYPE_CHECKING:
     from tailrace.broker.waiting_produce import Run
 
 _log = logging.getLogger(__name__)
-
-
-class _Timed(Protocol):
-    def next_deadline_ms(self) -> int | None: ...
 
 
 class Broker:
@@ -89,6 +88,8 @@ class Broker:
         share_states: ShareStates,
         shares: Shares,
         outbox: Outbox,
+        submit: Callable[[Work], None],
+        is_turn_over: Callable[[], bool],
     ) -> None:
         """Made of its parts by `startup.open_broker`."""
         self.config = config
@@ -126,7 +127,22 @@ class Broker:
         self.runs: dict[int, Run] = {}  # requests of a connection that wait for the replicas of one partition
         self._parked: dict[int, DelayedOperation] = {}  # what each connection's request waits as
         self._appended: dict[TopicPartition, int] = {}  # since replies were last taken, and when
-        self._limited_log = LimitedLog(_log)
+        self.internal_errors = InternalErrors(_log)
+        self.refusals = Refusals(self)
+        self.long_requests = LongRequests(self, submit, is_turn_over)
+        self._long = self.long_requests.connections
+        purgatory.on_error = self._operation_failed
+        self.timed_parts = TimedParts(self.internal_errors)
+        add_part = self.timed_parts.add
+        add_part("the purgatory", purgatory.expire, purgatory.next_deadline_ms)
+        add_part("the coordinators", coordinators.tick, coordinators.next_deadline_ms)
+        add_part("share groups", shares.tick, shares.next_deadline_ms)
+        add_part("housekeeping", housekeeping.tick, housekeeping.next_deadline_ms)
+        if cleaning is not None:
+            add_part("log cleaning", cleaning.tick, cleaning.next_deadline_ms)
+        add_part("directory moves", moves.tick, moves.next_deadline_ms)
+        add_part("the controller", controller.tick, controller.next_deadline_ms)
+        add_part("long requests", self.long_requests.tick, self.long_requests.next_deadline_ms)
         self.log_flushes: Histogram | None = None  # how long they took; of whoever has a clock
         self.load_reports: Sequence[LoadReport] = ()  # what opening the directories found
         self.errors: dict[int, defaultdict[int, int]] = {}  # by API: how often a code was told, NONE as well
@@ -168,91 +184,72 @@ class Broker:
         return self.guard.handle(frame, context, now_ms)
 
     def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
-        """What no shorter way has taken."""
+        """Handle a request that no fast path has taken."""
         self.settle()
+        elements_max = ELEMENTS_AT_ONCE if context.is_authenticated else ELEMENTS_UNAUTHENTICATED_MAX
         try:
             header, position = read_request_header(frame)
             row = self.rows.get(header.api_key)
             if row is None or not row.min_version <= header.api_version <= row.max_version:
-                self._refuse_version(header, context, now_ms)
+                self.refusals.version(header, context, now_ms)
                 return
-            body, _ = request_class(header.api_key).read(frame, header.api_version, position)
-        except ProtocolError as error:
-            self._limited_log.write(
-                logging.WARNING,
-                "not a request",
-                now_ms,
-                "connection closed: not a request",
-                client=f"{context.client_host}:{context.client_port}",
-                error=error,
-            )
-            self._replies.append(Reply(context.connection_id, None, close=True))
+            body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
+        except TooManyElements as error:
+            if context.is_authenticated:
+                self.long_requests.decode(frame, header, position, context)
+            else:
+                self.refusals.malformed(context, error, now_ms)
             return
-        request = Request(
-            context,
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            body,
-            now_ms,
-            len(frame),
-        )
-        if self.forwarding is not None and header.api_key in FORWARDED:
+        except ProtocolError as error:
+            self.refusals.malformed(context, error, now_ms)
+            return
+        self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
+
+    def dispatch(self, request: Request, now_ms: int) -> None:
+        """Give a decoded request to its handler, or to the controller that decides on it."""
+        key = request.api_key
+        if self.forwarding is not None and key in FORWARDED:
             self.forwarding.forward(request, now_ms)
             return
-        handler = self._handlers.get(header.api_key)
+        handler = self._handlers.get(key)
         if handler is None:
-            handler = self._handlers[header.api_key] = row.load()
-            quick = quick_handler(self, header.api_key)
+            handler = self._handlers[key] = self.rows[key].load()
+            quick = quick_handler(self, key)
             if quick is not None:
-                self._quick[header.api_key] = quick
-        self.publisher.now_ms = now_ms
-        throttling = self.throttling
-        if throttling.is_on:
-            throttling.begin(context.connection_id)
+                self._quick[key] = quick
+        self.begin_request(request, now_ms)
         try:
-            response = handler(self, request, now_ms)
+            outcome = handler(self, request, now_ms)
         except KafkaError as error:
-            self._reply_error(request, error, now_ms)
+            self.refusals.error(request, error, now_ms)
             return
+        if isinstance(outcome, GeneratorType):
+            self.long_requests.start(request, outcome, now_ms)
+        else:
+            self.finish(request, outcome, now_ms)
+
+    def begin_request(self, request: Request, now_ms: int) -> None:
+        """A handler begins to work on a request, or resumes."""
+        self.publisher.now_ms = now_ms
+        if self.throttling.is_on:
+            self.throttling.begin(request.context.connection_id)
+
+    def finish(self, request: Request, response: Any, now_ms: int) -> None:
+        """Send what a handler has returned; None if the response comes later or there is none."""
         if response is not None:
             self.answer(request, response, now_ms)
-        elif throttling.is_on:
-            throttling.end()
+        elif self.throttling.is_on:
+            self.throttling.end()
 
-    def _refuse_version(self, header: RequestHeader, context: ConnectionContext, now_ms: int) -> None:
-        """Only ApiVersions is answered in a version that we do not have, so that the client can find one we do."""
-        if header.api_key != ApiKey.API_VERSIONS:
-            self._limited_log.write(
-                logging.WARNING,
-                "version",
-                now_ms,
-                "connection closed: no such API or version is served",
-                client=f"{context.client_host}:{context.client_port}",
-                client_id=header.client_id,
-                api_key=header.api_key,
-                version=header.api_version,
-            )
-            self._replies.append(Reply(context.connection_id, None, close=True))
-            return
-        from tailrace.broker.apis.api_versions import unsupported_version
-
-        parts = write_response(header.api_key, 0, header.correlation_id, unsupported_version())
-        self._replies.append(Reply(context.connection_id, parts))
-
-    def _reply_error(self, request: Request, error: KafkaError, now_ms: int) -> None:
-        """A refusal of the whole request, where the API has a place for one."""
-        response = response_class(request.api_key)()
-        if not hasattr(response, "error_code"):
-            if isinstance(error, MetadataLogFailed):
-                self.reply_nothing(request, close=True)
-                return
-            raise error
-        response.error_code = error.code
-        if hasattr(response, "error_message"):
-            response.error_message = str(error)
-        self.answer(request, response, now_ms)
+    def request_failed(self, request: Request, error: Exception, now_ms: int) -> None:
+        """A handler that had paused has raised: refuse its request, or close the connection if that is a bug."""
+        try:
+            if not isinstance(error, KafkaError):
+                raise error
+            self.refusals.error(request, error, now_ms)
+        except Exception as unexpected:
+            self.reply_nothing(request, close=True)
+            self.internal_errors.survive("a request", unexpected, now_ms, api=api(request.api_key).name)
 
     # Replies
 
@@ -266,11 +263,16 @@ class Broker:
         """Answer a request of which it is known what quotas ask."""
         if throttle_ms and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = throttle_ms
+        if self._long and request.context.connection_id in self._long:
+            self.long_requests.encode(request, response, throttle_ms)
+            return
         error_counter(response.__class__)(response, self.errors_of(request.api_key))
-        parts = write_response(request.api_key, request.version, request.correlation_id, response)
-        if self._parked:
-            self._parked.pop(request.context.connection_id, None)
-        self._replies.append(Reply(request.context.connection_id, parts, throttle_ms))
+        try:
+            parts = write_response(request.api_key, request.version, request.correlation_id, response)
+        except UnwritableMessage as error:
+            self.refusals.unwritable(request, error, self.publisher.now_ms)
+            return
+        self.put(Reply(request.context.connection_id, parts, throttle_ms))
 
     def errors_of(self, api_key: int) -> defaultdict[int, int]:
         """How often each error code was told in answers of an API."""
@@ -281,12 +283,14 @@ class Broker:
 
     def reply_nothing(self, request: Request, throttle_ms: int = 0, *, close: bool = False) -> None:
         """The request wants no answer; the connection may go on, or has to be closed to tell the client something."""
-        self._replies.append(Reply(request.context.connection_id, None, throttle_ms, close))
+        self.put(Reply(request.context.connection_id, None, throttle_ms, close))
 
     def put(self, reply: Reply) -> None:
         """A reply that is ready to be sent."""
         if self._parked:
             self._parked.pop(reply.connection_id, None)
+        if self._long:
+            self._long.discard(reply.connection_id)
         self._replies.append(reply)
 
     def settle(self) -> None:
@@ -308,6 +312,12 @@ class Broker:
     def parked(self, context: ConnectionContext, operation: DelayedOperation) -> None:
         """A request waits as this operation, which goes with its connection. It must not keep the request's body."""
         self._parked[context.connection_id] = operation
+
+    def _operation_failed(self, operation: DelayedOperation, error: Exception, now_ms: int) -> None:
+        """A delayed operation has raised and waits no longer: close the connection whose request it was."""
+        for connection_id in [one for one, parked in self._parked.items() if parked is operation]:
+            self.put(Reply(connection_id, None, close=True))
+        self.internal_errors.survive("a delayed operation", error, now_ms, operation=type(operation).__name__)
 
     def appended(self, key: TopicPartition, now_ms: int) -> None:
         """Records were appended, or the high watermark has moved: whoever waits for that may go on. That is looked at
@@ -336,35 +346,11 @@ class Broker:
         """Do what is due."""
         self.settle()
         self.publisher.now_ms = now_ms
-        self.purgatory.expire(now_ms)
-        self.coordinators.tick(now_ms)
-        self.shares.tick(now_ms)
-        self.housekeeping.tick(now_ms)
-        if self.cleaning is not None:
-            self.cleaning.tick(now_ms)
-        self.moves.tick(now_ms)
-        self.controller.tick(now_ms)
-        if self.replication is not None:
-            self.replication.tick(now_ms)
+        self.timed_parts.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to tick next. It is asked before every wait, so it is put together without a list."""
-        deadline_ms = self.housekeeping.next_deadline_ms()
-        timed: tuple[_Timed | None, ...] = (
-            self.purgatory,
-            self.controller,
-            self.coordinators,
-            self.shares,
-            self.cleaning,
-            self.moves if self.moves else None,
-            self.replication,
-        )
-        for part in timed:
-            if part is not None:
-                other_ms = part.next_deadline_ms()
-                if other_ms is not None and other_ms < deadline_ms:
-                    deadline_ms = other_ms
-        return deadline_ms
+        """Return when to tick next."""
+        return self.timed_parts.next_deadline_ms()
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         """An address has connected; how long to hold it off, 0 if it is welcome."""
@@ -374,6 +360,7 @@ class Broker:
     def connection_closed(self, connection_id: int) -> None:
         """The client is gone: what it waited for is not waited for any more. What it has changed stays."""
         self.throttling.forget(connection_id)
+        self.long_requests.connection_closed(connection_id)
         self.runs.pop(connection_id, None)
         operation = self._parked.pop(connection_id, None)
         if operation is not None:

@@ -16,6 +16,7 @@ from tailrace.log.log_directories import LogDirectories
 from tailrace.log.log_directory import LogDirectory
 from tailrace.metadata.controller import Controller
 from tailrace.metadata.metadata_log import MetadataLogFailed
+from tailrace.model.errors import FatalError
 from tailrace.model.ids import TopicPartition
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -24,7 +25,7 @@ from tailrace.replication.partition import Partition
 _log = logging.getLogger(__name__)
 
 
-class LogDirectoriesFailed(Exception):
+class LogDirectoriesFailed(FatalError):
     """The directory with the metadata log cannot be used, so nothing can."""
 
 

@@ -49,6 +49,7 @@ _LOG_GAUGES: Final[tuple[tuple[str, str, Callable[[PartitionLog], int]], ...]] =
 def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
     yield from _traffic(broker)
     yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(broker))
+    yield broker.internal_errors.family()
     yield from _quotas(broker, now_ms)
     yield from _waiting(broker)
     yield from share_families(broker.shares)

@@ -125,23 +125,35 @@ class QuickProduce:
         taken, self._taken = self._taken, []
         partitions, self._partitions_taken = self._partitions_taken, {}
         broker.publisher.now_ms = now_ms
-        failed = [partition for partition in partitions if not self._write(partition, now_ms)]
-        for partition, answer, frame, context, records, waiting in taken:
-            if failed and partition in failed:
-                if waiting is not None and not waiting.leaves_run():
-                    # Its answer would overtake those before it: the client asks again, elsewhere.
-                    broker.put(Reply(context.connection_id, None, close=True))
-                    continue
-                records[:8] = _NO_OFFSET
-                broker.handle_generally(frame, context, now_ms)
-                continue
-            if waiting is not None:
-                if not broker.purgatory.try_complete_or_watch(waiting, (partition.key,), now_ms):
-                    broker.parked(context, waiting)
-                continue
-            if answer is not None:
-                self._codes[0] += 1
-            broker.put(Reply(context.connection_id, None if answer is None else [answer]))
+        done = 0
+        try:
+            failed = [partition for partition in partitions if not self._write(partition, now_ms)]
+            for one in taken:
+                self._answer(one, failed, now_ms)
+                done += 1
+        except Exception as error:
+            for one in taken[done:]:
+                broker.put(Reply(one[3].connection_id, None, close=True))
+            broker.internal_errors.survive("a group of appends", error, now_ms)
+
+    def _answer(self, taken: Taken, failed: list[Partition], now_ms: int) -> None:
+        broker = self._broker
+        partition, answer, frame, context, records, waiting = taken
+        if failed and partition in failed:
+            if waiting is not None and not waiting.leaves_run():
+                # Its answer would overtake those before it: the client asks again, elsewhere.
+                broker.put(Reply(context.connection_id, None, close=True))
+                return
+            records[:8] = _NO_OFFSET
+            broker.handle_generally(frame, context, now_ms)
+            return
+        if waiting is not None:
+            if not broker.purgatory.try_complete_or_watch(waiting, (partition.key,), now_ms):
+                broker.parked(context, waiting)
+            return
+        if answer is not None:
+            self._codes[0] += 1
+        broker.put(Reply(context.connection_id, None if answer is None else [answer]))
 
     def _write(self, partition: Partition, now_ms: int) -> bool:
         log, traffic = partition.log, partition.traffic

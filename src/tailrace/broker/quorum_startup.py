@@ -125,6 +125,7 @@ def join_cluster(
         controller.has_farewell = False
     assignments = DirectoryAssignments(controller, broker.logs, broker.partitions)
     replication = broker.replication = Replication(broker, controller, replicas, now_ms)
+    broker.timed_parts.add("replication", replication.tick, replication.next_deadline_ms)
 
     def hosted(partition: Partition, state: PartitionRegistration, now_ms: int) -> None:
         assignments.check(partition, state, now_ms)

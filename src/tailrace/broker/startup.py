@@ -94,6 +94,7 @@ def open_broker(
     bound: Mapping[str, int] | None = None,
     default_host: str = "localhost",
     submit: Callable[[Work], None] | None = None,
+    is_turn_over: Callable[[], bool] = lambda: False,
     cluster_id: str | None = None,
     work_ns: Callable[[], int] = lambda: 0,
     network: Network | None = None,
@@ -104,6 +105,7 @@ def open_broker(
     `work_ns` is the clock by which request_percentage is measured; one that stands still lets requests take no time.
     `network` is needed where the controllers are other nodes: nothing is known before they are heard.
     `first_records` are what the metadata log of a new cluster begins with.
+    `is_turn_over` says that a request which can pause should do so; by default none does.
     """
     node_id = config.node_id
     selector = selector_of(config.text("replica.selector.class"))
@@ -302,6 +304,8 @@ def open_broker(
         share_states=share_states,
         shares=Shares(config, lambda: controller.image, partitions, purgatory, share_states, outbox),
         outbox=outbox,
+        submit=submit,
+        is_turn_over=is_turn_over,
     )
     broker.load_reports = reports
     if config.sasl:

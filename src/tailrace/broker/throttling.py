@@ -52,9 +52,9 @@ class Throttling:
     # The time of a request
 
     def begin(self, connection_id: int) -> None:
-        """A request is taken."""
+        """A request is taken, or taken up again after a pause."""
         self._current = connection_id
-        self._began_ns = self._work_ns()
+        self._began_ns = self._work_ns() - self._parked_ns.pop(connection_id, 0)
 
     def end(self) -> None:
         """Its handler is done: if it has not been answered, it waits."""

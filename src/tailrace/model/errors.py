@@ -147,6 +147,10 @@ class ErrorCode(IntEnum):
         return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None
 
 
+class FatalError(Exception):
+    """The broker must stop: if it served on, acknowledged records could be lost."""
+
+
 class KafkaError(Exception):
     """A refusal that a client is answered with, by its Kafka error code."""
 

@@ -20,6 +20,10 @@ class MalformedMessage(ProtocolError):
         return type(self), (self.what, self.reason, self.position)
 
 
+class TooManyElements(MalformedMessage):
+    """A message with more array elements than its reader was allowed to decode."""
+
+
 class UnknownRecordType(MalformedMessage):
     """A record whose number or version no schema describes; not damaged, as a rule, but newer than we are."""
 

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from tailrace.protocol.api_keys import ApiKey, apis
 from tailrace.protocol.errors import MalformedMessage, UnsupportedVersion
-from tailrace.protocol.primitives import Buffer, Reader, Tags, Writer, read_tags, uvarint_tail
+from tailrace.protocol.primitives import Buffer, Reader, Tags, Writer, read_tags, read_text, uvarint_tail
 
+HEADER_TAGS_MAX = 64  # Kafka defines none; a header is read before anything is known of its client
 _REQUEST = Struct(">hhi")
 _CLIENT_ID_LENGTH = Struct(">h")
 _RESPONSE = Struct(">i")
@@ -72,7 +73,7 @@ def read_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeade
         if length >= 0:
             if length > len(buffer) - position:
                 raise MalformedMessage("request header", "client id is longer than what follows", position)
-            client_id = bytes(buffer[position : position + length]).decode("utf-8", "replace")
+            client_id = read_text("client id", bytes(buffer[position : position + length]), position)
             position += length
         tags: Tags = ()
         if version == 2:
@@ -81,6 +82,8 @@ def read_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeade
             if count:
                 if count > 0x7F:
                     count, position = uvarint_tail(buffer, position, count)
+                if count > HEADER_TAGS_MAX:
+                    raise MalformedMessage("request header", f"has {count} tagged fields", position)
                 tags, position = read_tags("request header", buffer, position, count)
         return RequestHeader(api_key, api_version, correlation_id, client_id, tags), position
     except (struct.error, IndexError):

@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
-from tailrace.protocol.primitives import Buffer, Tags
+from tailrace.protocol.primitives import ELEMENTS_UNLIMITED, Buffer, Tags
 from tailrace.protocol.schema import MessageSchema, StructSchema
 
 Records: TypeAlias = Any  # read: a memoryview; written: anything with a length
-Reader: TypeAlias = Callable[[Buffer, int], "tuple[Any, int]"]
+Reader: TypeAlias = Callable[..., "tuple[Any, int]"]  # (buffer, position, elements that may be decoded)
 Writer: TypeAlias = Callable[[Any, list[Any]], None]
 
 
@@ -93,9 +93,11 @@ class Message(Struct):
             return cls._writers.setdefault(version, compile_writer(cls, version))
 
     @classmethod
-    def read(cls, buffer: Buffer, version: int, position: int = 0) -> tuple[Self, int]:
-        """The message that starts at position, and where it ends."""
-        message, end = cls.reader(version)(buffer, position)
+    def read(
+        cls, buffer: Buffer, version: int, position: int = 0, elements_max: int = ELEMENTS_UNLIMITED
+    ) -> tuple[Self, int]:
+        """The message that starts at position, and where it ends. Raise TooManyElements where its arrays have more."""
+        message, end = cls.reader(version)(buffer, position, elements_max)
         return message, end
 
     @classmethod

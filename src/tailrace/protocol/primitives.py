@@ -12,6 +12,9 @@
 by functions made by `compiler`, which use the functions here.
 
 Nothing is allocated on the word of a length: it is compared with the bytes that are there first.
+
+Invalid UTF-8 becomes U+FFFD, as in Kafka. Three bytes may replace one, so a string can grow while it is read: a string
+that would not fit its own length field any more is refused. Every string that was read can therefore be written.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from itertools import pairwise
 from struct import Struct
 from typing import Final, TypeAlias, TypeVar
 
-from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
+from tailrace.protocol.errors import MalformedMessage, TooManyElements, UnwritableMessage
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Tags: TypeAlias = tuple[tuple[int, bytes], ...]
@@ -34,6 +37,9 @@ FORMATS: Final = {
 }  # fmt: skip
 SIZES: Final = {kind: Struct(f">{code}").size for kind, code in FORMATS.items()}
 STRING_MAX: Final = 0x7FFF
+STRING_SAFE: Final = STRING_MAX // 3  # a string of up to so many bytes fits even if each byte becomes U+FFFD
+ELEMENTS_UNLIMITED: Final = 1 << 62
+NUMBERS_PER_ELEMENT: Final = 8  # that many numbers of an array cost what one struct, string or tagged field costs
 UVARINT_BYTES_MAX: Final = 5
 BYTE: Final = tuple(bytes((value,)) for value in range(128))
 
@@ -83,7 +89,22 @@ def compact_string_length(length_and_one: int) -> bytes:
     return uvarint(length_and_one)
 
 
+# ------------------------------------------------------------------------------------------------------------- strings
+
+
+def read_text(what: str, chunk: bytes, position: int) -> str:
+    """Decode a string. Raise MalformedMessage if replacing its invalid bytes makes it too long to be written again."""
+    text = chunk.decode("utf-8", "replace")
+    if len(chunk) > STRING_SAFE and len(text.encode()) > STRING_MAX:
+        raise MalformedMessage(what, f"has a string that is not UTF-8 and would exceed {STRING_MAX} bytes", position)
+    return text
+
+
 # -------------------------------------------------------------------------------------------------------------- arrays
+
+
+def too_many_elements(what: str, position: int) -> TooManyElements:
+    return TooManyElements(what, "has more array elements than a request may have", position)
 
 
 def read_numbers(kind: str, buffer: Buffer, position: int, count: int) -> tuple[list[int], int]:
@@ -146,7 +167,7 @@ def read_chunks(
 
 def read_strings(buffer: Buffer, position: int, count: int, is_compact: bool) -> tuple[list[str], int]:
     chunks, position = read_chunks(buffer, position, count, True, is_compact)
-    return [chunk.decode("utf-8", "replace") for chunk in chunks], position
+    return [read_text("array element", chunk, position) for chunk in chunks], position
 
 
 def write_chunks(values: Sequence[bytes], is_string: bool, is_compact: bool) -> bytes:
@@ -283,7 +304,7 @@ class Reader:
 
     def string(self, *, compact: bool = False) -> str | None:
         chunk = self.chunk(string=True, compact=compact)
-        return None if chunk is None else chunk.decode("utf-8", "replace")
+        return None if chunk is None else read_text(self._what, chunk, self.position)
 
     def blob(self, *, compact: bool = False) -> bytes | None:
         return self.chunk(string=False, compact=compact)

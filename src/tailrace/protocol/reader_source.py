@@ -2,6 +2,9 @@
 
 Every generated function ends in one `except`, which turns a read past the end of the buffer into MalformedMessage:
 bounds are checked by struct and by indexing where they check anyway, and by hand before each slice.
+
+`left` is the number of array elements and unknown tagged fields that may still be decoded. An element takes much more
+memory and time than the byte or two it may take on the wire, so the caller bounds them.
 """
 
 from __future__ import annotations
@@ -13,14 +16,19 @@ from tailrace.protocol.errors import MalformedMessage
 from tailrace.protocol.primitives import (
     ARRAYS,
     ARRAYS_KEPT,
+    ELEMENTS_UNLIMITED,
     FORMATS,
+    NUMBERS_PER_ELEMENT,
     SIZES,
     STRING_MAX,
+    STRING_SAFE,
     read_chunks,
     read_numbers,
     read_strings,
     read_tags,
+    read_text,
     read_uuids,
+    too_many_elements,
     uvarint_tail,
 )
 from tailrace.protocol.schema import Field, StructSchema
@@ -33,13 +41,13 @@ class ReaderSource(Source):
         self.names |= {
             "new": object.__new__, "tail": uvarint_tail, "Malformed": MalformedMessage, "StructError": struct.error,
             "read_numbers": read_numbers, "read_uuids": read_uuids, "read_strings": read_strings,
-            "read_chunks": read_chunks, "read_tags": read_tags,
+            "read_chunks": read_chunks, "read_tags": read_tags, "read_text": read_text, "too_many": too_many_elements,
         }  # fmt: skip
         self._run: list[tuple[str, str]] = []  # targets and format codes that the next struct call fills
         self._has_records = any(_holds_records(struct) for struct in (self.schema, *message_class.STRUCTS))
 
     def text(self) -> str:
-        self.line("def main(buf, pos):")
+        self.line(f"def main(buf, pos, left={ELEMENTS_UNLIMITED}):")
         self.indent()
         if self._has_records:
             self.line("view = memoryview(buf)")
@@ -107,10 +115,12 @@ class ReaderSource(Source):
         if any(field.tag is not None for field in struct.fields):
             function = self._tags_function(struct, path)
             self.line(f"{var}.unknown_tags = ()")
-            self.line(f"if n: pos = {function}({var}, buf, pos, n)")
+            self.line(f"if n: pos, left = {function}({var}, buf, pos, n, left)")
         else:
             self.line("if n:")
             self.line("    if n > 127: n, pos = tail(buf, pos, n)")
+            self.line("    left -= n")
+            self.line("    if left < 0: raise too_many(WHAT, pos)")
             self.line(f"    {var}.unknown_tags, pos = read_tags(WHAT, buf, pos, n)")
             self.line("else:")
             self.line(f"    {var}.unknown_tags = ()")
@@ -124,22 +134,25 @@ class ReaderSource(Source):
         return f"{self.class_name(struct)}()" if struct.holds_lists() else self.default_name(struct)
 
     def _tags_function(self, struct: StructSchema, path: str) -> str:
-        """A function (message, buffer, position, count's first byte) → end that reads a struct's tagged fields."""
+        """A function that reads a struct's tagged fields: (message, buffer, position, count's first byte, left) →
+        (end, left)."""
         name = self.unique("tags")
         aside, run = self.take_lines(), self._run
         self._run = []
-        self.line(f"def {name}(m0, buf, pos, n):")
+        self.line(f"def {name}(m0, buf, pos, n, left):")
         self.indent()
         if self._has_records:
             self.line("view = memoryview(buf)")
         self._guarded_body(lambda: self._tags(struct, path))
-        self.line("return pos")
+        self.line("return pos, left")
         self.finish_function(aside)
         self._run = run
         return name
 
     def _tags(self, struct: StructSchema, path: str) -> None:
         self.line("if n > 127: n, pos = tail(buf, pos, n)")
+        self.line("left -= n")
+        self.line("if left < 0: raise too_many(WHAT, pos)")
         self.line("unknown = []")
         self.line("for _ in range(n):")
         self.indent()
@@ -222,7 +235,8 @@ class ReaderSource(Source):
                 self.line(f'if n > {STRING_MAX + 1}: raise Malformed(WHAT, "{path} is too long for a string", pos)')
             # A view has no decode of its own.
             source = "bytes(buf[pos:stop])" if self._has_records else "buf[pos:stop]"
-            self.line(f'{target} = {source}.decode("utf-8", "replace")')
+            self.line(f"if n > {STRING_SAFE}: {target} = read_text(WHAT, {source}, pos)")
+            self.line(f'else: {target} = {source}.decode("utf-8", "replace")')
         elif field.element == "records":
             self.line(f"{target} = view[pos:stop]")
         else:
@@ -237,6 +251,11 @@ class ReaderSource(Source):
         self.indent()
         if compact:
             self.line("n -= 1")
+        if field.element in NUMBERS:
+            self.line(f"left -= n // {NUMBERS_PER_ELEMENT}")
+        else:
+            self.line("left -= n")
+        self.line("if left < 0: raise too_many(WHAT, pos)")
         if field.struct is None:
             self._primitive_array(field, target, compact)
         else:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.outgoing import Outbox
 from tailrace.server.endpoints import Endpoint
@@ -27,6 +28,10 @@ class BrokerCore(Protocol):
     @property
     def outbox(self) -> Outbox:
         """What the broker sends to other nodes."""
+
+    @property
+    def internal_errors(self) -> InternalErrors:
+        """Takes exceptions that the server survives."""
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         """One request, without the size in front of it. Says whether another of the connection may come before the
@@ -90,6 +95,9 @@ class Surroundings(Protocol):
     @property
     def submit(self) -> Callable[[Chore], None]:
         """Run a chore."""
+
+    def is_turn_over(self) -> bool:
+        """Return True if a request that can pause should do so, because other clients wait."""
 
     def call_soon(self, function: Callable[[], None]) -> bool:
         """From any thread: run a function on the loop; False if there is no loop yet, or no more."""

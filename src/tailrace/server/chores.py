@@ -2,8 +2,8 @@
 
 One thread changes the broker. A chore is handed over by it, runs elsewhere on things that nobody changes, and its
 result comes back through a queue and a wake-up. Chores start in the order they were submitted; with several threads
-they may end in another. What `run` raises goes to the chore's `failed`; what `apply` or `failed` raise goes to the
-caller of `apply_finished`, and so stops the loop.
+they may end in another. An exception of `run` goes to the chore's `failed`. An exception of `apply` or `failed` is an
+internal error that costs this chore only.
 
 Threads are started when the first chores come.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from tailrace.internal_errors import InternalErrors
 from tailrace.server.broker_seam import Chore
 
 
@@ -48,7 +49,7 @@ class Chores:
             thread.start()
         self._submitted.put(chore)
 
-    def apply_finished(self, now_ms: int) -> int:
+    def apply_finished(self, now_ms: int, errors: InternalErrors) -> int:
         """On the loop: apply what has finished since; says how many chores did."""
         count = 0
         while self._finished:
@@ -56,11 +57,14 @@ class Chores:
             self.unfinished -= 1
             self.completed += 1
             count += 1
-            if error is None:
-                chore.apply(result, now_ms)
-            else:
-                self.failures += 1
-                chore.failed(error, now_ms)
+            try:
+                if error is None:
+                    chore.apply(result, now_ms)
+                else:
+                    self.failures += 1
+                    chore.failed(error, now_ms)
+            except Exception as unexpected:
+                errors.survive("a chore", unexpected, now_ms)
         return count
 
     def close(self) -> None:

@@ -8,8 +8,9 @@ answers together, takes the replies after each round, and sends once to each con
 Under load a pass has more to do and so does it in larger pieces. The broker's deadline bounds the wait; its `tick`,
 what finished on other threads and answers of other nodes come before the rounds, so that their replies join them.
 
-A client can only harm its own connection: what it does wrong closes that, and so does an exception of the broker on a
-request. An AssertionError, and anything raised by `tick`, a chore or an answer, ends the loop: it is broken.
+A client can only harm its own connection: what it does wrong closes that connection, and so does an exception of the
+broker on its request. Any other exception costs the timer, chore, call or peer's answer that raised it
+(`tailrace/internal_errors.py`). Only a fatal one ends the loop.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
+from time import sleep
 from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext, Reply
@@ -28,23 +30,27 @@ from tailrace.server.acceptor import Acceptor
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.chores import Chores
 from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
-from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, WRITING, Connection
+from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, Connection
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
 from tailrace.server.listener import Listener
+from tailrace.server.loop_timers import LoopTimers
 from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.other_threads import OtherThreads
 from tailrace.server.peers import Peers
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.request_meter import make_meter
+from tailrace.server.sender import Sender
 from tailrace.server.server_measures import ServerMeasures
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.slice_sender import SliceSender
 from tailrace.server.statistics import ServerStatistics, take_statistics
+from tailrace.server.turn import Turn
 from tailrace.server.wakeup import WakeUp
 
 _DAY_MS: Final = 86_400_000
 PASS_MS_MAX: Final = 20  # one that sends much at once must not keep the others waiting for longer
+FAILED_PASS_REST_MS_MAX: Final = 1_000  # passes that fail one after the other must not burn the processor
 _LOGGER: Final = logging.getLogger("tailrace.server")
 
 
@@ -56,13 +62,16 @@ class Loop:
         settings: ServerSettings,
         chores: Chores,
         wakeup: WakeUp,
+        turn: Turn,
         clock_ms: Callable[[], int] = wall_clock_ms,
         timer_ms: Callable[[], int] = monotonic_ms,
         metrics: Listener | None = None,
     ) -> None:
         self._broker = broker
         self._settings = settings
-        self._others = OtherThreads(chores, wakeup)
+        self._turn = turn
+        self._survive = broker.internal_errors.survive
+        self._others = OtherThreads(chores, wakeup, broker.internal_errors)
         self.call_soon = self._others.call_soon  # from any thread: run a function between two rounds
         self._clock_ms = SteadyClock(clock_ms, timer_ms)  # the broker's time
         self._timer_ms = timer_ms  # the time of idle connections, pauses and drains, which no one can set back
@@ -81,15 +90,22 @@ class Loop:
         self._unsent: list[Connection] = []  # who has replies to be sent in this pass
         self._is_hurried = False  # do not wait: there may be replies that no event will announce
         self._deadline_ms: int | None = None  # the broker's, when the pass began
-        self._timers_due_ms: int | None = None  # our own, but for the peers'
-        self._drain_until_ms: int | None = None
         self._is_stopped = False
         self._meter = make_meter(is_asked=metrics is not None)
         self._server_measures = ServerMeasures(self._meter)
         self._peers = Peers(
-            self._poll, broker.outbox, submit=chores.submit, timer_ms=timer_ms, security=settings.outgoing
+            self._poll,
+            broker.outbox,
+            submit=chores.submit,
+            timer_ms=timer_ms,
+            security=settings.outgoing,
+            errors=broker.internal_errors,
         )
-        self._metrics = MetricsEndpoint(metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms)
+        self._timers = LoopTimers(self._connections, self._acceptor, self._peers)
+        self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
+        self._metrics = MetricsEndpoint(
+            metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms, broker.internal_errors
+        )
 
     def listen(self) -> None:
         self._acceptor.start()
@@ -97,8 +113,21 @@ class Loop:
 
     def run(self) -> None:
         """Serve until drained or stopped."""
+        failures = 0
         while not self._is_stopped:
-            self.run_pass()
+            try:
+                self.run_pass()
+                failures = 0
+            except Exception as error:
+                self._survive("a pass of the loop", error, self._now_ms)
+                failures += 1
+                sleep(min(failures, FAILED_PASS_REST_MS_MAX) / 1_000)
+                self._resume_all()
+
+    def _resume_all(self) -> None:
+        """After a pass that was cut short: let every connection that may have a frame take its turn."""
+        waiting = [one for one in self._connections if not one.hold and one.input.may_have_frame]
+        self._timers.set(self._connections.put_off(waiting, self._time_ms))
 
     def close_connections(self, is_meant: Callable[[ConnectionContext], bool]) -> int:
         """Close the connections of some clients at once; says how many."""
@@ -122,17 +151,17 @@ class Loop:
 
     def drain(self) -> None:
         """Accept nothing more, take no further requests, send the replies that are due, then stop."""
-        if self._drain_until_ms is not None:
+        if self._timers.drain_until_ms is not None:
             return
         _LOGGER.info("stopping: nothing new is accepted", extra=fields(connections=len(self._connections)))
-        self._drain_until_ms = self._time_ms + self._settings.drain_ms
+        self._timers.drain_until_ms = self._time_ms + self._settings.drain_ms
         self._acceptor.close()
         for connection in self._connections:
             if connection.hold & WAITING or connection.output.size:
                 connection.hold |= CLOSING
             else:
                 self._close(connection, "drained")
-        self._set_timers()
+        self._timers.look_again()
         self._stop_if_drained()
 
     def stop(self) -> None:
@@ -156,6 +185,7 @@ class Loop:
             events = self._undecrypted.joined(events)
         self._now_ms = self._clock_ms()
         self._time_ms = time_ms = self._timer_ms()
+        self._turn.begin()
         connections = self._connections.by_descriptor
         ready: list[Connection] = []
         others: list[int] = []
@@ -176,8 +206,8 @@ class Loop:
         if others and self._others.descriptor in others:
             others.remove(self._others.descriptor)
             self._others.take(self._now_ms)
-            self._set_timers()
-        if (due_ms := self._first_timer_ms()) is not None and time_ms >= due_ms:
+            self._timers.look_again()
+        if (due_ms := self._timers.first_ms()) is not None and time_ms >= due_ms:
             self._run_timers(ready)
         if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
             self._broker.tick(self._now_ms)
@@ -185,14 +215,14 @@ class Loop:
         self._peers.send_waiting()
         for connection in self._unsent:
             if connection.is_unsent:
-                self._send(connection)
+                self._sender.send(connection, self._time_ms)
         self._unsent.clear()
         for descriptor in others:
             if self._acceptor.owns(descriptor):
                 self._acceptor.accept(descriptor, time_ms)
-                self._set_timers()
+                self._timers.look_again()
             else:
-                self._metrics.serve(descriptor)
+                self._metrics.serve(descriptor, self._now_ms)
 
     def _wait_s(self) -> float:
         """How long nothing has to be done without an event."""
@@ -203,25 +233,16 @@ class Loop:
         wait_ms = _DAY_MS
         if deadline_ms is not None:
             wait_ms = min(deadline_ms - self._clock_ms(), wait_ms)
-        if (due_ms := self._first_timer_ms()) is not None:
+        if (due_ms := self._timers.first_ms()) is not None:
             wait_ms = min(due_ms - self._time_ms, wait_ms)
         return wait_ms / 1_000 if wait_ms > 0 else 0
-
-    def _first_timer_ms(self) -> int | None:
-        own_ms, peers_ms = self._timers_due_ms, self._peers.next_deadline_ms()
-        return peers_ms if own_ms is None or (peers_ms is not None and peers_ms < own_ms) else own_ms
-
-    def _set_timers(self) -> None:
-        """Something may have to be done earlier than it was planned."""
-        due = [one.next_deadline_ms() for one in (self._connections, self._acceptor)]
-        self._timers_due_ms = min((ms for ms in (*due, self._drain_until_ms) if ms is not None), default=None)
 
     def _look_at_held(self, connection: Connection, mask: int, ready: list[Connection]) -> None:
         """An event of a connection that is not to be read."""
         if mask & (EPOLLHUP | EPOLLERR):
             self._close(connection, "reset")
         elif mask & EPOLLOUT:
-            self._send(connection)
+            self._sender.send(connection, self._time_ms)
             if not connection.hold:
                 ready.append(connection)
         else:
@@ -254,9 +275,9 @@ class Loop:
                 ready.append(connection)
         self._acceptor.tick(self._time_ms)
         self._peers.tick(self._now_ms)
-        if self._drain_until_ms is not None and self._time_ms >= self._drain_until_ms:
+        if self._timers.drain_until_ms is not None and self._time_ms >= self._timers.drain_until_ms:
             self._is_stopped = True
-        self._set_timers()
+        self._timers.look_again()
 
     def _serve(self, ready: list[Connection]) -> None:
         """Let ready connections hand over frames and take replies, until none has a turn or some had it too long."""
@@ -269,7 +290,7 @@ class Loop:
             if not ready:
                 return
             if self._timer_ms() - self._time_ms > PASS_MS_MAX:
-                self._timers_due_ms = self._connections.put_off(ready, self._time_ms)
+                self._timers.set(self._connections.put_off(ready, self._time_ms))
                 return
 
     def _hand_over(self, connection: Connection) -> bool:
@@ -287,10 +308,8 @@ class Loop:
         self._meter.taken(connection, frame)
         try:
             may_follow = connection.handle(frame, connection.context, self._now_ms)
-        except AssertionError:
-            raise
-        except Exception:
-            _LOGGER.exception("connection closed: its request failed", extra=fields(client=connection.peer))
+        except Exception as error:
+            self._survive("a request", error, self._now_ms, client=connection.peer)
             connection.pending -= 1
             self._close_after_sending(connection, "broker error")
             may_follow = False
@@ -318,49 +337,22 @@ class Loop:
                 connection.hold |= CLOSING
             output = connection.output
             if parts is not None:
-                output.add(parts)
+                try:
+                    output.add(parts)
+                except Exception as error:
+                    self._survive("a reply", error, self._now_ms)
+                    self._close(connection, "broker error")
+                    continue
                 if not connection.is_unsent:
                     connection.is_unsent = True
                     self._unsent.append(connection)
                 if output.size > OUTPUT_BYTES_MAX:
-                    self._send(connection)
+                    self._sender.send(connection, self._time_ms)
             elif not output.size:
-                self._go_on(connection)
+                self._sender.go_on(connection, self._time_ms)
             if not connection.hold and connection.input.may_have_frame:
                 ready.append(connection)
         return ready
-
-    def _send(self, connection: Connection) -> None:
-        """Send what the socket takes; the rest waits until it can be written."""
-        connection.is_unsent = False
-        output = connection.output
-        try:
-            sent = output.send(connection.socket, self._slices)
-        except OSError as error:
-            self._lost(connection, "send failed", error)
-            return
-        if sent:
-            self._meter.bytes_out += sent
-            connection.active_ms = self._time_ms
-        if output.size:
-            connection.hold |= WRITING
-            self._connections.want(connection, EPOLLOUT)
-        else:
-            self._meter.sent(connection)
-            connection.hold &= ~WRITING
-            if connection.hold or connection.throttle_ms or connection.interest != EPOLLIN:
-                self._go_on(connection)
-
-    def _go_on(self, connection: Connection) -> None:
-        """Everything is sent: close, pause or read, as the last reply asks."""
-        if connection.hold & CLOSING and not connection.hold & WAITING:
-            self._close(connection, connection.end_reason)
-            return
-        if connection.throttle_ms:
-            self._connections.pause(connection, self._time_ms + connection.throttle_ms)
-            connection.throttle_ms = 0
-            self._set_timers()
-        self._connections.want(connection, EPOLLIN)
 
     def _recycle(self) -> None:
         """Let every connection keep what it has left in the arena, and start that again."""
@@ -373,12 +365,15 @@ class Loop:
         self._connections.remove(connection, reason, self._slices)
         self._read.discard(connection)
         self._acceptor.left(connection.context.listener, connection.context.client_host)
-        self._broker.connection_closed(connection.id)
+        try:
+            self._broker.connection_closed(connection.id)
+        except Exception as error:
+            self._survive("a closed connection", error, self._now_ms)
         self._is_hurried = True
         self._stop_if_drained()
 
     def _stop_if_drained(self) -> None:
-        if self._drain_until_ms is not None and not self._connections:
+        if self._timers.drain_until_ms is not None and not self._connections:
             self._is_stopped = True
 
     def _close_after_sending(self, connection: Connection, reason: str) -> None:
@@ -388,10 +383,12 @@ class Loop:
         if not connection.output.size and not connection.pending:
             self._close(connection, reason)
 
-    def _lost(self, connection: Connection, kind: str, error: OSError) -> None:
+    def _lost(self, connection: Connection, kind: str, error: Exception) -> None:
         """It cannot be used any more: the client has gone, or a file, or TLS has failed."""
         if isinstance(error, ConnectionError):
             kind = "reset"
+        elif not isinstance(error, OSError):
+            self._survive("sending", error, self._now_ms)
         else:
             self._complain(connection, kind, error)
         self._close(connection, kind)

@@ -21,6 +21,7 @@ from socket import socket
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from tailrace.internal_errors import InternalErrors
 from tailrace.metrics.exposition import content_type, pieces
 from tailrace.metrics.families import Family
 from tailrace.model.errors import KafkaError
@@ -42,6 +43,7 @@ class MetricsEndpoint:
         measures: Callable[[], Iterable[Family]],
         explain: Callable[[Mapping[str, str], int, Callable[[dict[str, Any]], None]], None],
         clock_ms: Callable[[], int],
+        errors: InternalErrors,
     ) -> None:
         """Without a listener there is nothing to do."""
         self._listener = listener
@@ -49,6 +51,7 @@ class MetricsEndpoint:
         self._measures = measures
         self._explain = explain
         self._clock_ms = clock_ms
+        self._errors = errors
         self._visitors: dict[int, _Visitor] = {}  # the one that was silent longest first
         self.scrapes = 0
 
@@ -64,8 +67,17 @@ class MetricsEndpoint:
             self._listener.close()
             self._listener = None
 
-    def serve(self, descriptor: int) -> None:
+    def serve(self, descriptor: int, now_ms: int) -> None:
         """Something happened at a descriptor that is ours, or else was closed in this pass."""
+        try:
+            self._serve(descriptor)
+        except Exception as error:
+            visitor = self._visitors.get(descriptor)
+            if visitor is not None:
+                self._leave(visitor)
+            self._errors.survive("the metrics endpoint", error, now_ms)
+
+    def _serve(self, descriptor: int) -> None:
         if self._listener is not None and descriptor == self._listener.descriptor:
             self._accept(self._listener)
         elif descriptor in self._visitors:

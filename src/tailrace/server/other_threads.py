@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from tailrace.internal_errors import InternalErrors
 from tailrace.server.chores import Chores
 from tailrace.server.wakeup import WakeUp
 
 
 class OtherThreads:
-    def __init__(self, chores: Chores, wakeup: WakeUp) -> None:
+    def __init__(self, chores: Chores, wakeup: WakeUp, errors: InternalErrors) -> None:
         self.chores = chores
+        self._errors = errors
         self._wakeup = wakeup
         self._calls: deque[Callable[[], None]] = deque()
         self.descriptor = wakeup.descriptor
@@ -25,5 +27,8 @@ class OtherThreads:
         """On the loop: do it."""
         self._wakeup.clear()
         while self._calls:
-            self._calls.popleft()()
-        self.chores.apply_finished(now_ms)
+            try:
+                self._calls.popleft()()
+            except Exception as error:
+                self._errors.survive("a call from another thread", error, now_ms)
+        self.chores.apply_finished(now_ms, self._errors)

@@ -20,10 +20,12 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from select import EPOLLIN, EPOLLOUT, epoll
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.client.security import PLAIN_TEXT
+from tailrace.internal_errors import InternalErrors
 from tailrace.limited_log import LimitedLog
 from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
 from tailrace.server.broker_seam import Chore
@@ -75,6 +77,7 @@ class Peers:
         submit: Callable[[Chore], None] | None = None,
         timer_ms: Callable[[], int] = monotonic_ms,
         security: OutgoingSecurity | None = None,
+        errors: InternalErrors | None = None,
     ) -> None:
         self._poll = poll
         self._security = security
@@ -88,6 +91,7 @@ class Peers:
         self._scratch = memoryview(bytearray(READ_BYTES))
         self._due_ms: int | None = None  # nothing is due before; what was answered meanwhile still counts
         self._log = LimitedLog(_LOGGER)
+        self._errors = errors or InternalErrors(_LOGGER)
 
     # What the loop calls
 
@@ -130,9 +134,9 @@ class Peers:
                 for request, response in connection.read(self._scratch):
                     line.backoff_ms = 0
                     if response is None:
-                        request.failed(Failure.UNREADABLE, now_ms)
+                        self._notify(request, partial(request.failed, Failure.UNREADABLE, now_ms), now_ms)
                     else:
-                        request.answered(response, now_ms)
+                        self._notify(request, partial(request.answered, response, now_ms), now_ms)
         except PeerLost as lost:
             if line.connection is connection:
                 self._lost(line, str(lost))
@@ -308,7 +312,14 @@ class Peers:
     def _tell_ended(self, now_ms: int) -> None:
         ended, self._ended = self._ended, []
         for request, failure in ended:
-            request.failed(failure, now_ms)
+            self._notify(request, partial(request.failed, failure, now_ms), now_ms)
+
+    def _notify(self, request: OutgoingRequest, callback: Callable[[], None], now_ms: int) -> None:
+        """Call the sender of a request back. An exception there costs this request only."""
+        try:
+            callback()
+        except Exception as error:
+            self._errors.survive("an answer of another node", error, now_ms, request=repr(request))
 
 
 def _addresses(host: str, port: int, flags: int = 0) -> list[Any]:

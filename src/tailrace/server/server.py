@@ -25,6 +25,7 @@ from tailrace.server.listener import Listener
 from tailrace.server.loop import Loop
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tailrace.server.statistics import ServerStatistics
+from tailrace.server.turn import Turn
 from tailrace.server.wakeup import WakeUp
 
 T = TypeVar("T")
@@ -76,6 +77,7 @@ class Server:
         self._clock_ms = clock_ms
         self._lock = threading.RLock()  # a signal handler may come while its own thread has it
         self._calls: set[_Call[Any]] = set()  # those that somebody waits for
+        self._turn = Turn()
         self._wakeup: WakeUp
         self._chores: Chores
         self._loop: Loop | None = None
@@ -115,8 +117,19 @@ class Server:
             self._wakeup.close()
             raise
         self._loop = Loop(
-            self._broker, listeners, self._settings, self._chores, self._wakeup, self._clock_ms, metrics=metrics
+            self._broker,
+            listeners,
+            self._settings,
+            self._chores,
+            self._wakeup,
+            self._turn,
+            self._clock_ms,
+            metrics=metrics,
         )
+
+    def is_turn_over(self) -> bool:
+        """From the broker: return True if a request that can pause should do so."""
+        return self._turn.is_over()
 
     def submit(self, chore: Chore) -> None:
         """From the broker: run a chore."""
@@ -160,7 +173,7 @@ class Server:
                 self._refuse_calls()
                 self._loop.close()
                 self._chores.close()
-            self._chores.apply_finished(self._clock_ms())
+            self._chores.apply_finished(self._clock_ms(), self._broker.internal_errors)
             if self._closes_broker:
                 self._broker.close(self._clock_ms())
                 _LOGGER.info("broker stopped: everything is on disk")

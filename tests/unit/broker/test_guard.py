@@ -264,6 +264,9 @@ class _Nowhere:
     def submit(self) -> Any:
         return run_at_once(lambda: 0)
 
+    def is_turn_over(self) -> bool:
+        return False
+
     def call_soon(self, function: Any) -> bool:
         return False
 

@@ -12,21 +12,24 @@
     G …                echo the rest when the round ends or another order comes; more may follow before that
     K                  keep a view of the frame, and echo it
     X                  raise an exception, after a reply
-    A                  break an invariant
+    A                  raise a FatalError, as a broken invariant of the log does
 
 An empty frame, or one with another order, closes its connection.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any
 
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.internal_errors import InternalErrors
 from tailrace.log.files import File
 from tailrace.log.position import FileSlice
 from tailrace.metrics.families import Family, Kind, Sample, gauge
+from tailrace.model.errors import FatalError
 from tailrace.outgoing import Outbox
 
 INT = Struct(">i")
@@ -47,6 +50,7 @@ class FakeBroker:
         self.measured = 0  # how many samples there are to tell
         self.ticks = 0
         self.outbox = Outbox()
+        self.internal_errors = InternalErrors(logging.getLogger("tailrace.fake"))
         self.hold_off_ms = 0  # how long connections that come are held off
         self.closed_ms: int | None = None
 
@@ -94,7 +98,7 @@ class FakeBroker:
                 reply(Reply(connection_id, [b"half a reply"]))
                 raise RuntimeError("told to")
             case b"A":
-                raise AssertionError("told to")
+                raise FatalError("told to")
             case _:
                 reply(Reply(connection_id, None, close=True))
         return False

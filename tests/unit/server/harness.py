@@ -13,6 +13,7 @@ from tailrace.server.endpoints import Endpoint
 from tailrace.server.listener import Listener
 from tailrace.server.loop import Loop
 from tailrace.server.settings import ServerSettings
+from tailrace.server.turn import Turn
 from tailrace.server.wakeup import WakeUp
 from tests.unit.server.fake_broker import FakeBroker
 
@@ -108,6 +109,7 @@ class Harness:
             settings,
             self.chores,
             self.wakeup,
+            Turn(),
             clock_ms=lambda: self.clock_ms,
             timer_ms=lambda: self.timer_ms,
             metrics=self.metrics,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
+from tailrace.internal_errors import InternalErrors
 from tailrace.server.chores import Chores
+
+ERRORS = InternalErrors(logging.getLogger(__name__))
 
 
 class Noted:
@@ -32,7 +34,7 @@ def test_a_chore_runs_elsewhere_and_is_applied_here() -> None:
     chore = Noted(threading.get_ident)
     chores.submit(chore)
     assert woken.wait(20)
-    assert chores.apply_finished(77) == 1
+    assert chores.apply_finished(77, ERRORS) == 1
     ((ran_on, now_ms, applied_on),) = chore.results
     assert ran_on != threading.get_ident()
     assert (now_ms, applied_on) == (77, threading.get_ident())
@@ -47,7 +49,7 @@ def test_nothing_is_applied_before_it_is_asked_for() -> None:
     chores.close()
     assert chore.results == []
     assert chores.unfinished == 1
-    assert chores.apply_finished(0) == 1
+    assert chores.apply_finished(0, ERRORS) == 1
     assert chore.results[0][0] == 1
 
 
@@ -56,22 +58,25 @@ def test_what_a_chore_raises_goes_to_the_chore() -> None:
     chore = Noted(lambda: 1 // 0)
     chores.submit(chore)
     chores.close()
-    chores.apply_finished(0)
+    chores.apply_finished(0, ERRORS)
     assert chore.results == []
     assert isinstance(chore.errors[0], ZeroDivisionError)
     assert chores.failures == 1
 
 
-def test_what_applying_raises_goes_to_the_loop() -> None:
+def test_a_chore_that_cannot_be_applied_does_not_keep_the_next_one_from_it() -> None:
     class Broken(Noted):
         def apply(self, result: Any, now_ms: int) -> None:
             raise RuntimeError("cannot be applied")
 
-    chores = Chores(1, lambda: None)
+    chores, errors = Chores(1, lambda: None), InternalErrors(logging.getLogger(__name__))
+    next_chore = Noted(lambda: 7)
     chores.submit(Broken(lambda: None))
+    chores.submit(next_chore)
     chores.close()
-    with pytest.raises(RuntimeError, match="cannot be applied"):
-        chores.apply_finished(0)
+    assert chores.apply_finished(0, errors) == 2
+    assert [result for result, _, _ in next_chore.results] == [7]
+    assert errors.counts == {"a chore": 1}
 
 
 def test_chores_run_side_by_side_up_to_the_number_of_threads() -> None:
@@ -83,7 +88,7 @@ def test_chores_run_side_by_side_up_to_the_number_of_threads() -> None:
     chores.submit(Noted(meeting.wait))
     chores.submit(Noted(lambda: running.append(threading.active_count())))
     chores.close()
-    assert chores.apply_finished(0) == 3
+    assert chores.apply_finished(0, ERRORS) == 3
     assert chores.failures == 0
     assert running
 
@@ -102,4 +107,4 @@ def test_one_thread_does_them_in_order() -> None:
         chores.submit(Noted(lambda number=number: order.append(number)))
     chores.close()
     assert order == list(range(50))
-    assert chores.apply_finished(0) == 50
+    assert chores.apply_finished(0, ERRORS) == 50

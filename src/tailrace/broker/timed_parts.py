@@ -1,0 +1,52 @@
+"""TimedParts: the parts of the broker that do something when their time has come, each for itself.
+
+A part that raises rests for a second and is then asked again; the other parts are not affected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailrace.internal_errors import InternalErrors
+
+REST_MS = 1_000
+
+
+class TimedParts:
+    def __init__(self, errors: InternalErrors) -> None:
+        self._errors = errors
+        self._parts: list[_Part] = []
+
+    def add(self, name: str, tick: Callable[[int], object], next_deadline_ms: Callable[[], int | None]) -> None:
+        """`tick` does what is due; `next_deadline_ms` returns when to call it next, or None if nothing is due."""
+        self._parts.append(_Part(name, tick, next_deadline_ms))
+
+    def tick(self, now_ms: int) -> None:
+        for part in self._parts:
+            if part.rests_until_ms <= now_ms:
+                try:
+                    part.tick(now_ms)
+                except Exception as error:
+                    part.rests_until_ms = now_ms + REST_MS
+                    self._errors.survive(part.name, error, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        earliest_ms = None
+        for part in self._parts:
+            due_ms = part.next_deadline_ms()
+            if due_ms is not None:
+                if due_ms < part.rests_until_ms:
+                    due_ms = part.rests_until_ms
+                if earliest_ms is None or due_ms < earliest_ms:
+                    earliest_ms = due_ms
+        return earliest_ms
+
+
+class _Part:
+    __slots__ = ("name", "next_deadline_ms", "rests_until_ms", "tick")
+
+    def __init__(self, name: str, tick: Callable[[int], object], next_deadline_ms: Callable[[], int | None]) -> None:
+        self.name = name
+        self.tick = tick
+        self.next_deadline_ms = next_deadline_ms
+        self.rests_until_ms = 0
