@@ -32,6 +32,8 @@ def of_version(key: ApiKey, schema: MessageSchema, version: int, kinds: tuple[Ki
         for kind in kinds:
             if kind in (Kind.LONG, Kind.LONGEST, Kind.INVALID, Kind.NULL) and not _has_text(field, version):
                 continue
+            if kind in (Kind.LONGEST, Kind.NULL) and "." in path:
+                continue
             yield Recipe(key, version, kind, path, inner=0)
             if kind in _NESTED and _has_arrays(field, version):
                 yield Recipe(key, version, kind, path, inner=1)
@@ -45,7 +47,7 @@ def of_version(key: ApiKey, schema: MessageSchema, version: int, kinds: tuple[Ki
         ):
             for kind in (Kind.SAME, Kind.EXISTING, Kind.UNKNOWN):
                 yield Recipe(key, version, kind, path, nulls=(f"{path}.name",))
-    for kind in kinds:
+    for kind in (Kind.SAME, Kind.LONGEST, Kind.INVALID, Kind.NULL):
         yield Recipe(key, version, kind, inner=1)
     if version in schema.flexible:
         yield Recipe(key, version, Kind.MINIMAL, tags=SIZE_MAX // tag_size() - 100, inner=0)

@@ -15,7 +15,8 @@ from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.primitives import uvarint
 from tailrace.protocol.registry import request_class
 from tailrace.protocol.schema import Field, StructSchema
-from tests.costs.values import INVALID, INVALID_MARK, Kind, Names, number_value, string_value, uuid_value
+from tests.costs.values import Kind, Names, number_value, string_value, uuid_value
+from tests.fuzz.bytes_mutator import with_invalid_text
 
 SIZE_MAX = 1_000_000
 _TAG = 20_000  # above every tag that Kafka uses
@@ -68,7 +69,7 @@ class Recipe:
                 count = min(count - 1, int(count * (self.size - len(header)) / len(body)))
                 body = self._encode(names, count)
         frame = header + body
-        return frame.replace(INVALID_MARK, INVALID) if self.kind is Kind.INVALID else frame
+        return with_invalid_text(frame) if self.kind is Kind.INVALID else frame
 
     def with_value(self, path: str, value: Any) -> Recipe:
         """Return the recipe with one field set."""

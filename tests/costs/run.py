@@ -11,30 +11,13 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from pathlib import Path
 
-from tailrace.broker.api_table import API_TABLE, ApiRow
-from tests.costs.candidates import candidates
-from tests.costs.climb import climb
-from tests.costs.measure import DEADLINE_S, Cost
-from tests.costs.recipe import Recipe
-from tests.costs.table import Row, markdown
+from tailrace.broker.api_table import API_TABLE
+from tests.costs.measure import DEADLINE_S
+from tests.costs.search import worst_of
+from tests.costs.table import markdown
 from tests.costs.world import KafkaProcess, OurProcess, World
-
-_CHANGING = (
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "INCREMENTAL",
-    "UPDATE",
-    "JOIN",
-    "HEARTBEAT",
-    "COMMIT",
-    "WRITE",
-    "INIT",
-    "ADD",
-)
 
 
 def parse() -> argparse.Namespace:
@@ -51,43 +34,16 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def worst_of(world: World, row: ApiRow, arguments: argparse.Namespace) -> Row:
-    """Find the most expensive request of an API."""
-    measured: list[tuple[Recipe, Cost]] = []
-    changes = any(word in row.key.name for word in _CHANGING)
-    resets = world.resets
-
-    def attempt(recipe: Recipe) -> Cost:
-        nonlocal resets
-        if changes and measured and world.resets == resets:
-            world.reset()
-        resets = world.resets
-        cost = world.measure(recipe, arguments.deadline)
-        measured.append((recipe, cost))
-        if arguments.verbose:
-            print(f"  {cost.wait_s:7.3f} s wait {cost.cpu_s:6.2f} s CPU {cost.peak_bytes / 1e6:7.0f} MB"
-                  f" {cost.outcome:12} {recipe}", flush=True)  # fmt: skip
-        return cost
-
-    for recipe in candidates(row):
-        attempt(recipe)
-    if arguments.climb:
-        best, cost = max(measured, key=lambda one: one[1].badness)
-        climb(best, cost, attempt, time.monotonic() + arguments.climb, arguments.seed)
-    recipe, cost = max(measured, key=lambda one: one[1].badness)
-    most_memory = max(measured, key=lambda one: one[1].peak_bytes)
-    return Row(row.key, recipe, cost, most_memory[1].peak_bytes, len(measured))
-
-
 def main() -> None:
     arguments = parse()
     chosen = [row for row in API_TABLE.values() if not arguments.api or row.key.name in arguments.api]
+    options = {"climb_s": arguments.climb, "seed": arguments.seed, "deadline_s": arguments.deadline}
     rows = []
     with tempfile.TemporaryDirectory(prefix="tailrace-costs-") as scratch:
         with World(OurProcess(Path(scratch) / "ours")) as world:
             for row in chosen:
                 world.reset()
-                rows.append(worst_of(world, row, arguments))
+                rows.append(worst_of(world, row, **options, verbose=arguments.verbose))
                 print(rows[-1], flush=True)
                 if arguments.write:
                     arguments.write.write_text(markdown(rows))

@@ -8,10 +8,8 @@ from typing import Any, Final
 
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.schema import Field
+from tests.fuzz.bytes_mutator import INVALID_MARK
 
-# Strings are built from this mark, and the encoded request gets bytes that are not UTF-8 in its place.
-INVALID_MARK: Final = "\u00bf\u00bf".encode()
-INVALID: Final = b"\xff\xfe\xff\xfe"
 TOPIC_NAME_MAX: Final = 249
 STRING_MAX: Final = 32_000
 
@@ -124,7 +122,7 @@ def string_value(names: Names, api: ApiKey, field: Field, kind: Kind, index: int
     if kind in (Kind.MINIMAL, Kind.NULL):
         return ""
     if kind is Kind.INVALID:
-        return INVALID_MARK.decode()
+        return INVALID_MARK
     if kind in (Kind.SAME, Kind.EXISTING):
         return _existing(names, api, field, index if kind is Kind.EXISTING else 0)
     if field.attribute in _TEXTS and not field.is_array:

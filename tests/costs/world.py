@@ -112,14 +112,12 @@ class OurProcess:
 
 
 class KafkaProcess:
-    """An Apache Kafka with the settings of a server: G1, optimising compiler, 1 GB."""
+    """An Apache Kafka with its default numbers of threads and 1 GB of heap, in the JVM settings of the tests."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         threads = {"num.network.threads": "3", "num.io.threads": "8"}
-        self._broker = KafkaBroker(
-            kafka_installation(), directory, properties={**SETTINGS, **threads}, heap="1g", wrapper=("nice",)
-        )
+        self._broker = KafkaBroker(kafka_installation(), directory, properties={**SETTINGS, **threads}, heap="1g")
         self.port = self._broker.port
 
     @property

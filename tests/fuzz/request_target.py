@@ -76,6 +76,7 @@ class RequestTarget:
         self._connection_ids = count(1)
         self._ids = count(1_000_000)  # low ones are reserved
         self.topic_ids: dict[str, bytes] = {}
+        self._gone: set[int] = set()  # connections that their clients have closed
         self._broker = self._open(SmallFiles())
         self._create_topics()
         self._broker.close(self._now_ms)
@@ -174,8 +175,18 @@ class RequestTarget:
         self._await_reply(client)
         client.frame = frame
         self._now_ms += 1
-        self._broker.handle(memoryview(bytearray(frame)), client.context, self._now_ms)
+        self._hand_over(frame, client)
         self._take_replies()
+
+    def _hand_over(self, frame: bytes, client: Waiting) -> None:
+        """Give a frame to the broker, as the client's listener does."""
+        self._broker.handle(memoryview(bytearray(frame)), client.context, self._now_ms)
+
+    def _answered(self, client: Waiting, response: Any) -> None:
+        """Note the response that a client has got."""
+
+    def _replaced(self, client: Waiting) -> None:
+        """Note that a client has a new connection."""
 
     def _await_reply(self, client: Waiting) -> None:
         for _ in range(1000):
@@ -191,16 +202,19 @@ class RequestTarget:
 
     def _take_replies(self) -> None:
         for reply in self._broker.take_replies():
+            if reply.connection_id in self._gone:  # the server drops it
+                continue
             waiting = [one for one in self._clients.values() if one.context.connection_id == reply.connection_id]
             if not waiting or waiting[0].frame is None:
                 raise InvariantBroken(f"a reply to connection {reply.connection_id}, which asked for nothing")
             (client,) = waiting
             assert client.frame is not None
-            check_reply(reply, client.frame)
+            self._answered(client, check_reply(reply, client.frame))
             client.frame = None
             if reply.close:
                 self._broker.connection_closed(client.context.connection_id)
                 client.context = ConnectionContext(next(self._connection_ids))
+                self._replaced(client)
 
     # The client that does nothing wrong
 
