@@ -31,6 +31,7 @@ from tailrace.broker.long_requests import ELEMENTS_AT_ONCE, ELEMENTS_UNAUTHENTIC
 from tailrace.broker.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.refusals import Refusals
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.request_pieces import CUTS, bodies, handle_in_pieces
 from tailrace.broker.share_state import ShareStates
 from tailrace.broker.shares import Shares
 from tailrace.broker.throttling import Throttling
@@ -218,6 +219,9 @@ class Broker:
             if quick is not None:
                 self._quick[key] = quick
         self.begin_request(request, now_ms)
+        if key in CUTS and (pieces := bodies(request)) is not None:
+            self.long_requests.start(request, handle_in_pieces(self, request, handler, *pieces, now_ms), now_ms)
+            return
         try:
             outcome = handler(self, request, now_ms)
         except KafkaError as error:
@@ -255,12 +259,15 @@ class Broker:
 
     def answer(self, request: Request, response: Any, now_ms: int, throttle_ms: int = 0) -> None:
         """Answer a request, now or later. Its connection pauses for its time, or for as long as is said."""
-        if self.throttling.is_on:
+        if self.throttling.is_on and request.respond is None:
             throttle_ms = max(throttle_ms, self.throttling.of_request(request, now_ms))
         self.reply(request, response, throttle_ms)
 
     def reply(self, request: Request, response: Any, throttle_ms: int = 0) -> None:
         """Answer a request of which it is known what quotas ask."""
+        if request.respond is not None:
+            request.respond(response, throttle_ms, False)
+            return
         if throttle_ms and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = throttle_ms
         if self._long and request.context.connection_id in self._long:
@@ -283,6 +290,9 @@ class Broker:
 
     def reply_nothing(self, request: Request, throttle_ms: int = 0, *, close: bool = False) -> None:
         """The request wants no answer; the connection may go on, or has to be closed to tell the client something."""
+        if request.respond is not None:
+            request.respond(None, throttle_ms, close)
+            return
         self.put(Reply(request.context.connection_id, None, throttle_ms, close))
 
     def put(self, reply: Reply) -> None:

@@ -8,7 +8,7 @@ replicas of it, likewise; and on the listener and version that are asked in. So 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -57,12 +57,12 @@ class EncodedTopics:
         version: int,
         describe: Describe,
         codes: defaultdict[int, int],
-    ) -> list[bytes]:
-        """Each topic's bytes. `codes` counts the error codes that are told with them."""
-        before = self._kept.pop((listener, version), None)
+    ) -> Generator[None, int, list[bytes]]:
+        """Return each topic's bytes, and pause after each. `codes` counts the error codes in them."""
+        before = self._kept.get((listener, version))
         known: Mapping[bytes, _Encoded] = {} if before is None else before.topics
         changed = _changed({} if before is None else before.brokers, brokers)
-        room = _KEPT_BYTES_MAX - sum(one.size for one in self._kept.values())
+        room = _KEPT_BYTES_MAX - sum(one.size for one in self._kept.values() if one is not before)
         now = _Kept(brokers)
         found: list[bytes] = []
         for topic in topics:
@@ -75,6 +75,8 @@ class EncodedTopics:
             if now.size < room:
                 now.topics[topic.id] = encoded
                 now.size += len(encoded.data)
+            yield
+        self._kept.pop((listener, version), None)
         self._kept[listener, version] = now
         while len(self._kept) > _WAYS_MAX:
             del self._kept[next(iter(self._kept))]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from tailrace.log.position import FileSlice
 
+Respond: TypeAlias = Callable[[Any, int, bool], None]  # (response or None, throttle_ms, whether the connection closes)
 Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
 
 
@@ -42,19 +44,11 @@ class Request(NamedTuple):
     body: Any
     received_ms: int
     size: int = 0  # in bytes, with its header
+    respond: Respond | None = None  # takes the response to a piece of a request; None: it is sent
 
     def without_body(self) -> Request:
         """What an answer needs of a request. The body may have views of the memory it was received in."""
-        return Request(
-            self.context,
-            self.api_key,
-            self.version,
-            self.correlation_id,
-            self.client_id,
-            None,
-            self.received_ms,
-            self.size,
-        )
+        return self._replace(body=None)
 
 
 class Reply(NamedTuple):

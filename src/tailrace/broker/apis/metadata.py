@@ -24,6 +24,7 @@ from tailrace.broker.authorizer import NOT_ASKED, AclResource, Operation, cluste
 from tailrace.broker.auto_creation import auto_create_topic
 from tailrace.broker.broker import Broker
 from tailrace.broker.encoded_topics import WholeMetadata
+from tailrace.broker.long_requests import Steps
 from tailrace.broker.request_context import Request
 from tailrace.broker.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.metadata.image import TopicImage
@@ -36,9 +37,16 @@ _IDS_FROM = 12
 _ZERO_ID = bytes(16)
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse | None:
+def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse | Steps[MetadataResponse] | None:
+    wanted = request.body.topics
+    if wanted is None or (request.version == 0 and not wanted):
+        return _all_topics(broker, request)
+    refused = _refuse_whole(request.body, request.version)
+    if refused is not None:
+        return refused
     before = broker.image
-    response = _respond(broker, request, now_ms)
+    response = MetadataResponse(topics=[_answer(broker, request, one, now_ms) for one in _distinct(wanted)])
+    _add_cluster(response, broker, request)
     if broker.image is before:
         return response
     # A topic was made for this: whoever is told of it can use it.
@@ -46,20 +54,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse | 
     return None
 
 
-def _respond(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
-    body: MetadataRequest = request.body
+def _add_cluster(response: MetadataResponse, broker: Broker, request: Request) -> None:
+    """Add what a response says besides topics."""
     context = request.context
-    wanted = body.topics
-    everything = wanted is None or (request.version == 0 and not wanted)
-    refused = None if everything else _refuse_whole(body, request.version)
-    if refused is not None:
-        return refused
-    response: MetadataResponse
-    if everything:
-        response = _all_topics(broker, request)
-    else:
-        assert wanted is not None
-        response = MetadataResponse(topics=[_answer(broker, request, one, now_ms) for one in _distinct(wanted)])
     response.brokers = [
         MetadataResponse.MetadataResponseBroker(
             node_id=one.id,
@@ -72,29 +69,38 @@ def _respond(broker: Broker, request: Request, now_ms: int) -> MetadataResponse:
     ]
     response.cluster_id = broker.image.cluster_id
     response.controller_id = broker.node_id
-    if body.include_cluster_authorized_operations:
+    if request.body.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(
             broker.authorizer, context.principal, context.client_host
         )
-    return response
 
 
-def _all_topics(broker: Broker, request: Request) -> MetadataResponse:
+def _all_topics(broker: Broker, request: Request) -> Steps[MetadataResponse]:
     context, image = request.context, broker.image
     sees = partial(broker.authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
-    visible = [topic for topic in image.topics.values() if sees(AclResource.TOPIC, topic.name)]
+    visible = []
+    for topic in image.topics.values():
+        if sees(AclResource.TOPIC, topic.name):
+            visible.append(topic)
+        yield
+    response: MetadataResponse
     if request.body.include_topic_authorized_operations:
-        return MetadataResponse(topics=[_describe(broker, request, topic) for topic in visible])
-    whole = WholeMetadata()
-    whole.encoded_topics = broker.publisher.encoded_topics.of(
-        visible,
-        image.brokers,
-        context.listener,
-        request.version,
-        partial(_describe, broker, request),
-        broker.errors_of(request.api_key),
-    )
-    return whole
+        response = MetadataResponse()
+        for topic in visible:
+            response.topics.append(_describe(broker, request, topic))
+            yield
+    else:
+        response = whole = WholeMetadata()
+        whole.encoded_topics = yield from broker.publisher.encoded_topics.of(
+            visible,
+            image.brokers,
+            context.listener,
+            request.version,
+            partial(_describe, broker, request),
+            broker.errors_of(request.api_key),
+        )
+    _add_cluster(response, broker, request)
+    return response
 
 
 def _brokers(broker: Broker) -> Iterable[BrokerRegistration]:
