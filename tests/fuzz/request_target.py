@@ -2,7 +2,7 @@
 
 An input is what three clients send, frame after frame; a frame's correlation id says whose it is. What must hold:
 
-- `handle` raises nothing, whatever the frame;
+- `handle`, `tick` and `take_replies` raise nothing, whatever the frame, nor anything that the broker would survive;
 - every frame is answered once, with bytes that its client can decode, or its connection is closed, at the latest when
   its time is up;
 - a client that does nothing wrong is served afterwards, and everybody else's connection stays;
@@ -92,13 +92,15 @@ class RequestTarget:
         self._files = files
         self._clients = {number: Waiting(next(self._connection_ids)) for number in range(CLIENTS)}
         self._steady = ConnectionContext(next(self._connection_ids))
-        return open_broker(
+        broker = open_broker(
             files,
             BrokerConfig.of(log_dirs=["/data"], port=9092, settings=self._static),
             now_ms=self._now_ms,
             new_id=lambda: next(self._ids).to_bytes(16, "big"),
             next_int=lambda limit: next(self._ids) % limit,
         )
+        broker.internal_errors.survive = raise_it  # type: ignore[method-assign]
+        return broker
 
     def _create_topics(self) -> None:
         wanted = CreateTopicsRequest(timeout_ms=1000)
@@ -290,6 +292,11 @@ class RequestTarget:
         lost = [value for value in self._acknowledged if value not in records]
         if lost:
             raise InvariantBroken(f"{len(lost)} acknowledged records are gone after a clean stop")
+
+
+def raise_it(place: str, error: Exception, now_ms: int, **about: object) -> None:
+    """Raise an exception that a broker would survive: here it is a finding."""
+    raise error
 
 
 def last_offset(records: bytes) -> int:
