@@ -8,7 +8,7 @@ from tailrace.broker.api_table import API_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.registry import request_class
 from tailrace.protocol.schema import Field, MessageSchema, StructSchema
-from tests.costs.hostile_batches import hostile_batches
+from tests.costs.hostile_batches import HOSTILE, hostile_batch
 from tests.costs.recipe import SIZE_MAX, Recipe, tag_size
 from tests.costs.values import Kind
 
@@ -80,12 +80,12 @@ def known_attacks(key: ApiKey) -> Iterator[Recipe]:
     base = Recipe(key, version, Kind.SAME)
     match key:
         case ApiKey.PRODUCE:
-            for note, batch in hostile_batches(SIZE_MAX).items():
+            for note in HOSTILE:
                 yield Recipe(
                     key,
                     9,
                     Kind.SAME,
-                    values=(("topic_data.partition_data.records", batch),),
+                    values=(("topic_data.partition_data.records", hostile_batch(note, SIZE_MAX)),),
                     note=f"a batch with {note}",
                 )
         case ApiKey.METADATA:

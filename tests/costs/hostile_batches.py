@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Final
 
 import zstandard
 
@@ -21,20 +24,28 @@ ZSTD_EMPTY = zstandard.ZstdCompressor().compress(b"")
 _LZ4_EMPTY = bytes.fromhex("04224d18604082") + bytes(4)
 
 
-def hostile_batches(size: int) -> dict[str, bytes]:
-    """Return batches of at most `size` bytes, by what is expensive in them."""
-    room = size - 1_000
-    return {
-        "a zstd bomb": packed(Codec.ZSTD, _zstd_bomb(), 1),
-        "empty gzip members": packed(Codec.GZIP, GZIP_EMPTY * (room // len(GZIP_EMPTY)), 1),
-        "empty zstd frames": packed(Codec.ZSTD, ZSTD_EMPTY * (room // len(ZSTD_EMPTY)), 1),
-        "empty lz4 frames": packed(Codec.LZ4, _LZ4_EMPTY * (room // len(_LZ4_EMPTY)), 1),
-        "a gzip bomb": packed(Codec.GZIP, gzip.compress(bytes(90_000_000), 9), 1),
-        "tiny records": _tiny_records(room, Codec.NONE),
-        "tiny records in zstd": _tiny_records(10 * room, Codec.ZSTD),
-        "tiny records in gzip": _tiny_records(6 * room, Codec.GZIP),
-        "a record of many headers": _many_headers(room),
-    }
+def _repeated(codec: Codec, piece: bytes) -> Callable[[int], bytes]:
+    return lambda room: packed(codec, piece * (room // len(piece)), 1)
+
+
+_MAKERS: Final[dict[str, Callable[[int], bytes]]] = {
+    "a zstd bomb": lambda room: packed(Codec.ZSTD, zstandard.ZstdCompressor().compress(bytes(99_000_000)), 1),
+    "a gzip bomb": lambda room: packed(Codec.GZIP, gzip.compress(bytes(90_000_000)), 1),
+    "empty gzip members": _repeated(Codec.GZIP, GZIP_EMPTY),
+    "empty zstd frames": _repeated(Codec.ZSTD, ZSTD_EMPTY),
+    "empty lz4 frames": _repeated(Codec.LZ4, _LZ4_EMPTY),
+    "tiny records": lambda room: _tiny_records(room, Codec.NONE),
+    "tiny records in zstd": lambda room: _tiny_records(10 * room, Codec.ZSTD),
+    "tiny records in gzip": lambda room: _tiny_records(6 * room, Codec.GZIP),
+    "a record of many headers": lambda room: _many_headers(room),
+}
+HOSTILE: Final = tuple(_MAKERS)
+
+
+@cache
+def hostile_batch(name: str, size: int) -> bytes:
+    """Return the batch of this name, of at most `size` bytes with the request around it."""
+    return _MAKERS[name](size - 1_000)
 
 
 def packed(codec: Codec, payload: bytes, count: int) -> bytes:
@@ -47,10 +58,6 @@ def packed(codec: Codec, payload: bytes, count: int) -> bytes:
     struct.pack_into(">i", data, _ATTRIBUTES_POSITION + 2, count - 1)
     struct.pack_into(">I", data, CRC_POSITION, crc32c(memoryview(data)[_ATTRIBUTES_POSITION:]))
     return bytes(data)
-
-
-def _zstd_bomb() -> bytes:
-    return zstandard.ZstdCompressor(level=19).compress(bytes(99_000_000))
 
 
 def _tiny_records(size: int, codec: Codec) -> bytes:

@@ -13,9 +13,7 @@ import pytest
 
 from tailrace.broker.api_table import API_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
-from tests.costs.candidates import candidates
-from tests.costs.hostile_batches import hostile_batches
-from tests.costs.measure import Cost
+from tests.costs.hostile_batches import HOSTILE, hostile_batch
 from tests.costs.recipe import SIZE_MAX, Recipe
 from tests.costs.search import worst_of
 from tests.costs.values import Kind
@@ -50,14 +48,6 @@ KNOWN = {
 }
 
 
-def known_batches() -> dict[str, Recipe]:
-    """Produce requests, each with one hostile batch."""
-    return {
-        note: Recipe(ApiKey.PRODUCE, 9, Kind.SAME, values=(("topic_data.partition_data.records", batch),))
-        for note, batch in hostile_batches(SIZE_MAX).items()
-    }
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with World(OurProcess(tmp_path_factory.mktemp("costs"))) as made:
@@ -65,15 +55,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def check(world: World, recipe: Recipe) -> None:
-    cost: Cost | None = None
-    for _ in range(ATTEMPTS):
+    """Fail if the request is too expensive. A measurement that other work may have spoilt is made again."""
+    for left in reversed(range(ATTEMPTS)):
         cost = world.measure(recipe)
-        if cost.outcome != "ended" and cost.wait_s <= WAIT_MAX_S * FACTOR and cost.peak_bytes <= PEAK_BYTES_MAX:
+        wait_max_s = WAIT_MAX_S * FACTOR
+        if cost.outcome != "ended" and cost.wait_s <= wait_max_s and cost.peak_bytes <= PEAK_BYTES_MAX:
             return
+        if not left or cost.outcome == "ended" or cost.wait_s > 10 * wait_max_s:
+            pytest.fail(
+                f"{recipe}: another client waits {cost.wait_s:.3f} s (limit {wait_max_s:g} s), "
+                f"memory grows by {cost.peak_bytes:,} bytes (limit {PEAK_BYTES_MAX:,}): {cost}",
+                pytrace=False,
+            )
         world.reset()
-    pytest.fail(
-        f"{recipe}: another client waits {cost.wait_s:.3f} s and memory grows by {cost.peak_bytes:,} bytes: {cost}"
-    )
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -81,9 +75,10 @@ def test_a_request_that_was_once_expensive_is_cheap(world: World, name: str) -> 
     check(world, KNOWN[name])
 
 
-@pytest.mark.parametrize("name", known_batches())
+@pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_batch_is_cheap(world: World, name: str) -> None:
-    check(world, known_batches()[name])
+    records = hostile_batch(name, SIZE_MAX)
+    check(world, Recipe(ApiKey.PRODUCE, 9, Kind.SAME, values=(("topic_data.partition_data.records", records),)))
 
 
 @pytest.mark.slow
@@ -91,8 +86,3 @@ def test_a_hostile_batch_is_cheap(world: World, name: str) -> None:
 def test_the_most_expensive_request_of_an_api_is_cheap(world: World, row: ApiRow) -> None:
     worst = worst_of(world, row, climb_s=20, seed=1)
     check(world, worst.recipe)
-
-
-@pytest.mark.parametrize("row", API_TABLE.values(), ids=lambda row: row.key.name)
-def test_every_api_has_expensive_candidates(row: ApiRow) -> None:
-    assert sum(1 for _ in candidates(row)) >= 3

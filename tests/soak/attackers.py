@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import MetadataRequest, SaslAuthenticateRequest, SaslHandshakeRequest
-from tests.costs.hostile_batches import hostile_batches
+from tests.costs.hostile_batches import HOSTILE, hostile_batch
 from tests.costs.measure import receive_response
 from tests.costs.recipe import SIZE_MAX, Recipe
 from tests.costs.values import Kind, Names
@@ -83,8 +83,9 @@ def expensive_frames() -> list[bytes]:
     """Return the most expensive known requests and batches. Building them takes some seconds."""
     names = Names(1, [TOPIC], [bytes(16)], {"classic": ["attackers"]}, ["attacker"], "", b"")
     frames = [recipe.frame(names) for recipe in RECIPES]
-    for batch in hostile_batches(SIZE_MAX).values():
-        recipe = Recipe(ApiKey.PRODUCE, 9, Kind.SAME, values=(("topic_data.partition_data.records", batch),))
+    for name in HOSTILE:
+        records = hostile_batch(name, SIZE_MAX)
+        recipe = Recipe(ApiKey.PRODUCE, 9, Kind.SAME, values=(("topic_data.partition_data.records", records),))
         frames.append(recipe.frame(names))
     return frames
 
