@@ -13,7 +13,7 @@ KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrac
            src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run tour test test-failed test-all fuzz chaos simulate check format bench clean clean-run
+.PHONY: help venv run tour test test-failed test-all fuzz costs soak chaos simulate check format bench clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -55,6 +55,12 @@ test-all: $(READY) ## the test suite with the slow parts
 fuzz: $(READY) ## hostile input, guided by coverage: TARGET=requests MINUTES=5
 	$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --group fuzz
 	$(BIN)/python -m tests.fuzz.run $(TARGET) --minutes $(MINUTES)
+
+costs: $(READY) ## the most expensive request of each API, and how long others wait: ARGS='--api METADATA --kafka --climb 60'
+	$(BIN)/python -m tests.costs.run $(ARGS)
+
+soak: $(READY) ## honest clients beside attackers; latency, errors and memory are checked: MINUTES=30
+	$(BIN)/python -m tests.soak.run --minutes $(MINUTES) $(ARGS)
 
 chaos: $(READY) ## three brokers below Kafka's controllers, under load and faults: MINUTES=5 ARGS='--seed 7 --controllers 3'
 	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)

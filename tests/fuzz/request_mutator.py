@@ -16,7 +16,7 @@ from tailrace.protocol.headers import read_request_header, write_request_header
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.registry import request_class
 from tailrace.protocol.schema import Field
-from tests.fuzz.bytes_mutator import NUMBERS, damage
+from tests.fuzz.bytes_mutator import INVALID_MARK, NUMBERS, damage, with_invalid_text
 from tests.fuzz.frames import join_frames, split_frames
 from tests.fuzz.records_mutator import damage_records
 from tests.unit.protocol.random_messages import INTEGERS, random_message
@@ -26,6 +26,7 @@ _STRINGS = (
     "", "orders", "compacted", "timed", "small", "sequenced", "empty", "with_dot", "0", "1", "-1", "x" * 249, "é" * 90,
     "__cluster_metadata", "__consumer_offsets", "a/b", "..", "\x00", "𝄞", "1e400", "nan", "9" * 400, "cleanup.policy",
     "segment.bytes", "retention.ms", "max.message.bytes", "message.timestamp.type", "compact,delete", "zstd", "user",
+    "x" * 32_767, "é" * 16_383, INVALID_MARK * 6_000, INVALID_MARK,
     "client-id", "ip", "metadata.version", "log.retention.ms", "leader.replication.throttled.replicas", "0:0,1:1", "*",
 )  # fmt: skip
 
@@ -74,8 +75,10 @@ class RequestMutator:
         for _ in range(dice.choice((1, 1, 2, 3))):
             self._change(message, message, version, dice)
         header = header._replace(api_version=version, correlation_id=dice.getrandbits(31))
+        if dice.random() < 0.05:
+            header = header._replace(client_id=dice.choice(_STRINGS))
         try:
-            return write_request_header(header) + bytes(message.encode(version))
+            return with_invalid_text(write_request_header(header) + bytes(message.encode(version)))
         except ProtocolError:
             return damage(frame, dice)
 

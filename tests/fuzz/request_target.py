@@ -2,7 +2,7 @@
 
 An input is what three clients send, frame after frame; a frame's correlation id says whose it is. What must hold:
 
-- `handle` raises nothing, whatever the frame;
+- `handle`, `tick` and `take_replies` raise nothing, whatever the frame, nor anything that the broker would survive;
 - every frame is answered once, with bytes that its client can decode, or its connection is closed, at the latest when
   its time is up;
 - a client that does nothing wrong is served afterwards, and everybody else's connection stays;
@@ -76,6 +76,7 @@ class RequestTarget:
         self._connection_ids = count(1)
         self._ids = count(1_000_000)  # low ones are reserved
         self.topic_ids: dict[str, bytes] = {}
+        self._gone: set[int] = set()  # connections that their clients have closed
         self._broker = self._open(SmallFiles())
         self._create_topics()
         self._broker.close(self._now_ms)
@@ -91,13 +92,15 @@ class RequestTarget:
         self._files = files
         self._clients = {number: Waiting(next(self._connection_ids)) for number in range(CLIENTS)}
         self._steady = ConnectionContext(next(self._connection_ids))
-        return open_broker(
+        broker = open_broker(
             files,
             BrokerConfig.of(log_dirs=["/data"], port=9092, settings=self._static),
             now_ms=self._now_ms,
             new_id=lambda: next(self._ids).to_bytes(16, "big"),
             next_int=lambda limit: next(self._ids) % limit,
         )
+        broker.internal_errors.survive = raise_it  # type: ignore[method-assign]
+        return broker
 
     def _create_topics(self) -> None:
         wanted = CreateTopicsRequest(timeout_ms=1000)
@@ -174,8 +177,18 @@ class RequestTarget:
         self._await_reply(client)
         client.frame = frame
         self._now_ms += 1
-        self._broker.handle(memoryview(bytearray(frame)), client.context, self._now_ms)
+        self._hand_over(frame, client)
         self._take_replies()
+
+    def _hand_over(self, frame: bytes, client: Waiting) -> None:
+        """Give a frame to the broker, as the client's listener does."""
+        self._broker.handle(memoryview(bytearray(frame)), client.context, self._now_ms)
+
+    def _answered(self, client: Waiting, response: Any) -> None:
+        """Note the response that a client has got."""
+
+    def _replaced(self, client: Waiting) -> None:
+        """Note that a client has a new connection."""
 
     def _await_reply(self, client: Waiting) -> None:
         for _ in range(1000):
@@ -191,16 +204,19 @@ class RequestTarget:
 
     def _take_replies(self) -> None:
         for reply in self._broker.take_replies():
+            if reply.connection_id in self._gone:  # the server drops it
+                continue
             waiting = [one for one in self._clients.values() if one.context.connection_id == reply.connection_id]
             if not waiting or waiting[0].frame is None:
                 raise InvariantBroken(f"a reply to connection {reply.connection_id}, which asked for nothing")
             (client,) = waiting
             assert client.frame is not None
-            check_reply(reply, client.frame)
+            self._answered(client, check_reply(reply, client.frame))
             client.frame = None
             if reply.close:
                 self._broker.connection_closed(client.context.connection_id)
                 client.context = ConnectionContext(next(self._connection_ids))
+                self._replaced(client)
 
     # The client that does nothing wrong
 
@@ -276,6 +292,11 @@ class RequestTarget:
         lost = [value for value in self._acknowledged if value not in records]
         if lost:
             raise InvariantBroken(f"{len(lost)} acknowledged records are gone after a clean stop")
+
+
+def raise_it(place: str, error: Exception, now_ms: int, **about: object) -> None:
+    """Raise an exception that a broker would survive: here it is a finding."""
+    raise error
 
 
 def last_offset(records: bytes) -> int:

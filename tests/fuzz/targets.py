@@ -25,7 +25,7 @@ class Target(Protocol):
         """An input in parts, of which some may be left out."""
 
 
-NAMES = ("requests", "records", "directories", "metadata")
+NAMES = ("requests", "sequences", "records", "directories", "metadata")
 
 
 def make_target(name: str) -> Target:
@@ -34,6 +34,10 @@ def make_target(name: str) -> Target:
         from tests.fuzz.request_target import RequestTarget
 
         return RequestTarget()
+    if name == "sequences":
+        from tests.fuzz.sequence_target import SequenceTarget
+
+        return SequenceTarget()
     if name == "records":
         from tests.fuzz.record_target import RecordTarget
 
