@@ -41,8 +41,8 @@ class Instance:
         self.offsets = [array("q") for _ in range(partitions)]  # by partition and number
         self.waiting = 0
         self.heard_s = time.monotonic()
-        # With several requests in flight librdkafka numbers batches anew when one overtakes another that was refused,
-        # also those of which it does not know whether they were written, and so may write them twice itself.
+        # With several requests in flight librdkafka renumbers batches after one was refused, also batches that may have
+        # been written, and so writes them twice: tests/conformance/test_librdkafka_mistakes.py.
         self.producer = Producer(
             {
                 "bootstrap.servers": bootstrap,

@@ -37,7 +37,11 @@ class Transformer:
         self.worker = Worker(f"transformer {name}", findings, self._step)
 
     def successor(self) -> Transformer:
-        """One that goes on for this one, whose client does not come back from a call."""
+        """Return a transformer that replaces this one, whose client does not return from a call.
+
+        The call is send_offsets_to_transaction, whose timeout librdkafka does not check while the group coordinator is
+        away: tests/conformance/test_librdkafka_mistakes.py.
+        """
         self.worker.is_ending.set()
         seed = self._random.randrange(1_000_000)
         made = Transformer(self._bootstrap, self._name, self._source, self._target, self._findings, seed)

@@ -261,8 +261,9 @@ def regrown_log(stage: Stage, key: TopicPartition) -> Script:
         network.let_go(one, leader.host_id)
         network.let_go(leader, one.host_id)
     yield from stage.until(lambda: log.cuts > cuts and log.log_end_offset > end, 200)
-    if stage.random.random() < 0.5:
-        yield stage.random.choice((20, 300, 900))
+    if stage.random.random() < 0.5:  # the first sync that ends afterwards counts
+        point = log.recovery_point
+        yield from stage.until(lambda: log.recovery_point > point, 1_500)
         if leader.is_alive:
             leader.directory.checkpoint()
     if stage.cluster.lose_power(leader.broker_id):

@@ -18,4 +18,4 @@ SCHEDULES = 250
 def test_a_planted_mistake_is_found(mistake: str) -> None:
     _, seed, failure = first_failure(mistake, range(SCHEDULES), 6_000)
     assert seed is not None
-    assert failure.startswith("AssertionError"), failure
+    assert failure.startswith(("AssertionError", "CorruptBatch")), failure  # the second: a log cannot be read
