@@ -115,6 +115,8 @@ class World:
             next_ms = max(min(due, default=until_ms + 1), self.now_ms)
             if next_ms > until_ms:
                 self.now_ms = until_ms
+                failures = self.runtime.failures  # which survive what is asserted inside requests and answers
+                assert (failures.operations, failures.reloads, failures.skipped) == (0, 0, 0), "see the log for why"
                 return
             self.now_ms = next_ms
             self.purgatory.expire(next_ms)
