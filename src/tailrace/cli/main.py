@@ -45,11 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: Exception) -> int:
+    from tailrace.cli.output import warn
     from tailrace.log.findings import CannotLook
     from tailrace.records.batch import CorruptBatch
 
     if isinstance(error, CorruptBatch):  # damage in what was looked at, not a mistake of the question
-        print(f"tailrace: {error}", file=sys.stderr)
+        warn(str(error))
         return 1
     if isinstance(error, OSError):
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
@@ -64,7 +65,7 @@ def _complain(error: Exception) -> int:
             file=sys.stderr,
         )
         return INTERNAL_ERROR
-    print(f"tailrace: {text}", file=sys.stderr)
+    warn(text)
     return error.status if isinstance(error, CommandError) else USAGE_ERROR
 
 

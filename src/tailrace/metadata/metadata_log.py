@@ -250,7 +250,13 @@ class MetadataLog:
 
     def tick(self, now_ms: int) -> bool:
         """Do a part of what is due: a batch of a snapshot, removing what a snapshot has replaced. True: call again."""
-        self.log.run_due(now_ms)
+        try:
+            self.log.run_due(now_ms)
+        except OSError as error:
+            if not is_shortage(error):
+                self._failed = error
+            _log.error("upkeep of the metadata log failed: %s", error)
+            return False
         return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
 
     def write_snapshot(self, now_ms: int) -> None:

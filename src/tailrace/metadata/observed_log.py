@@ -29,7 +29,7 @@ from tailrace.metadata.snapshot_difference import difference_records
 from tailrace.metadata.snapshot_store import SnapshotStore
 from tailrace.metadata.storage_format import METADATA_FOLDER
 from tailrace.model.ids import LeaderEpoch, Offset
-from tailrace.model.shortage import is_shortage
+from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.records.batch import Buffer, CorruptBatch
 
 _log = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class ObservedLog:
         self.leader_id = state.leader_id if self.epoch == state.leader_epoch else -1
         self.failure: OSError | None = None  # why it can be written to no more
         self._partial: _PartialSnapshot | None = None
+        self._rest_until_ms = 0  # in the future only while descriptors or memory are short
 
     @property
     def image(self) -> MetadataImage:
@@ -181,6 +182,8 @@ class ObservedLog:
 
     def tick(self, now_ms: int) -> bool:
         """Do a part of what is due; True: call again."""
+        if now_ms < self._rest_until_ms:
+            return False
         try:
             self.log.run_due(now_ms)
             if self.snapshots.is_due(now_ms):
@@ -188,13 +191,15 @@ class ObservedLog:
         except OSError as error:
             if is_shortage(error):
                 _log.warning("the metadata log is flushed later: %s", error)
+                self._rest_until_ms = now_ms + SHORTAGE_RETRY_MS
             else:
                 self.failure = error
             return False
         return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return self.snapshots.next_deadline_ms(self.log.deferred.next_due_ms)
+        due_ms = self.snapshots.next_deadline_ms(self.log.deferred.next_due_ms)
+        return None if due_ms is None else max(due_ms, self._rest_until_ms)
 
     def close(self, now_ms: int) -> None:
         self.drop_partial()

@@ -32,6 +32,7 @@ from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 from tailrace.records.batch import CorruptBatch, split_batches
 from tailrace.records.control import Voter
+from tests.support.batches import batch
 from tests.support.controller_twin import counted_ids
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles
@@ -496,3 +497,19 @@ def test_a_torn_tail_after_a_crash_is_cut() -> None:
     size = files.size(path)
     files.open(path).truncate(size - 5)
     assert len(open_log(files).image.topics) == 2
+
+
+@pytest.mark.parametrize(("code", "is_failed"), [(errno.EMFILE, False), (errno.EIO, True)])
+def test_upkeep_without_descriptors_is_no_failure_and_a_bad_disk_is_one(code: int, is_failed: bool) -> None:
+    files: Any = FaultyFiles(formatted())
+    log = begun(files)
+    log.commit(topic(1), 20)
+    log.log.append_as_leader(batch(b"x"), leader_epoch=log.epoch, now_ms=20)
+    log.log.roll(21)
+    files.fail("open" if code == errno.EMFILE else "sync", code)
+    assert not log.tick(22)
+    assert (log.failure is not None) is is_failed
+    files.heal()
+    if not is_failed:
+        log.commit(topic(2), 23)
+        assert log.log.recovery_point == log.next_offset
