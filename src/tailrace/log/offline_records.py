@@ -148,7 +148,9 @@ class RecordReader:
                 if start <= record.offset < end and _is_in_time(record.timestamp, wanted):
                     yield FoundRecord(record, header)
         except CorruptBatch as error:
-            message = f"batch of offsets {header.base_offset} to {header.last_offset} is passed over: {error.reason}"
+            message = (
+                f"rest of the batch of offsets {header.base_offset} to {header.last_offset} is skipped: {error.reason}"
+            )
             self._report(Finding(segment.log.path, message, header.position))
 
 
@@ -159,8 +161,8 @@ def _check(header: BatchHeader, view: memoryview) -> None:
         check_message(view)
 
 
-def _decode(header: BatchHeader, view: memoryview) -> list[Record]:
-    return list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
+def _decode(header: BatchHeader, view: memoryview) -> Iterator[Record]:
+    return iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view)
 
 
 def _is_in_time(timestamp: int, wanted: Selection) -> bool:

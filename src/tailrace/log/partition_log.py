@@ -164,24 +164,23 @@ class PartitionLog:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Check batches unless they are checked, give them offsets, write them. `data` is changed in place if it can be
-        written to."""
+        """Check batches, unless they are checked; give them offsets, in place where they can be written to; write."""
+        group, end = self.group, self.marks.log_end.offset
         if isinstance(data, CheckedRecords):
-            plan = data.place(self.marks.log_end.offset, leader_epoch)
-            return self._append(plan, origin, now_ms, transaction_version) if plan.batches else self._nothing_appended()
-        group = self.group
-        if origin is Origin.CLIENT and (first := group.place(self, memoryview(data), leader_epoch, now_ms)) >= 0:
+            plan = data.place(end, leader_epoch)
+        elif origin is Origin.CLIENT and (first := group.place(self, memoryview(data), leader_epoch, now_ms)) >= 0:
             group.write(self, now_ms)
             return AppendResult(first, group.end_offset - 1, NO_TIMESTAMP, self.marks.log_start_offset)
-        plan = validate_produced(
-            data,
-            config=self.config,
-            base_offset=self.marks.log_end.offset,
-            leader_epoch=leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            partition=self.partition,
-        )
+        else:
+            plan = validate_produced(
+                data,
+                config=self.config,
+                base_offset=end,
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                partition=self.partition,
+            )
         return self._append(plan, origin, now_ms, transaction_version) if plan.batches else self._nothing_appended()
 
     def append_as_follower(self, data: Buffer, *, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:

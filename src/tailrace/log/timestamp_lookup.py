@@ -20,7 +20,7 @@ from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
 from tailrace.records import kernels
 from tailrace.records.batch import RecordBatch
 from tailrace.records.legacy import iter_messages
-from tailrace.records.record import uncompressed_payload
+from tailrace.records.record import record_portions
 
 LATEST = -1
 EARLIEST = -2
@@ -37,8 +37,52 @@ class FoundOffset(NamedTuple):
     leader_epoch: LeaderEpoch | None
 
 
+class BatchSearch(NamedTuple):
+    """A batch, read from the log, that should have the record. `find` touches nothing else and may run anywhere."""
+
+    data: memoryview
+    header: BatchHeader
+    target: int
+    start: Offset
+    is_last: bool  # if the record is not in this batch, there is none
+
+    @property
+    def next_start(self) -> Offset:
+        """Where to go on if the record is not in this batch."""
+        return max(self.header.next_offset, self.start)
+
+    def find(self) -> FoundOffset | None:
+        """Return the first record at or after the time and at or after the start offset."""
+        header, target, start = self.header, self.target, self.start
+        epoch = header.leader_epoch if header.leader_epoch >= 0 else None
+        if header.magic < 2:
+            for message in iter_messages(self.data):
+                if message.timestamp >= target and message.offset >= start:
+                    return FoundOffset(message.offset, message.timestamp, epoch)
+            return None
+        batch = RecordBatch(self.data)
+        # With log append time every record has the batch's timestamp, whatever its own delta says.
+        least = _NEVER if batch.is_log_append_time else target
+        for portion, count in record_portions(batch):
+            found = kernels.find_record(portion, count, batch.base_offset, batch.base_timestamp, start, least)
+            if found is not None:
+                return FoundOffset(found[0], batch.max_timestamp if batch.is_log_append_time else found[1], epoch)
+        return None
+
+
 def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
     """What ListOffsets answers for a timestamp or one of the special targets; None when nothing is that late."""
+    search = begin_search(log, target)
+    while isinstance(search, BatchSearch):
+        found = search.find()
+        if found is not None or search.is_last:
+            return found
+        search = begin_search(log, target, search.next_start)
+    return search
+
+
+def begin_search(log: PartitionLog, target: int, start: Offset | None = None) -> FoundOffset | BatchSearch | None:
+    """Return what the log's bounds and headers tell, or the batch that must be searched for the rest."""
     if target in (EARLIEST, EARLIEST_LOCAL):
         earliest = log.epochs.earliest
         epoch = earliest.epoch if earliest and earliest.start_offset <= log.log_start_offset else None
@@ -49,47 +93,40 @@ def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
     if target == LATEST_TIERED:
         return FoundOffset(-1, NO_TIMESTAMP, -1)
     if target == MAX_TIMESTAMP:
-        return _find_largest(max(log.segments, key=lambda segment: segment.max_timestamp))
+        return _search_largest(max(log.segments, key=lambda segment: segment.max_timestamp))
     for segment in log.segments:
         if segment.retention_timestamp_ms() >= target:
-            return find_in_segment(segment, target, log.log_start_offset)
+            return _search_segment(segment, target, log.log_start_offset if start is None else start)
     return None
 
 
 def find_in_segment(segment: Segment, target: int, start: Offset) -> FoundOffset | None:
     """The first record of a segment at or after a time and at or after an offset."""
-    for header in segment.headers(segment.timestamp_start(target, start).position):
-        if header.max_timestamp >= target:
-            found = _find_in_batch(segment, header, target, start)
-            if found is not None:
-                return found
+    while (search := _search_segment(segment, target, start)) is not None:
+        found = search.find()
+        if found is not None:
+            return found
+        start = search.next_start
     return None
 
 
-def _find_largest(segment: Segment) -> FoundOffset | None:
+def _search_segment(segment: Segment, target: int, start: Offset) -> BatchSearch | None:
+    for header in segment.headers(segment.timestamp_start(target, start).position):
+        if header.max_timestamp >= target and header.last_offset >= start:
+            return _search(segment, header, target, start, is_last=False)
+    return None
+
+
+def _search_largest(segment: Segment) -> BatchSearch | None:
     largest = segment.largest
     for header in segment.headers(segment.offset_start(largest.offset).position):
         if header.max_timestamp == largest.timestamp:
             if header.magic == 0:
                 return None  # such a message has no timestamp, so none is the largest
-            return _find_in_batch(segment, header, largest.timestamp, segment.base_offset)
+            return _search(segment, header, largest.timestamp, segment.base_offset, is_last=True)
     return None
 
 
-def _find_in_batch(segment: Segment, header: BatchHeader, target: int, start: Offset) -> FoundOffset | None:
+def _search(segment: Segment, header: BatchHeader, target: int, start: Offset, *, is_last: bool) -> BatchSearch:
     data = memoryview(segment.log.read(header.position, header.size))
-    epoch = header.leader_epoch if header.leader_epoch >= 0 else None
-    if header.magic < 2:
-        for message in iter_messages(data):
-            if message.timestamp >= target and message.offset >= start:
-                return FoundOffset(message.offset, message.timestamp, epoch)
-        return None
-    batch = RecordBatch(data)
-    # With log append time every record has the batch's timestamp, whatever its own delta says.
-    least = _NEVER if batch.is_log_append_time else target
-    found = kernels.find_record(
-        uncompressed_payload(batch), batch.record_count, batch.base_offset, batch.base_timestamp, start, least
-    )
-    if found is None:
-        return None
-    return FoundOffset(found[0], batch.max_timestamp if batch.is_log_append_time else found[1], epoch)
+    return BatchSearch(data, header, target, start, is_last)

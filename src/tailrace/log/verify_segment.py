@@ -26,10 +26,10 @@ from tailrace.log.transaction_index import AbortedTransaction, TransactionIndex
 from tailrace.log.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX
-from tailrace.records import kernels
 from tailrace.records.batch import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message, iter_messages
-from tailrace.records.record import iter_records, uncompressed_payload
+from tailrace.records.record import iter_records
+from tailrace.records.record_walk import walk_payload
 
 Advance = Callable[[int], None]
 _MAX_REGROWTH = 3
@@ -237,27 +237,26 @@ def _is_plainly_right(header: BatchHeader, view: memoryview) -> bool:
     if header.magic != 2 or header.record_count <= 0 or header.attributes & DELETE_HORIZON_BIT:
         return False
     try:
-        is_sequential, _, _, largest, _ = kernels.validate_records(
-            uncompressed_payload(RecordBatch(view)), header.record_count, header.base_timestamp, True
-        )
+        walk = walk_payload(RecordBatch(view))
     except CorruptBatch:
         return False
-    has_offsets = is_sequential and header.record_count <= header.last_offset - header.base_offset + 1
+    largest = walk.largest
+    has_offsets = walk.sequential and header.record_count <= header.last_offset - header.base_offset + 1
     return has_offsets and (bool(header.attributes & TIMESTAMP_TYPE_BIT) or 0 <= largest == header.max_timestamp)
 
 
 def _check_records(header: BatchHeader, view: memoryview) -> None:
     if _is_plainly_right(header, view):
         return
-    records = list(iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view))
-    if not records:
-        return  # what compaction leaves of a batch to remember its producer
     last = header.base_offset - 1 if header.magic == 2 else -1
-    for record in records:
+    largest: int | None = None
+    for record in iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view):
         if not last < record.offset <= header.last_offset:
             raise CorruptBatch(f"record offset {record.offset} does not lie between {last} and {header.last_offset}")
         last = record.offset
-    largest = max(record.timestamp for record in records)
+        largest = record.timestamp if largest is None else max(largest, record.timestamp)
+    if largest is None:
+        return  # what compaction leaves of a batch to remember its producer
     is_create_time = not header.attributes & TIMESTAMP_TYPE_BIT
     if header.magic > 0 and is_create_time and largest != header.max_timestamp:
         raise CorruptBatch(f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}")

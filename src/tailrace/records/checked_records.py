@@ -82,8 +82,19 @@ class CheckedRecords(NamedTuple):
 def check_cost(records: Buffer, config: TopicConfig) -> int:
     """Return an upper bound of the work that checking records may be, in bytes of plain records to walk."""
     size = len(records)
-    if size < HEADER_SIZE or size > config.max_message_bytes:
-        return size  # too small to be a batch, or refused because of its size
+    if not HEADER_SIZE <= size <= config.max_message_bytes:
+        return size  # not a batch, or refused because of its size
+    cost = walk_cost(records)
+    codec = records[CODEC_POSITION] & CODEC_MASK
+    is_kept = records[MAGIC_POSITION] < 2 or codec > Codec.ZSTD or topic_codec(config, Codec(codec))[0] == codec
+    return cost if is_kept else cost * _REBUILD_COST
+
+
+def walk_cost(records: Buffer) -> int:
+    """Return an upper bound of the work that a walk over a batch's records may be, in bytes of plain records."""
+    size = len(records)
+    if size < HEADER_SIZE:
+        return size
     if records[MAGIC_POSITION] < 2:
         return size * _OLD_FORMAT_COST * (1_032 if records[MAGIC_POSITION + 1] & CODEC_MASK else 1)
     code = records[CODEC_POSITION] & CODEC_MASK
@@ -93,4 +104,4 @@ def check_cost(records: Buffer, config: TopicConfig) -> int:
     cost = size * _COST_PER_BYTE[codec]
     if codec == Codec.ZSTD:
         cost += max(kernels.zstd_size_bound(memoryview(records)[HEADER_SIZE:]), 0)
-    return cost if topic_codec(config, codec)[0] == codec else cost * _REBUILD_COST
+    return cost

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tailrace.records import kernels
 from tailrace.records.batch import Buffer, Codec, RecordBatch
 from tailrace.records.decompression import decompressed_pieces
+from tailrace.records.record import batch_codec
 from tailrace.records.record_rules import RECORD_ERRORS_MAX, RecordFacts, RecordRules
 
 
@@ -25,12 +26,7 @@ def walk_batch(
         *rules.timestamp_bounds(append_time),
         RECORD_ERRORS_MAX,
     )
-    rest: Buffer = b""
-    for piece in decompressed_pieces(codec, batch.payload, max_size=max_size):
-        data = bytes(rest) + piece if rest else piece
-        used = walk.feed(data, False)
-        rest = bytes(data[used:])
-    walk.feed(rest, True)
+    _feed(walk, batch, codec, max_size)
     rules.check(
         (
             RecordFacts(index, batch.base_offset + delta, timestamp if append_time is None else append_time, has_key)
@@ -39,3 +35,19 @@ def walk_batch(
         batch.is_log_append_time,
     )
     return walk
+
+
+def walk_payload(batch: RecordBatch) -> kernels.RecordWalk:
+    """Return what is known of all records together; raise CorruptBatch unless they are what the header claims."""
+    walk = kernels.RecordWalk(batch.record_count, batch.base_timestamp, True)
+    _feed(walk, batch, batch_codec(batch), None)
+    return walk
+
+
+def _feed(walk: kernels.RecordWalk, batch: RecordBatch, codec: Codec, max_size: int | None) -> None:
+    rest: Buffer = b""
+    for piece in decompressed_pieces(codec, batch.payload, max_size=max_size):
+        data = bytes(rest) + piece if rest else piece
+        used = walk.feed(data, False)
+        rest = bytes(data[used:])
+    walk.feed(rest, True)
