@@ -153,6 +153,8 @@ def test_the_same_requests_get_the_same_answers(twins: ApiTwins) -> None:
         *cluster.quota_cases(),
         *credentials.credential_cases(),
         *credentials.acl_cases(),
+        *credentials.token_cases(),
+        *cluster.voter_cases(),
         *cluster.cluster_cases(),
         *topics.delete_topic_cases(),
     ]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import ExpireDelegationTokenResponse, RenewDelegationTokenResponse
+
+Changed = TypeVar("Changed", ExpireDelegationTokenResponse, RenewDelegationTokenResponse)
 
 NO_TIME = -1  # in a response without a token
 _ANONYMOUS = "User:ANONYMOUS"
@@ -18,3 +24,19 @@ def check_connection(broker: Broker, request: Request) -> None:
     is_anonymous = protocol == "PLAINTEXT" or (protocol == "SSL" and context.principal == _ANONYMOUS)
     if is_anonymous or context.has_token:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+
+
+def change_expiration(
+    broker: Broker, request: Request, now_ms: int, response: Changed, change: Callable[[], int]
+) -> Changed | None:
+    """Answer a request that changes when a token expires; below other controllers it is forwarded to them."""
+    try:
+        check_connection(broker, request)
+    except KafkaError as error:
+        response.error_code, response.expiry_timestamp_ms = error.code, NO_TIME
+        return response
+    if broker.forwarding is not None:
+        broker.forwarding.forward(request, now_ms)
+        return None
+    response.expiry_timestamp_ms = change()
+    return response

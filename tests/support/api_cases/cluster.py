@@ -102,6 +102,13 @@ def quota_cases() -> Iterator[Case]:
     yield "after removal", describe()
 
 
+def voter_cases() -> Iterator[Case]:
+    """Of another cluster; of this one: test_raft_voters_like_kafka.py."""
+    voter: dict[str, Any] = {"cluster_id": "other", "voter_id": 7, "voter_directory_id": b"d" * 16}
+    yield "a voter", lambda _: m.AddRaftVoterRequest(**voter)
+    yield "no voter", lambda _: m.RemoveRaftVoterRequest(**voter)
+
+
 def cluster_cases() -> Iterator[Case]:
     L = m.DescribeLogDirsRequest
 

@@ -58,6 +58,14 @@ def credential_cases() -> Iterator[Case]:
     yield "out of turn", lambda side: m.SaslAuthenticateRequest(auth_bytes=b"\0a\0b")
 
 
+def token_cases() -> Iterator[Case]:
+    """On a connection without a login; with one: test_delegation_tokens_like_kafka.py."""
+    yield "a token", lambda _: m.CreateDelegationTokenRequest(max_lifetime_ms=-1)
+    yield "renewed", lambda _: m.RenewDelegationTokenRequest(hmac=b"none", renew_period_ms=-1)
+    yield "expired", lambda _: m.ExpireDelegationTokenRequest(hmac=b"none", expiry_time_period_ms=-1)
+    yield "all tokens", lambda _: m.DescribeDelegationTokenRequest(owners=None)
+
+
 def acl_cases() -> Iterator[Case]:
     """Where there is no authorizer; with one: `acl_cases.py` beside this folder."""
     for code in (1, 0):  # any, and unknown
