@@ -15,27 +15,26 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.token_requests import check_connection
 from tailrace.metadata.delegation_tokens import is_owner_or_renewer
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import DelegationTokenRecord, DescribeDelegationTokenResponse
 
 Described = DescribeDelegationTokenResponse.DescribedDelegationToken
 Renewer = DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeDelegationTokenResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> Steps[DescribeDelegationTokenResponse]:
     check_connection(broker, request)
     settings = broker.config.tokens
     if not settings.is_enabled:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     asked = request.body.owners
     owners = None if asked is None else {f"{one.principal_type}:{one.principal_name}" for one in asked}
-    tokens = broker.image.delegation_tokens.values()
-    return DescribeDelegationTokenResponse(
-        tokens=[
-            _described(token, settings.hmac_of(token.token_id), request.version)
-            for token in tokens
-            if _is_asked_for(token, owners) and _may_describe(broker, request, token)
-        ]
-    )
+    response = DescribeDelegationTokenResponse()
+    for token in broker.image.delegation_tokens.values():
+        if _is_asked_for(token, owners) and _may_describe(broker, request, token):
+            response.tokens.append(_described(token, settings.hmac_of(token.token_id), request.version))
+        yield
+    return response
 
 
 def _is_asked_for(token: DelegationTokenRecord, owners: set[str] | None) -> bool:

@@ -13,17 +13,23 @@ from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ListGroupsResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> Steps[ListGroupsResponse]:
     body: ListGroupsRequest = request.body
     runtime = broker.groups.runtime
     if runtime.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {one.strip().lower() for one in body.states_filter}
     types = {one.lower() for one in body.types_filter}
-    groups = [group for shard in runtime.active() for group in shard.list_groups(states, types)]
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
-        groups = [one for one in groups if broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, one.group_id)]
-    return ListGroupsResponse(groups=groups)
+    sees_all = broker.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME)
+    response = ListGroupsResponse()
+    for shard in runtime.active():
+        for group in list(shard.list_groups(states, types)):
+            if sees_all or broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
+                response.groups.append(group)
+            yield
+        yield
+    return response

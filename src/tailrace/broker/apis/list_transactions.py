@@ -18,6 +18,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.coordinator.transactions.transaction import TransactionState
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
 State = ListTransactionsResponse.TransactionState
@@ -27,7 +28,7 @@ _OPTIONS.log_errors = False
 _OPTIONS.max_mem = 1 << 20
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ListTransactionsResponse:
+def handle(broker: Broker, request: Request, now_ms: int) -> Steps[ListTransactionsResponse]:
     body: ListTransactionsRequest = request.body
     coordinator = broker.transactions.coordinator
     if coordinator.runtime.is_loading:
@@ -40,7 +41,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListTransactionsRes
     matches = _matcher(body.transactional_id_pattern) if request.version >= 2 else None
     found = []
     for shard in coordinator.runtime.active():
-        for one in shard:
+        for one in list(shard):
+            yield
             facts = one.facts
             if (
                 (producer_ids and facts.producer_id not in producer_ids)
