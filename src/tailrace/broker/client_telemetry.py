@@ -7,7 +7,7 @@ instance id names it on every broker. The rules are those of Kafka's ClientMetri
     push   once after each get, then once in an interval; a terminating client may push once more at any time
 
 An instance is forgotten, with its series, after three intervals without a request (at least EXPIRY_MS). A terminated
-one is kept for EXPIRY_MS, so that its last push is scraped. If there are INSTANCES_MAX, the least recent one is dropped.
+one is kept for EXPIRY_MS, so that its last push is scraped. Of more than INSTANCES_MAX, the least recent is dropped.
 docs/decisions/0033-client-telemetry.md explains the limits.
 """
 
