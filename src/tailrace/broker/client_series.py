@@ -17,7 +17,7 @@ from tailrace.metrics.families import Family, Kind, Sample
 from tailrace.metrics.otlp import TEXT_LENGTH_MAX, Point, Points
 
 SERIES_PER_CLIENT_MAX: Final = 500
-SERIES_MAX: Final = 10_000
+SERIES_MAX: Final = 5_000
 PREFIX: Final = "tailrace_client_"
 
 _STANDARD_PREFIX: Final = "org.apache.kafka."  # of KIP-714's names

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 FIELDS_MAX: Final = 100_000  # takes about 100 ms
 NAME_SIZE_MAX: Final = 255
-ATTRIBUTES_MAX: Final = 16  # of a point, with those of its resource
+ATTRIBUTES_MAX: Final = 10  # of a point, with those of its resource
 TEXT_LENGTH_MAX: Final = 128  # of a key or a value of an attribute; longer ones are cut
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
