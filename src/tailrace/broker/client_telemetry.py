@@ -21,6 +21,7 @@ from uuid import UUID
 from tailrace.broker.api_table import TELEMETRY_TABLE
 from tailrace.broker.client_series import SERIES_PER_CLIENT_MAX, ClientSeries, PushedSeries, series_of
 from tailrace.broker.metrics_subscription import (
+    MATCHED_LENGTH_MAX,
     MetricsSubscription,
     RequestedMetrics,
     UnusablePattern,
@@ -206,15 +207,16 @@ class ClientTelemetry:
 
 def _properties(instance_id: bytes, request: Request) -> dict[str, str]:
     context = request.context
-    client_id = {} if request.client_id is None else {"client_id": request.client_id}
-    return {
-        **client_id,
+    """Return what subscriptions match, cut where no pattern matches any more."""
+    found = {
         "client_instance_id": str(TopicId(UUID(bytes=instance_id))),
+        "client_id": request.client_id,
         "client_software_name": context.software_name,
         "client_software_version": context.software_version,
         "client_source_address": context.client_host,
         "client_source_port": str(context.client_port),
     }
+    return {name: text[: MATCHED_LENGTH_MAX + 1] for name, text in found.items() if text is not None}
 
 
 def read_pushed(codec: int, metrics: bytes, labels: Mapping[str, str]) -> PushedSeries | ErrorCode:

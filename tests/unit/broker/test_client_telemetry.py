@@ -10,6 +10,7 @@ import pytest
 from tailrace.broker import client_telemetry
 from tailrace.broker.broker import Broker
 from tailrace.broker.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, serve_telemetry
+from tailrace.broker.metrics_subscription import MetricsSubscription, requested_metrics
 from tailrace.metadata.image import ResourceType
 from tailrace.metrics.exposition import PROMETHEUS, pieces
 from tailrace.metrics.scrape import Scrape
@@ -116,6 +117,23 @@ def test_matching_subscriptions_are_joined(broker: Broker) -> None:
     subscribe(client, "three", metrics="*", interval_ms="100", match="client_id=app-1,client_software_name=other")
     response = get(client)
     assert (sorted(response.requested_metrics), response.push_interval_ms) == (["a.", "b.", "c."], 2000)
+
+
+def test_the_subscription_id_follows_from_metrics_interval_and_instance(broker: Broker) -> None:
+    client = Client(broker)
+    assert get(client).subscription_id == requested_metrics([], ID).subscription_id
+    other = ID[::-1]
+    assert get(client, other).subscription_id == requested_metrics([], other).subscription_id
+    subscribe(client, metrics="a", interval_ms="5000")
+    wanted = requested_metrics([MetricsSubscription(("a",), 5_000, {})], ID)
+    assert get(client).subscription_id == wanted.subscription_id != requested_metrics([], ID).subscription_id
+
+
+def test_properties_of_a_client_are_kept_only_as_far_as_they_can_match(broker: Broker) -> None:
+    get(Client(broker, client_id="x" * 30_000))
+    assert broker.telemetry is not None
+    (instance,) = broker.telemetry._instances.values()
+    assert instance.properties["client_id"] == "x" * 250
 
 
 def test_subscriptions_are_read_at_a_start() -> None:
