@@ -530,11 +530,6 @@ DIFFERENCES: list[tuple[str, Message, int]] = [
         1,
     ),
     (
-        "Kafka keeps settings that nobody knows for plug-ins that might; we have none",
-        alter((BROKER, "", [("no.such.key", SET, "1")])),
-        1,
-    ),
-    (
         "Kafka resolves names, which the core of our broker cannot",
         quota(({"ip": "localhost"}, [("connection_creation_rate", 50_000.0, False)])),
         1,

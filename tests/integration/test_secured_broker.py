@@ -112,7 +112,7 @@ def test_a_command_names_the_security_protocol_of_the_port(
     assert time.monotonic() - begun < 10
     complaint = capfd.readouterr().err
     assert words in complaint
-    assert "--bootstrap has to name a PLAINTEXT listener" in complaint
+    assert "--command-config FILE has the security settings" in complaint
 
 
 @pytest.mark.parametrize(("listener", "words"), [("TLS", "speaks TLS"), ("SASL", "requires SASL")])

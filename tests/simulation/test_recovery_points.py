@@ -13,7 +13,7 @@ import pytest
 
 from tailrace.log.log_directory import LogDirectory
 from tailrace.log.sealed_flush import SealedFlush
-from tailrace.log.serial_work import Work, do_at_once
+from tailrace.log.serial_work import PatientWork, Work, do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch, split_batches
@@ -38,8 +38,8 @@ class LosesAll(Random):
 
 def load(files: PoweredFiles, flushes: list[SealedFlush]) -> LogDirectory:
     def submit(work: Work) -> None:
-        if isinstance(work, SealedFlush):
-            flushes.append(work)
+        if isinstance(work, PatientWork) and isinstance(work.work, SealedFlush):
+            flushes.append(work.work)
         else:
             do_at_once(work, NOW_MS)
 

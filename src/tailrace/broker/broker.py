@@ -27,7 +27,7 @@ from tailrace.broker.groups import Groups
 from tailrace.broker.guard import Guard
 from tailrace.broker.housekeeping import Housekeeping
 from tailrace.broker.image_publisher import ImagePublisher
-from tailrace.broker.long_requests import ELEMENTS_AT_ONCE, ELEMENTS_UNAUTHENTICATED_MAX, LongRequests, request_of
+from tailrace.broker.long_requests import LongRequests, request_of
 from tailrace.broker.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.refusals import Refusals
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
@@ -51,12 +51,11 @@ from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.outgoing import Outbox
-from tailrace.protocol.api_keys import ApiKey, api
+from tailrace.protocol.api_keys import api
 from tailrace.protocol.error_codes import error_counter
-from tailrace.protocol.errors import ProtocolError, TooManyElements, UnwritableMessage
+from tailrace.protocol.errors import ProtocolError, UnwritableMessage
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.primitives import Buffer
-from tailrace.protocol.registry import request_class
 from tailrace.purgatory import DelayedOperation, Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 
@@ -189,25 +188,18 @@ class Broker:
     def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
         """Handle a request that no fast path has taken."""
         self.settle()
-        elements_max = ELEMENTS_AT_ONCE if context.is_authenticated else ELEMENTS_UNAUTHENTICATED_MAX
         try:
             header, position = read_request_header(frame)
             row = self.rows.get(header.api_key)
             if row is None or not row.min_version <= header.api_version <= row.max_version:
                 self.refusals.version(header, context, now_ms)
                 return
-            body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
-        except TooManyElements as error:
-            if context.is_authenticated:
-                can_pause = header.api_key in CUTS or header.api_key == ApiKey.FETCH
-                self.long_requests.decode(frame, header, position, context, can_pause=can_pause)
-            else:
-                self.refusals.malformed(context, error, now_ms)
-            return
+            body = self.long_requests.decode(frame, header, position, context)
         except ProtocolError as error:
             self.refusals.malformed(context, error, now_ms)
             return
-        self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
+        if body is not None:
+            self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
 
     def dispatch(self, request: Request, now_ms: int) -> None:
         """Give a decoded request to its handler, or to the controller that decides on it."""

@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.broker.request_context import Request
+from tailrace.limited_log import LimitedLog
 from tailrace.metadata.remote_controller import FORWARDING, RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.outgoing import Failure
@@ -62,7 +63,11 @@ class Forwarding:
     def __init__(self, broker: Broker, controller: RemoteController) -> None:
         self._broker = broker
         self._controller = controller
+        self._limited_log = LimitedLog(_log)
         self._being_made: set[str] = set()  # topics that the controller was asked for
+
+    def _warn(self, event: str, now_ms: int, **about: str) -> None:
+        self._limited_log.write(logging.WARNING, event, now_ms, event, trace=None, **about)
 
     # Requests of clients
 
@@ -76,7 +81,7 @@ class Forwarding:
             self._answer(asked, version, response, complete, now_ms)
 
         def failed(failure: Failure, now_ms: int) -> None:
-            _log.warning("%s could not be forwarded: %s", api(asked.api_key).name, failure.value)
+            self._warn("a request is not forwarded", now_ms, api=api(asked.api_key).name, error=failure.value)
             self._refuse(asked, ErrorCode.REQUEST_TIMED_OUT, now_ms)
 
         self._controller.forward(
@@ -92,11 +97,8 @@ class Forwarding:
         self, request: Request, version: int, envelope: Any, complete: Callable[[Any], None], now_ms: int
     ) -> None:
         if envelope.error_code or envelope.response_data is None:
-            _log.warning(
-                "the controller refuses to look at a forwarded %s: %s",
-                api(request.api_key).name,
-                ErrorCode(envelope.error_code).name,
-            )
+            code = ErrorCode(envelope.error_code).name
+            self._warn("the controller refuses a forwarded request", now_ms, api=api(request.api_key).name, error=code)
             self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             return
         data = envelope.response_data
@@ -134,7 +136,7 @@ class Forwarding:
             result = response.topics[0]
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 code = ErrorCode(result.error_code).name
-                _log.warning("topic %s is not made: %s %s", name, code, result.error_message or "")
+                self._warn("a topic is not created", now_ms, topic=name, error=f"{code} {result.error_message or ''}")
 
         def envelope_answered(envelope: Any, now_ms: int) -> None:
             if envelope.error_code or envelope.response_data is None:
@@ -146,7 +148,7 @@ class Forwarding:
 
         def failed(failure: Failure, now_ms: int) -> None:
             self._being_made.discard(name)
-            _log.warning("topic %s is not made: %s", name, failure.value)
+            self._warn("a topic is not created", now_ms, topic=name, error=failure.value)
 
         version = api(ApiKey.CREATE_TOPICS).offered.high
         if request is None:

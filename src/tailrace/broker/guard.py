@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tailrace.broker.long_requests import ELEMENTS_UNAUTHENTICATED_MAX
 from tailrace.broker.oauth_exchange import Answer, HeldToken, OauthExchange
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
 from tailrace.broker.sasl_config import SaslSettings
@@ -283,7 +284,7 @@ class Guard:
         row = self._broker.rows[header.api_key]
         if not row.min_version <= header.api_version <= row.max_version:
             raise _Refused(f"version {header.api_version} of request {header.api_key}")
-        body, _ = request_class(header.api_key).read(frame, header.api_version, position)
+        body, _ = request_class(header.api_key).read(frame, header.api_version, position, ELEMENTS_UNAUTHENTICATED_MAX)
         return body
 
     # Refusing

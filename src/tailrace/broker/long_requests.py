@@ -1,6 +1,7 @@
 """LongRequests: requests that would hold the loop, done in turns and partly beside it.
 
-    decode   up to ELEMENTS_AT_ONCE array elements on the loop; a request with more is decoded by a chore
+    decode   up to ELEMENTS_AT_ONCE array elements and BYTES_AT_ONCE on the loop, apart from records; a request with
+             more is decoded by a chore
     handle   a handler that may take long is a generator, and `now_ms = yield` marks where it can pause. It runs until
              the turn is over and resumes in the next turn; several paused requests take turns
     encode   the response to a request that paused, or was decoded by a chore, is encoded by a chore
@@ -20,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace.broker.cleaning import Step, Work
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.broker.request_pieces import CUTS
 from tailrace.log.position import FileSlice
 from tailrace.model.steps import Steps
+from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.error_codes import error_counter
-from tailrace.protocol.errors import ProtocolError, UnwritableMessage
+from tailrace.protocol.errors import ProtocolError, TooManyElements, UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, write_response
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
 
 ELEMENTS_AT_ONCE = 4_096  # a few milliseconds
-ELEMENTS_MAX = 100_000
+BYTES_AT_ONCE = 1 << 20
+ELEMENTS_MAX = 65_536
 ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
 
@@ -60,10 +64,21 @@ class LongRequests:
 
     # Decoding
 
-    def decode(
-        self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext, *, can_pause: bool
-    ) -> None:
-        """Decode a request of many elements beside the loop, and then handle it."""
+    def decode(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> Any | None:
+        """Return a request's body; None if a chore decodes it first, and then has it handled."""
+        read = request_class(header.api_key).read
+        if not context.is_authenticated:
+            return read(frame, header.api_version, position, ELEMENTS_UNAUTHENTICATED_MAX)[0]
+        if len(frame) <= BYTES_AT_ONCE or header.api_key == ApiKey.PRODUCE:
+            try:
+                return read(frame, header.api_version, position, ELEMENTS_AT_ONCE)[0]
+            except TooManyElements:
+                pass
+        self._decode_beside(frame, header, position, context)
+        return None
+
+    def _decode_beside(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
+        can_pause = header.api_key in CUTS or header.api_key == ApiKey.FETCH
         elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
 
         def run() -> Any:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
 
 
+NAME_BYTES = 256  # a name costs as much as an element for each so many bytes: hashing it takes its time
+
+
 class Cut(NamedTuple):
     asked: tuple[str, ...]  # the path of arrays in the request: ("topics", "partitions")
     answered: tuple[str, ...]  # the array in the response, and the array in its elements that grows
@@ -49,8 +52,8 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.METADATA: (Cut(("topics",), ("topics",), size=4),),
     ApiKey.OFFSET_COMMIT: (_TOPICS._replace(size=512),),
     ApiKey.OFFSET_FETCH: (
-        Cut(("groups", "topics", "partition_indexes"), ("groups", "topics"), size=256),
-        Cut(("topics", "partition_indexes"), ("topics", "partitions"), size=256),
+        Cut(("groups", "topics", "partition_indexes"), ("groups", "topics"), size=16),
+        Cut(("topics", "partition_indexes"), ("topics", "partitions"), size=512),
     ),
     ApiKey.FIND_COORDINATOR: (Cut(("coordinator_keys",), ("coordinators",)),),
     ApiKey.LEAVE_GROUP: (Cut(("members",), ("members",), size=256),),
@@ -157,9 +160,7 @@ class _Whole:
         self._array, *inner = cut.answered
         self._inner = inner[0] if inner else None
         self._response: Any = None
-        self._pieces: deque[tuple[_Piece, list[Any]]] = (
-            deque()
-        )  # not joined yet, each with its response once it is there
+        self._pieces: deque[tuple[_Piece, list[Any]]] = deque()  # not joined yet, with their responses
         self._throttle_ms = 0
         self._is_silent = self._is_closing = self._is_complete = False
 
@@ -211,16 +212,10 @@ class _Whole:
 
 
 def _exceeds(elements: Sequence[Any], cut: Cut) -> bool:
-    room = cut.size
-    if len(elements) > room:
+    """Return True if the elements are too much for one piece and can be cut."""
+    if len(elements) > cut.size:
         return True
-    if len(cut.asked) == 1 and cut.weight is None:
-        return False
-    for element in elements:
-        room -= _weight(element, cut.asked[1:], cut)
-        if room < 0:
-            return len(elements) > 1 or len(cut.asked) > 1
-    return False
+    return (len(elements) > 1 or len(cut.asked) > 1) and _total(elements, cut) > cut.size
 
 
 def _total(elements: Sequence[Any], cut: Cut) -> int:
@@ -228,13 +223,15 @@ def _total(elements: Sequence[Any], cut: Cut) -> int:
 
 
 def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
-    """How many elements of the innermost array an element holds; one at least."""
-    if not path:
-        return 1 if cut.weight is None else max(getattr(element, cut.weight), 1)
-    inner = getattr(element, path[0])
-    if not inner:
+    """How many elements of the innermost array an element holds, or costs as much as: one at least."""
+    if path:
+        inner = getattr(element, path[0])
+        if inner:
+            return len(inner) if len(path) == 1 else sum(_weight(one, path[1:], cut) for one in inner)
         return 1
-    return len(inner) if len(path) == 1 else sum(_weight(one, path[1:], cut) for one in inner)
+    if cut.weight is not None:
+        return max(int(getattr(element, cut.weight)), 1)
+    return 1 + len(element) // NAME_BYTES if isinstance(element, str) else 1
 
 
 def _folded(elements: Sequence[Any], cut: Cut) -> Steps[list[Any]]:
@@ -258,7 +255,7 @@ def _pieces(elements: list[Any], path: tuple[str, ...], cut: Cut) -> Iterator[_P
     room = cut.size
     for index, element in enumerate(elements):
         weight = _weight(element, path, cut)
-        belongs = cut.keys is not None and index > 0 and _same_name(elements[index - 1], element, cut)
+        belongs = cut.repeats > 1 and index > 0 and _same_name(elements[index - 1], element, cut)
         if gathered and weight > room and not belongs:
             yield _Piece(gathered, resumes=False)
             gathered, room = [], cut.size

@@ -52,7 +52,7 @@ def _command_error(error: ClientError, options: argparse.Namespace) -> CommandEr
     if isinstance(error, Unreachable) and error.is_first:
         text += " (is one running? --bootstrap says where to look)"
     if isinstance(error, UnsupportedSecurity):
-        text += " (tailrace commands connect without TLS and SASL: --bootstrap has to name a PLAINTEXT listener)"
+        text += " (--command-config FILE has the security settings)"
     if isinstance(error, UnknownTopic):
         text += f" at {options.bootstrap}"
     return CommandError(text, status=1 if isinstance(error, Refused | NotDelivered) else 2)

@@ -393,11 +393,7 @@ class CoordinatorRuntime(Generic[S]):
         """Carry out an operation, that nobody waits for, in every shard that is loaded."""
         for place in tuple(self._places.values()):
             if place.state is ShardState.ACTIVE:
-                self._run_due(place, Due(operation, partial(_asked_of, operation, place.shard)), now_ms)
-
-
-def _asked_of(operation: Callable[[S], StateChange[Any] | None], shard: S, _: int) -> StateChange[Any] | None:
-    return operation(shard)
+                self._run_due(place, Due(operation, partial(lambda shard, _: operation(shard), place.shard)), now_ms)
 
 
 def _nothing(_: Any, __: int) -> None:

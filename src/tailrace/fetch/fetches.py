@@ -15,11 +15,12 @@ the session, or, if the client is over its quota, for `throttled_response()`, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import TypeAlias
 
 from tailrace.fetch.context import Answer, FetchContext
 from tailrace.fetch.delayed_fetch import DelayedFetch, Reason
-from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION
+from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
 from tailrace.fetch.fetch_plan import (
     INT_MAX,
     FetchAuthorizer,
@@ -226,13 +227,28 @@ class Fetch:
 
     # Ready
 
-    def response(self, now_ms: int) -> FetchResponse:
+    @property
+    def needs_conversion(self) -> bool:
+        """True if the client's version cannot read stored batches."""
+        return self.version < FIRST_UNCONVERTED_VERSION
+
+    def conversions(self, response: FetchResponse) -> list[Callable[[], FetchResponse.PartitionData]]:
+        """Return what converts each partition of a response that has stored batches, in its order. These functions may
+        take long and may run on any thread."""
+        parts = [part for topic in response.responses for part in topic.partitions]
+        asked = [fetch for fetch, _ in self._all_answers()]
+        return [partial(converted, fetch, part, self.version) for fetch, part in zip(asked, parts, strict=True)]
+
+    def response(self, now_ms: int, *, converts: bool = True) -> FetchResponse:
         """What to answer; the client's session has it from now on."""
         fetches, params = self._fetches, self.params
         answers = self._all_answers()
         nodes = adapt_errors(answers, self.version, self.reader.partitions, fetches.image(), self.listener)
         response = build_response(
-            self.context.tell(answers, now_ms), self.version, nodes=() if params.is_follower else nodes.values()
+            self.context.tell(answers, now_ms),
+            self.version,
+            nodes=() if params.is_follower else nodes.values(),
+            converts=converts,
         )
         if params.is_follower and (quota := self.reader.quota) is not None:
             sent = sum(

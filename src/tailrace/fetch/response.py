@@ -76,12 +76,13 @@ def adapt_errors(
 
 
 def build_response(
-    told: Told, version: int, *, throttle_ms: int = 0, nodes: Iterable[LeaderNode] = ()
+    told: Told, version: int, *, throttle_ms: int = 0, nodes: Iterable[LeaderNode] = (), converts: bool = True
 ) -> FetchResponse:
+    """`converts`: versions that cannot read stored batches get messages of an old format in their place."""
     topics: list[FetchResponse.FetchableTopicResponse] = []
     topic, identity = None, None
     for fetch, answer in told.answers:
-        if version < FIRST_UNCONVERTED_VERSION:
+        if converts and version < FIRST_UNCONVERTED_VERSION:
             answer = converted(fetch, answer, version)
         if topic is None or identity != fetch.identity[0]:
             identity = fetch.identity[0]

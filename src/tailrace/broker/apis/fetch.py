@@ -21,6 +21,8 @@ Version notes
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
@@ -86,8 +88,20 @@ def _answer_to(broker: Broker, waiting: Request) -> Callable[[Fetch, int], None]
             if throttle_ms:
                 broker.reply(waiting, fetch.throttled_response(throttle_ms), throttle_ms)
                 return
-        response = fetch.response(now_ms)
-        _count_bytes(response, broker.partitions.traffic, is_follower=fetch.params.is_follower)
+        response = fetch.response(now_ms, converts=False)
+        if fetch.needs_conversion and (conversions := fetch.conversions(response)):
+            broker.request_work.start(waiting, conversions, partial(converted, response, fetch.params.is_follower))
+        else:
+            send(response, is_follower=fetch.params.is_follower)
+
+    def converted(response: FetchResponse, is_follower: bool, parts: list[Any], now_ms: int) -> None:
+        parts_left = iter(parts)
+        for topic in response.responses:
+            topic.partitions = [next(parts_left) for _ in topic.partitions]
+        send(response, is_follower=is_follower)
+
+    def send(response: FetchResponse, *, is_follower: bool) -> None:
+        _count_bytes(response, broker.partitions.traffic, is_follower=is_follower)
         broker.reply(waiting, response)
 
     return answer

@@ -25,6 +25,7 @@ from tailrace.coordinator.transactions.transaction_shard import (
     TransactionSettings,
     TransactionShard,
 )
+from tailrace.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, LeaderEpoch, ProducerId, TopicPartition
 
@@ -65,6 +66,7 @@ class TransactionCoordinator:
     ) -> None:
         """`log_partitions`, `log_epoch`: how many partitions `__transaction_state` has, and in which epoch one is led.
         `write_marker(end, partition, answer, now_ms)` writes one at a partition led here."""
+        self._limited_log = LimitedLog(_log)
         self._config = config
         self._broker_id = broker_id
         self._log_partitions = log_partitions
@@ -210,10 +212,13 @@ class TransactionCoordinator:
         except KafkaError:
             return None
 
+    def _warn(self, event: str, transactional_id: str, error: KafkaError, now_ms: int) -> None:
+        self._limited_log.write(logging.WARNING, event, now_ms, event, transactional_id=transactional_id, error=error)
+
     def _markers_written(self, end: TransactionEnd, now_ms: int) -> None:
         def refuse(error: KafkaError, now_ms: int) -> None:
             if error.code is not ErrorCode.NOT_COORDINATOR and not end.is_dropped:
-                _log.warning("the end of %s could not be noted: %s", end.transactional_id, error)
+                self._warn("the end of a transaction could not be noted", end.transactional_id, error, now_ms)
                 self._uncompleted.append((now_ms + RETRY_MS, end))
 
         def complete(shard: TransactionShard) -> StateChange[None]:
@@ -248,7 +253,7 @@ class TransactionCoordinator:
                     shard.partition,
                     lambda shard, one=transactional_id: shard.abort_timed_out(one, now_ms),  # type: ignore[misc]
                     _nothing,
-                    partial(_not_aborted, transactional_id),
+                    partial(self._warn, "a transaction timed out and could not be aborted", transactional_id),
                     now_ms,
                 )
 
@@ -260,10 +265,6 @@ class TransactionCoordinator:
         for due_ms, _ in self._uncompleted:
             deadline_ms = min(deadline_ms, due_ms)
         return deadline_ms
-
-
-def _not_aborted(transactional_id: str, error: KafkaError, now_ms: int) -> None:
-    _log.warning("transaction of %s timed out and could not be aborted: %s", transactional_id, error)
 
 
 def _nothing(_: None, __: int) -> None:
