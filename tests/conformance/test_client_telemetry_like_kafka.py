@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,9 @@ from tailrace.protocol.messages import (
 from tailrace.records.batch import Codec
 from tailrace.records.compression import compress
 from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.kraft_broker import kraft_broker
 from tests.support.otlp import gauge, metrics_data, point
 from tests.support.raw_client import RawClient
 from tests.support.tailrace_process import TailraceProcess
@@ -81,16 +82,28 @@ class Twins:
         return int(ours)
 
 
-@pytest.fixture(scope="module")
-def brokers(kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    directory: Path = tmp_path_factory.mktemp("telemetry")
-    classes = kafka.compiled_classes()
-    settings = {"metric.reporters": "TelemetryReceiver", "telemetry.max.bytes": "2000"}
-    options = ("tailrace.telemetry.enable=true", "tailrace.metrics.port=0", "telemetry.max.bytes=2000")
+@pytest.fixture(scope="module", params=["alone", pytest.param("below a controller", marks=pytest.mark.slow)])
+def brokers(
+    request: pytest.FixtureRequest, kafka: KafkaInstallation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    directory = tmp_path_factory.mktemp("telemetry")
+    size = {"telemetry.max.bytes": "2000"}
+    theirs = KafkaBroker(
+        kafka,
+        directory / "kafka",
+        properties={"metric.reporters": "TelemetryReceiver", **size},
+        classes=kafka.compiled_classes(),
+    )
+    settings = {"tailrace.telemetry.enable": "true", "tailrace.metrics.port": "0", **size}
     with ExitStack() as stack:
-        theirs = stack.enter_context(KafkaBroker(kafka, directory / "kafka", properties=settings, classes=classes))
-        flags = [word for one in options for word in ("-o", one)]
-        ours = stack.enter_context(TailraceProcess(directory / "ours" / "data", *flags))
+        stack.enter_context(theirs)
+        if request.param == "alone":
+            options = [word for key, text in settings.items() for word in ("-o", f"{key}={text}")]
+            ours = TailraceProcess(directory / "ours" / "data", *options)
+        else:
+            controllers = stack.enter_context(KafkaControllers(kafka, directory))
+            ours = kraft_broker(controllers, directory / "ours" / "data", settings=settings)
+        stack.enter_context(ours)
         yield ours.bootstrap, theirs.bootstrap
 
 
@@ -135,7 +148,8 @@ def test_requests_are_refused_as_by_kafka(twins: Twins) -> None:
 
 
 def test_metrics_are_accepted_and_refused_as_by_kafka(twins: Twins) -> None:
-    ids = (bytes([one]) * 16 for one in range(1, 100))
+    twins.get_new(b"e" * 16, set())  # the subscriptions of other tests are gone
+    ids = (bytes([one]) * 16 for one in range(1, 90))
 
     def push(metrics: bytes, codec: int) -> int:
         """Push as a client of its own."""
