@@ -9,6 +9,7 @@ push that exceeds the total drops the clients that have not pushed for the longe
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -102,7 +103,8 @@ class ClientSeries:
             self._families[series.name] = family
             key = (series.name, series.labels)
             if series.is_delta and key in before:
-                series = series._replace(value=series.value + before[key].value)
+                value = series.value + before[key].value
+                series = series._replace(value=value if math.isfinite(value) else series.value)
             kept[key] = series
             family.by_client.setdefault(client, []).append(series)
         self._clients[client] = kept

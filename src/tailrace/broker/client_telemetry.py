@@ -33,6 +33,7 @@ from tailrace.metrics.families import Family, counter, gauge
 from tailrace.metrics.otlp import MalformedMetricsData, read_points
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId
+from tailrace.model.topic_config import InvalidConfig
 from tailrace.records.batch import Codec
 from tailrace.records.decompression import DecompressedTooLarge, DecompressionFailed, decompress
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 INSTANCES_MAX: Final = 4_096
 EXPIRY_MS: Final = 60_000
 DECOMPRESSED_MAX: Final = 4 << 20
+READS_MAX: Final = 8  # pushes that are read or wait for that; producers wait in the same line
 ACCEPTED_CODECS: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)  # the best first
 
 _EXPIRY_CHECK_MS: Final = 10_000
@@ -106,7 +108,7 @@ class ClientTelemetry:
         if settings:
             try:
                 self._subscriptions[name] = MetricsSubscription.of(settings)
-            except UnusablePattern as error:
+            except (UnusablePattern, InvalidConfig) as error:
                 _log.warning("metrics subscription %s is not used: %s", name, error)
 
     # Requests
@@ -206,8 +208,8 @@ class ClientTelemetry:
 
 
 def _properties(instance_id: bytes, request: Request) -> dict[str, str]:
-    context = request.context
     """Return what subscriptions match, cut where no pattern matches any more."""
+    context = request.context
     found = {
         "client_instance_id": str(TopicId(UUID(bytes=instance_id))),
         "client_id": request.client_id,

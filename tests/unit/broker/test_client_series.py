@@ -84,6 +84,9 @@ def test_changes_are_added_up() -> None:
     for value in (5, 2, 0.5):
         push(series, total("n", value, is_delta=True))
     assert Scrape(text(series)).sum("tailrace_client_n_total") == 7.5
+    for _ in range(3):
+        push(series, total("n", 1e308, is_delta=True))
+    assert Scrape(text(series)).sum("tailrace_client_n_total") == 1e308
 
 
 def test_equal_series_are_exposed_once() -> None:

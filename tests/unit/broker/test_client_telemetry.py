@@ -9,8 +9,10 @@ import pytest
 
 from tailrace.broker import client_telemetry
 from tailrace.broker.broker import Broker
-from tailrace.broker.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, serve_telemetry
+from tailrace.broker.cleaning import Work
+from tailrace.broker.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, READS_MAX, serve_telemetry
 from tailrace.broker.metrics_subscription import MetricsSubscription, requested_metrics
+from tailrace.broker.request_work import RequestWork
 from tailrace.metadata.image import ResourceType
 from tailrace.metrics.exposition import PROMETHEUS, pieces
 from tailrace.metrics.scrape import Scrape
@@ -303,3 +305,46 @@ def test_the_least_recent_instance_makes_room(client: Client, monkeypatch: pytes
         get(client, bytes(16))
     assert exposed(client).sum("tailrace_client_g") == 0
     assert get(client).error_code == 0
+
+
+def test_only_some_pushes_are_read_at_once(broker: Broker) -> None:
+    chores: list[Work] = []
+    broker.request_work = RequestWork(broker, chores.append)
+    clients = [Client(broker, connection_id=number) for number in range(READS_MAX + 1)]
+    ids = [bytes([number + 2]) * 16 for number in range(READS_MAX + 1)]
+    requests = [
+        PushTelemetryRequest(
+            client_instance_id=one, subscription_id=requested_metrics([], one).subscription_id, metrics=METRICS
+        )
+        for one in ids
+    ]
+    for client, request in zip(clients[:-1], requests, strict=False):
+        assert client.send(request, 0) == []
+    last = clients[-1]
+    assert last.ask(requests[-1], 0).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    broker.connection_closed(clients[READS_MAX - 1].context.connection_id)
+    assert last.send(requests[-1], 0) == []
+    while chores:
+        chore = chores.pop(0)
+        chore.apply(chore.run(), NOW_MS)
+    replies = broker.take_replies()
+    assert {reply.connection_id for reply in replies} == {*range(READS_MAX - 1), READS_MAX}
+    assert {last.decode(reply, 72, 0).error_code for reply in replies} == {0}
+    assert exposed(last).sum("tailrace_client_g") == 5 * READS_MAX
+
+
+def test_a_push_of_an_instance_that_is_dropped_meanwhile_is_not_exposed(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chores: list[Work] = []
+    broker.request_work = RequestWork(broker, chores.append)
+    monkeypatch.setattr(client_telemetry, "INSTANCES_MAX", 1)
+    client, other = Client(broker), Client(broker, connection_id=2)
+    right = get(client).subscription_id
+    assert client.send(PushTelemetryRequest(client_instance_id=ID, subscription_id=right, metrics=METRICS), 0) == []
+    get(other, bytes(16))
+    (chore,) = chores
+    chore.apply(chore.run(), NOW_MS)
+    (reply,) = broker.take_replies()
+    assert client.decode(reply, 72, 0).error_code == 0
+    assert exposed(client).value("tailrace_telemetry_series") == 0

@@ -4,7 +4,8 @@ Behaviour
     Takes the metrics of a client, a compressed OTLP message, and exposes their latest values at /metrics. They are
     decompressed and read beside the loop (`request_work.py`).
     INVALID_REQUEST for a reserved instance id or after the last push of a terminating client,
-    THROTTLING_QUOTA_EXCEEDED for two pushes in an interval, UNKNOWN_SUBSCRIPTION_ID after a change of subscriptions,
+    THROTTLING_QUOTA_EXCEEDED for two pushes in an interval, or while READS_MAX pushes of others are read;
+    UNKNOWN_SUBSCRIPTION_ID after a change of subscriptions,
     UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above `telemetry.max.bytes` or 4 MB decompressed, and
     INVALID_RECORD for metrics that cannot be read.
 Not implemented
@@ -17,15 +18,18 @@ from functools import partial
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.client_telemetry import read_pushed
+from tailrace.broker.client_telemetry import READS_MAX, read_pushed
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.messages import PushTelemetryResponse
 
 
 def handle(broker: Broker, request: Request, now_ms: int) -> PushTelemetryResponse | None:
     telemetry = broker.telemetry
     assert telemetry is not None, "the API is served only with telemetry"
+    if broker.request_work.count(ApiKey.PUSH_TELEMETRY) >= READS_MAX:
+        return PushTelemetryResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     instance = telemetry.begin_push(request, now_ms)
     if isinstance(instance, ErrorCode):
         return PushTelemetryResponse(error_code=instance)
