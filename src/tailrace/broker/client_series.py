@@ -24,7 +24,8 @@ PREFIX: Final = "tailrace_client_"
 _STANDARD_PREFIX: Final = "org.apache.kafka."  # of KIP-714's names
 _OUTSIDE_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 _TOTALS: Final = re.compile(r"(_total)+\Z")  # only counters end so, and the exposition adds it
-_UNPRINTABLE: Final = "\N{REPLACEMENT CHARACTER}"
+# Control characters and ends of lines.
+_UNPRINTABLE: Final = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), "\N{REPLACEMENT CHARACTER}")
 _HELP: Final = "Latest value that clients have pushed."
 
 LabelPairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -69,7 +70,7 @@ def _label_name(key: str) -> str:
 def label_value(text: str) -> str:
     """Return a text that fits into a line, cut if it is long."""
     text = text[:TEXT_LENGTH_MAX]
-    return text if text.isprintable() else "".join(one if one.isprintable() else _UNPRINTABLE for one in text)
+    return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 
 class _NamedFamily:

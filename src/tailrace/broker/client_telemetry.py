@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 INSTANCES_MAX: Final = 4_096
 EXPIRY_MS: Final = 60_000
 DECOMPRESSED_MAX: Final = 4 << 20
-READS_MAX: Final = 8  # pushes that are read or wait for that; producers wait in the same line
+READS_MAX: Final = 4  # pushes that are read or wait for that; producers wait in the same line
 ACCEPTED_CODECS: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)  # the best first
 
 _EXPIRY_CHECK_MS: Final = 10_000
