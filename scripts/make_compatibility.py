@@ -12,7 +12,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from tailrace.broker.api_table import API_TABLE, ApiRow
+from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import api
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "compatibility.md"
@@ -42,8 +42,7 @@ def missing(row: ApiRow) -> str:
 
 def table() -> str:
     rows = ["| key | API | versions | not implemented |", "|---|---|---|---|"]
-    for key in sorted(API_TABLE):
-        row = API_TABLE[key]
+    for key, row in sorted((API_TABLE | TELEMETRY_TABLE).items()):
         last = "" if row.min_version == row.max_version else f"–{row.max_version}"
         rows.append(f"| {key} | {api(key).name} | {row.min_version}{last} | {missing(row)} |")
     return "\n".join(rows)

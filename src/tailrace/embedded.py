@@ -40,7 +40,7 @@ from tailrace.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import wall_clock_ms
 from tailrace.server.server import Server
-from tailrace.serving import broker_builder, server_settings, split_settings, umask_of
+from tailrace.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
 from tailrace.unsynced_files import UnsyncedFiles
 
 _CONTROLLERS_TIMEOUT_S: Final = 60
@@ -119,7 +119,9 @@ class Broker:
         properties = {"listeners": f"PLAINTEXT://{self._host}:{self._port}", "log.dirs": self._data, **self._properties}
         config, ours = split_settings(properties)
         files = UnsyncedFiles() if self._temporary is not None else None
-        build = broker_builder(config, umask=umask_of(ours), files=files, clock_ms=self._clock_ms)
+        build = broker_builder(
+            config, umask=umask_of(ours), telemetry=has_telemetry(ours), files=files, clock_ms=self._clock_ms
+        )
 
         def build_with_faults(surroundings: Surroundings) -> FaultyBroker:
             self._core = FaultyBroker(build(surroundings))

@@ -31,6 +31,7 @@ from tailrace.timed_files import TimedFiles
 
 OWN_PREFIX: Final = "tailrace."
 UMASK_KEY: Final = "tailrace.umask"
+TELEMETRY_KEY: Final = "tailrace.telemetry.enable"
 
 
 def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
@@ -81,16 +82,27 @@ def umask_of(ours: Mapping[str, str]) -> int:
     return int(text, 8)
 
 
+def has_telemetry(ours: Mapping[str, str]) -> bool:
+    """Return tailrace.telemetry.enable: True if clients may push their metrics."""
+    text = ours.get(TELEMETRY_KEY, "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidConfig(f"{TELEMETRY_KEY}: {text!r} is neither true nor false")
+    if text == "true" and "tailrace.metrics.port" not in ours:
+        raise InvalidConfig(f"{TELEMETRY_KEY}: set tailrace.metrics.port too, where the pushed metrics are exposed")
+    return text == "true"
+
+
 def broker_builder(
     config: BrokerConfig,
     *,
     umask: int = PRIVATE_UMASK,
+    telemetry: bool = False,
     files: Files | None = None,
     clock_ms: Callable[[], int] = wall_clock_ms,
     credentials: Sequence[str] = (),
 ) -> Callable[[Surroundings], Broker]:
     """What opens the broker on its directories, once its ports are known. `credentials` are those that a new cluster
-    has from the beginning: SCRAM-SHA-512=[name=…,password=…]"""
+    has from the beginning: SCRAM-SHA-512=[name=…,password=…]. `telemetry` lets clients push their metrics."""
     first_records = []
     if credentials:
         from tailrace.metadata.scram_credentials import first_credential
@@ -135,6 +147,10 @@ def broker_builder(
             if network is not None:
                 network.stop()
             raise
+        if telemetry:
+            from tailrace.broker.client_telemetry import serve_telemetry
+
+            serve_telemetry(broker, random_id)
         broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None
         return broker
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tailrace.broker.api_table import API_TABLE, ApiRow
+from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.registry import request_class
 from tailrace.protocol.schema import Field, MessageSchema, StructSchema
@@ -76,7 +76,7 @@ def _has_arrays(field: Field, version: int) -> bool:
 
 def known_attacks(key: ApiKey) -> Iterator[Recipe]:
     """Yield requests whose cost the schema does not show."""
-    version = API_TABLE[key].max_version
+    version = (API_TABLE | TELEMETRY_TABLE)[key].max_version
     base = Recipe(key, version, Kind.SAME)
     match key:
         case ApiKey.PRODUCE:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.registry import request_class
 from tailrace.protocol.schema import Field, StructSchema
@@ -42,7 +42,7 @@ def climb(recipe: Recipe, cost: Cost, attempt: Callable[[Recipe], Cost], until: 
 
 def changed(recipe: Recipe, dice: random.Random) -> Recipe:
     """Return the recipe with one change."""
-    row = API_TABLE[recipe.api]
+    row = (API_TABLE | TELEMETRY_TABLE)[recipe.api]
     schema = request_class(recipe.api).SCHEMA
     recipe = replace(recipe, note="")
     match dice.randrange(8):

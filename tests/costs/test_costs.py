@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE, ApiRow
+from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
 from tests.costs.hostile_batches import HOSTILE, hostile_batch
+from tests.costs.hostile_pushes import HOSTILE_PUSHES, hostile_push
 from tests.costs.recipe import SIZE_MAX, Recipe
 from tests.costs.search import worst_of
 from tests.costs.values import Kind
@@ -81,8 +82,14 @@ def test_a_hostile_batch_is_cheap(world: World, name: str) -> None:
     check(world, Recipe(ApiKey.PRODUCE, 9, Kind.SAME, values=(("topic_data.partition_data.records", records),)))
 
 
+@pytest.mark.parametrize("name", HOSTILE_PUSHES)
+def test_a_hostile_push_of_metrics_is_cheap(world: World, name: str) -> None:
+    world.reset()  # a client may push once in an interval
+    check(world, hostile_push(name))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("row", API_TABLE.values(), ids=lambda row: row.key.name)
+@pytest.mark.parametrize("row", (API_TABLE | TELEMETRY_TABLE).values(), ids=lambda row: row.key.name)
 def test_the_most_expensive_request_of_an_api_is_cheap(world: World, row: ApiRow) -> None:
     worst = worst_of(world, row, climb_s=20, seed=1)
     check(world, worst.recipe)

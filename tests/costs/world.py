@@ -83,7 +83,8 @@ class OurProcess:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        options = [part for key, value in SETTINGS.items() for part in ("-o", f"{key}={value}")]
+        settings = {**SETTINGS, "tailrace.telemetry.enable": "true", "tailrace.metrics.port": "0"}
+        options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
         self._broker = TailraceProcess(directory / "data", *options)
         self.port = self._broker.port
 

@@ -22,7 +22,8 @@ def named() -> set[str]:
 
 
 def test_the_page_and_the_broker_agree(tmp_path: Path) -> None:
-    with tailrace.Broker(tmp_path / "data", config={"tailrace.metrics.port": 0}) as broker:
+    settings = {"tailrace.metrics.port": 0, "tailrace.telemetry.enable": True}
+    with tailrace.Broker(tmp_path / "data", config=settings) as broker:
         broker.create_topic("orders")
         with ClusterClient(broker.bootstrap) as client:
             client.topics()

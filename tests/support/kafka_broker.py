@@ -49,8 +49,10 @@ class KafkaBroker:
         heap: str = "512m",
         after_crash: bool = False,
         wrapper: Sequence[str] = (),
+        classes: Path | None = None,
     ) -> None:
-        """after_crash: the directory is that of a broker that was killed elsewhere. wrapper: a command that runs it."""
+        """after_crash: the directory is that of a broker that was killed elsewhere. wrapper: a command that runs it.
+        classes: a directory with more Java classes, for plugins."""
         self.installation = installation
         self.directory = directory
         self.port = free_port() if port is None else port
@@ -60,6 +62,7 @@ class KafkaBroker:
         self.process: subprocess.Popen[bytes] | None = None
         self._crashed = after_crash
         self._wrapper = wrapper
+        self._classes = classes
 
     @property
     def bootstrap(self) -> str:
@@ -99,7 +102,7 @@ class KafkaBroker:
         settings.write_text("".join(f"{key}={value}\n" for key, value in sorted(properties.items())))
         if not all((log_dir / "meta.properties").exists() for log_dir in self.log_dirs):
             self._format(settings)
-        command = self.installation.command("kafka.Kafka", str(settings), heap=self.heap)
+        command = self.installation.command("kafka.Kafka", str(settings), heap=self.heap, classes=self._classes)
         command[1:1] = jvm_flags
         command[:0] = self._wrapper
         with (self.directory / "kafka.log").open("ab") as log:

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import uuid
 
-from tailrace.serving import random_id
+import pytest
+
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.serving import has_telemetry, random_id
 
 
 def test_an_id_is_a_random_uuid_as_kafka_makes_them() -> None:
     ids = {random_id() for _ in range(200)}
     assert len(ids) == 200
     assert {(uuid.UUID(bytes=one).version, uuid.UUID(bytes=one).variant) for one in ids} == {(4, uuid.RFC_4122)}
+
+
+def test_telemetry_is_off_unless_it_is_enabled() -> None:
+    assert not has_telemetry({})
+    assert not has_telemetry({"tailrace.telemetry.enable": "false"})
+    assert has_telemetry({"tailrace.telemetry.enable": "True", "tailrace.metrics.port": "0"})
+
+
+def test_telemetry_needs_a_metrics_port_and_a_boolean() -> None:
+    with pytest.raises(InvalidConfig, match=r"set tailrace\.metrics\.port too"):
+        has_telemetry({"tailrace.telemetry.enable": "true"})
+    with pytest.raises(InvalidConfig, match="'yes' is neither true nor false"):
+        has_telemetry({"tailrace.telemetry.enable": "yes"})

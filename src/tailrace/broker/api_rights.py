@@ -73,6 +73,8 @@ RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
     ApiKey.API_VERSIONS: (),
     ApiKey.SASL_HANDSHAKE: (),
     ApiKey.SASL_AUTHENTICATE: (),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (),
+    ApiKey.PUSH_TELEMETRY: (),
     # records
     ApiKey.PRODUCE: (_topic(_O.WRITE), _transaction(_O.WRITE)),
     ApiKey.FETCH: (_topic(_O.READ), _BROKERS),

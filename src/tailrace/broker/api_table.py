@@ -112,3 +112,9 @@ _ROWS = (
 )
 
 API_TABLE: dict[int, ApiRow] = {row.key: row for row in _ROWS}
+
+# Served only where clients may push their metrics, as in Kafka.
+TELEMETRY_TABLE: dict[int, ApiRow] = {
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ApiRow(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0),
+    ApiKey.PUSH_TELEMETRY: ApiRow(ApiKey.PUSH_TELEMETRY, 0, 0),
+}

@@ -60,6 +60,7 @@ from tailrace.purgatory import DelayedOperation, Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
 
 if TYPE_CHECKING:
+    from tailrace.broker.client_telemetry import ClientTelemetry
     from tailrace.broker.quick_produce import QuickProduce
     from tailrace.broker.replication import Replication
     from tailrace.broker.waiting_produce import Run
@@ -107,12 +108,10 @@ class Broker:
         self.throttling = throttling
         self.coordinators = coordinators
         self.groups = groups
-        groups.appended = self.appended
         self.transactions = transactions
-        transactions.appended = self.appended
         self.share_states = share_states
         self.shares = shares
-        share_states.appended = self.appended
+        groups.appended = transactions.appended = share_states.appended = self.appended
         share_states.ensure_topic = lambda now_ms: ensure_topic(self, SHARE_GROUP_STATE, now_ms)
         self.node_id = controller.node_id
         self.outbox = outbox  # requests to other nodes
@@ -120,6 +119,7 @@ class Broker:
         self.forwarding: Forwarding | None = None  # where the controller is another node
         self.transaction_peers: TransactionPeers | None = None  # where there may be other brokers
         self.replication: Replication | None = None  # where there may be other brokers
+        self.telemetry: ClientTelemetry | None = None  # where clients may push their metrics
         self.rows = API_TABLE  # what is served
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key

@@ -68,6 +68,7 @@ class ImagePublisher:
         self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
         self.on_settings: Callable[[MetadataImage], None] = lambda image: None  # this broker has other ones
         self.on_acls: Callable[[Mapping[bytes, AccessControlEntryRecord | None]], None] = lambda changed: None
+        self.on_client_metrics: Callable[[str, Mapping[str, str]], None] = lambda name, settings: None
         self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
@@ -217,6 +218,9 @@ class ImagePublisher:
         everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
         if everything:
             self.on_settings(image)
+        for resource in changed:
+            if resource.type == ResourceType.CLIENT_METRICS:
+                self.on_client_metrics(resource.name, image.config(resource))
         topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
         for partition in self._partitions:
             if everything or partition.key.topic in topics:

@@ -54,6 +54,8 @@ def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
     yield from _waiting(broker)
     yield from _coordinators(broker)
     yield from share_families(broker.shares)
+    if broker.telemetry is not None:
+        yield from broker.telemetry.families(now_ms)
     yield from _replicas(broker)
     yield from _isr(broker)
     yield from replication_families(broker, now_ms)

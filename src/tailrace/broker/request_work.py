@@ -74,6 +74,10 @@ class RequestWork:
         self._waiting.append(_Job(request, parts, done))
         self._start_parts()
 
+    def count(self, api_key: int) -> int:
+        """Return how many requests of an API have parts that run or wait."""
+        return sum(job.request.api_key == api_key for job in (*self._waiting, *self._running))
+
     def connection_closed(self, connection_id: int) -> None:
         """Drop the parts of a client that has gone, but for those that run."""
         for job in (*self._waiting, *self._running):

@@ -26,7 +26,7 @@ from tailrace.metadata.storage_format import is_formatted
 from tailrace.model.log_fields import fields
 from tailrace.server.main import run_broker
 from tailrace.server.server import Server
-from tailrace.serving import broker_builder, server_settings, split_settings, umask_of
+from tailrace.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
@@ -71,7 +71,9 @@ def run(options: argparse.Namespace) -> int:
             _log.warning("--add-scram has no effect: the data is there already; kafka-configs changes its credentials")
         umask = umask_of(ours)
         os.umask(umask)
-        build = broker_builder(config, umask=umask, credentials=read_credentials(options.add_scram))
+        build = broker_builder(
+            config, umask=umask, telemetry=has_telemetry(ours), credentials=read_credentials(options.add_scram)
+        )
         run_broker(build, server_settings(config, ours), on_ready=tell)
     except REFUSALS as error:
         raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
