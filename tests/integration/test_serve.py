@@ -210,7 +210,7 @@ def test_a_password_in_an_argument_is_refused_and_one_from_a_file_or_standard_in
     (tmp_path / "credentials").write_text(line + "\n")
     for source in (f"@{tmp_path / 'credentials'}", "-"):
         data = tmp_path / f"data{len(source)}"
-        wrapper = ["sh", "-c", f'echo "{line}" | exec "$@"', "sh"] if source == "-" else ()
+        wrapper = ["sh", "-c", f'exec "$@" < {tmp_path / "credentials"}', "sh"] if source == "-" else ()
         with (
             TailraceProcess(data, "--add-scram", source, wrapper=wrapper) as broker,
             RawClient(broker.bootstrap) as client,
@@ -218,8 +218,7 @@ def test_a_password_in_an_argument_is_refused_and_one_from_a_file_or_standard_in
             answer = client.ask(DescribeUserScramCredentialsRequest(users=None), 0)
             assert [result.user for result in answer.results] == ["alice"]
             assert broker.process is not None
-            if source != "-":  # else it is the shell that writes the line
-                assert "secret" not in Path(f"/proc/{broker.process.pid}/cmdline").read_text()
+            assert "secret" not in Path(f"/proc/{broker.process.pid}/cmdline").read_text()
 
 
 def test_a_metadata_log_damaged_after_a_clean_stop_is_refused_and_a_crash_may_tear_it(tmp_path: Path) -> None:

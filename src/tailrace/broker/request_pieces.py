@@ -39,6 +39,7 @@ class Cut(NamedTuple):
     size: int = 64  # elements of the innermost array in a piece
     keys: tuple[str, ...] | None = None  # the fields that name an element; (): the element is its own name
     repeats: int = 0  # how many elements of one name are kept; 0: all
+    name: str | None = None  # the field of an outer element whose length counts
     weight: str | None = None  # a field of an element that says how many elements it stands for
     total_max: int | None = None  # a request with more is refused as a whole, and so must not be cut
 
@@ -52,7 +53,7 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.METADATA: (Cut(("topics",), ("topics",), size=4),),
     ApiKey.OFFSET_COMMIT: (_TOPICS._replace(size=512),),
     ApiKey.OFFSET_FETCH: (
-        Cut(("groups", "topics", "partition_indexes"), ("groups", "topics"), size=16),
+        Cut(("groups", "topics", "partition_indexes"), ("groups", "topics"), size=16, name="group_id"),
         Cut(("topics", "partition_indexes"), ("topics", "partitions"), size=512),
     ),
     ApiKey.FIND_COORDINATOR: (Cut(("coordinator_keys",), ("coordinators",)),),
@@ -70,7 +71,12 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.DELETE_RECORDS: (_TOPICS,),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (_TOPICS,),
     ApiKey.ADD_PARTITIONS_TO_TXN: (
-        Cut(("transactions", "topics", "partitions"), ("results_by_transaction", "topic_results"), size=256),
+        Cut(
+            ("transactions", "topics", "partitions"),
+            ("results_by_transaction", "topic_results"),
+            size=256,
+            name="transactional_id",
+        ),
         Cut(
             ("v3_and_below_topics", "partitions"),
             ("results_by_topic_v3_and_below", "results_by_partition"),
@@ -112,7 +118,9 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: (_STATE,),
     ApiKey.DELETE_SHARE_GROUP_STATE: (_STATE,),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (_STATE,),
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Cut(("groups", "topics", "partitions"), ("groups", "topics")),),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (
+        Cut(("groups", "topics", "partitions"), ("groups", "topics"), name="group_id"),
+    ),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (Cut(("topics", "partitions"), ("responses", "partitions")),),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (Cut(("topics",), ("responses",)),),
 }
@@ -219,7 +227,12 @@ def _exceeds(elements: Sequence[Any], cut: Cut) -> bool:
 
 
 def _total(elements: Sequence[Any], cut: Cut) -> int:
-    return sum(_weight(element, cut.asked[1:], cut) for element in elements)
+    return sum(_outer_weight(element, cut) for element in elements)
+
+
+def _outer_weight(element: Any, cut: Cut) -> int:
+    named = 0 if cut.name is None else len(getattr(element, cut.name)) // NAME_BYTES
+    return named + _weight(element, cut.asked[1:], cut)
 
 
 def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
@@ -254,12 +267,12 @@ def _pieces(elements: list[Any], path: tuple[str, ...], cut: Cut) -> Iterator[_P
     gathered: list[Any] = []
     room = cut.size
     for index, element in enumerate(elements):
-        weight = _weight(element, path, cut)
+        weight = _weight(element, path, cut) if path != cut.asked[1:] else _outer_weight(element, cut)
         belongs = cut.repeats > 1 and index > 0 and _same_name(elements[index - 1], element, cut)
         if gathered and weight > room and not belongs:
             yield _Piece(gathered, resumes=False)
             gathered, room = [], cut.size
-        if path and weight > cut.size:
+        if path and _weight(element, path, cut) > cut.size:
             for number, inner in enumerate(_pieces(getattr(element, path[0]), path[1:], cut)):
                 yield _Piece([_with(element, path[0], inner.elements)], resumes=number > 0)
             continue

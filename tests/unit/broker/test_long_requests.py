@@ -144,6 +144,16 @@ def test_a_topic_that_is_cut_is_whole_in_the_response() -> None:
     assert [one.partition_index for one in response.topics[1].partitions] == list(range(1_000))
 
 
+def test_groups_with_long_names_and_no_topics_are_all_answered() -> None:
+    broker = start()
+    Client(broker).ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+    fetch = m.OffsetFetchRequest
+    groups = [f"{number}" * 9_000 for number in range(10, 40)]
+    body = fetch(groups=[fetch.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups])
+    response = in_pieces(broker, body, ApiKey.OFFSET_FETCH, 8)
+    assert [group.group_id for group in response.groups] == groups
+
+
 def test_a_resource_that_is_named_often_is_described_once() -> None:
     broker = start()
     resource = m.DescribeConfigsRequest.DescribeConfigsResource(resource_type=4, resource_name="1")
