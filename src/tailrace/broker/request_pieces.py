@@ -236,12 +236,20 @@ def _outer_weight(element: Any, cut: Cut) -> int:
 
 
 def _weight(element: Any, path: tuple[str, ...], cut: Cut) -> int:
-    """How many elements of the innermost array an element holds, or costs as much as: one at least."""
+    """How many elements of the innermost array an element holds, or costs as much as: one at least. Elements that are
+    too much for a piece are not counted to the end."""
     if path:
         inner = getattr(element, path[0])
-        if inner:
-            return len(inner) if len(path) == 1 else sum(_weight(one, path[1:], cut) for one in inner)
-        return 1
+        if not inner:
+            return 1
+        if len(path) == 1:
+            return len(inner)
+        total = 0
+        for one in inner:
+            total += _weight(one, path[1:], cut)
+            if total > cut.size:
+                break
+        return total
     if cut.weight is not None:
         return max(int(getattr(element, cut.weight)), 1)
     return 1 + len(element) // NAME_BYTES if isinstance(element, str) else 1
