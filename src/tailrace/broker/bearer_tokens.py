@@ -1,6 +1,6 @@
 """Bearer tokens: which claims of a client's token are accepted, by the rules of Kafka's two validators.
 
-A token of a client becomes a `BearerToken`, or `TokenRefused` says what the client is told: `invalid_token`, or
+A client's token becomes a `BearerToken`, or `TokenRefused` has the status for the client: `invalid_token`, or
 `insufficient_scope` with the scope that is required. The reason is for the broker's log.
 
 `UnsecuredRules` is for tokens without a signature (alg none). `SignedRules` is for those whose signature is valid

@@ -5,7 +5,7 @@
 
 Keys are fetched every jwks.endpoint.refresh.ms, and when a token names an unknown key. A stranger chooses that name, so
 such fetches are at least `PERIOD_MS_MIN` apart whatever comes, a name that was looked for is not looked for again for a
-minute, and no more than `HELD_MAX` connections wait. A fetch that fails is repeated with a back-off that doubles, until
+minute, and at most `HELD_MAX` connections wait. A fetch that fails is repeated with a back-off that doubles, until
 jwks.endpoint.retry.backoff.max.ms have passed; the keys that were there stay in use.
 
 Connections wait in the purgatory under the cache as their key, and are checked after each fetch.

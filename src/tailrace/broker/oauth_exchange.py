@@ -32,7 +32,7 @@ class OauthExchange:
         self._validator = validator
         self._log = log
         self._message: ClientMessage | None = None
-        self._error: str | None = None  # what the client was told, and has to acknowledge
+        self._error: str | None = None  # the error that was sent, which the client has to acknowledge
         self.now_ms = 0  # set before each step
         self.user: str | None = None
         self.expires_ms: int | None = None

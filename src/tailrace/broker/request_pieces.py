@@ -186,7 +186,7 @@ class _Whole:
         return respond
 
     def complete(self) -> None:
-        """There are no more pieces."""
+        """Note that all pieces were handed over; answer if they have their responses."""
         self._is_complete = True
         self._join()
 

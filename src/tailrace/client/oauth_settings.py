@@ -71,7 +71,7 @@ class TokenEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsignedToken:
-    """What a token without a signature says."""
+    """The claims of a token without a signature."""
 
     claims: tuple[tuple[str, str | float | tuple[str, ...]], ...]
     lifetime_s: float = 3_600
@@ -90,7 +90,7 @@ class OauthLogin:
 
     @property
     def name(self) -> str:
-        """Who logs in, for messages."""
+        """Return the name to show in messages."""
         if isinstance(self.source, UnsignedToken):
             return str(dict(self.source.claims).get("sub", "?"))
         return self.source.client_id or self.source.url

@@ -14,7 +14,7 @@ from tailrace.client.tls_socket import TlsSocket
 
 
 class Socket(Protocol):
-    """What a connection needs of a socket."""
+    """The part of a socket that a connection uses."""
 
     def sendall(self, data: Any, /) -> None: ...
 

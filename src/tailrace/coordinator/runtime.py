@@ -15,7 +15,7 @@ them (`coordinator_error`).
 
 An unexpected exception never leaves this module, unless it is fatal (`failures` counts and logs it):
     operation, encoding    nothing is appended; the client gets UNKNOWN_SERVER_ERROR; a timer runs again after RETRY_MS
-    append, replay, done   log and memory may differ: the shard is loaded again, as if led anew
+    append, replay, done   log and memory may differ: the shard is reloaded, as after an election
     answer                 only the client that waits for it is affected
 """
 

@@ -3,7 +3,7 @@
 Behaviour
     The offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" is the end for this
     reader: the high watermark, the last stable offset for read_committed, the log end for a replica. An offset past
-    that end is not told. A large or compressed batch is searched for a timestamp beside the loop (`request_work.py`).
+    that end is not returned. A large or compressed batch is searched beside the loop (`request_work.py`).
 Version notes
     0   a list of offsets, found by the dates of segment files
     1   one offset with its timestamp

@@ -183,7 +183,7 @@ def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: 
 
 
 def _limit_record_errors(parts: list[ProducedPartition]) -> None:
-    """Name no more refused records in one response than may be named for one batch."""
+    """Limit the refused records that a response names to those of one batch."""
     room = RECORD_ERRORS_MAX
     for part in parts:
         errors = part.response.record_errors
