@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from tailrace.fetch.session import NO_SESSION, FetchSession, Identity, PartitionFetch
+from tailrace.fetch.session import NO_SESSION, PARTITIONS_A_STEP, FetchSession, Identity, PartitionFetch
 from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchResponse
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class SessionlessContext:
         """The answers that will be told, without telling them."""
         return answers
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Told:
+    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
+        """Return what the client is told. In a session it is kept, so that the next answer has only what is new."""
+        yield from ()
         return Told(ErrorCode.NONE, NO_SESSION, answers)
 
     def tell_nothing(self) -> Told:
@@ -76,7 +79,7 @@ class FullContext(SessionlessContext):
         self._uses_topic_ids = uses_topic_ids
         self._is_follower = is_follower
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Told:
+    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
         session = self._sessions.create(
             {fetch.identity: fetch for fetch, _ in answers},
             is_privileged=self._is_follower,
@@ -85,7 +88,9 @@ class FullContext(SessionlessContext):
         )
         if session is None:
             return Told(ErrorCode.NONE, NO_SESSION, answers)
-        for fetch, answer in answers:
+        for number, (fetch, answer) in enumerate(answers, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             fetch.told(answer)
         return Told(ErrorCode.NONE, session.id, answers)
 
@@ -113,12 +118,14 @@ class IncrementalContext:
             return ()
         return [(fetch, answer) for fetch, answer in answers if fetch.is_news(answer)]
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Told:
+    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
         session = self.session
         if not self.is_current:
             return Told(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
         told = []
-        for fetch, answer in answers:
+        for number, (fetch, answer) in enumerate(answers, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             if fetch.is_news(answer):
                 told.append((fetch, answer))
                 if answer.records:
@@ -139,7 +146,8 @@ class SessionErrorContext(SessionlessContext):
         super().__init__({})
         self.error = error
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Told:
+    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
+        yield from ()
         return Told(self.error, NO_SESSION, ())
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from tailrace.fetch.byte_budget import ByteBudget
+from tailrace.fetch.context import SessionErrorContext
 from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.fetches import Fetch
 from tailrace.fetch.isolation import describe_replica
@@ -120,7 +121,7 @@ def _session(fetch: Fetch) -> SessionWalk:
     session = context.session
     total = len(context.partitions)
     idle = total - len(fetch.answers) - len(fetch.plan.refused) if fetch.skips_settled else 0
-    error = context.tell([], fetch.received_ms).error if context.kind == "session error" else None
+    error = context.error if isinstance(context, SessionErrorContext) else None
     return SessionWalk(
         context.kind, session.id if session else 0, session.epoch if session else 0, total, max(idle, 0), error
     )

@@ -6,16 +6,17 @@ client may not read, a partition that does not exist. They ride along with the a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from tailrace.fetch.context import FetchContext
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
-from tailrace.fetch.session import PartitionFetch
+from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest
 from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -88,9 +89,9 @@ def plan_fetch(
     client: object,
     authorizer: FetchAuthorizer | None,
     skips_settled: bool,
-) -> FetchPlan:
+) -> Steps[FetchPlan]:
     """The reads of a fetch in order. With `skips_settled`, without those that have no news."""
-    wanted: Iterable[PartitionFetch] = context.partitions.values()
+    wanted: Collection[PartitionFetch] = context.partitions.values()
     if authorizer is not None and is_follower and not authorizer.may_replicate(client):
         return FetchPlan([], [(fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for fetch in wanted])
     session = context.session
@@ -99,17 +100,17 @@ def plan_fetch(
         session.topics, session.generation = image.topics, partitions.generation
     unreadable: set[str] = set()
     if authorizer is not None and not is_follower:
-        topics = {_name(fetch, image) for fetch in wanted}
-        unreadable = authorizer.unreadable(client, {topic for topic in topics if topic is not None})
+        unreadable = yield from _unreadable(list(wanted), image, client, authorizer)
         for fetch in wanted if unreadable else ():
             fetch.is_settled = fetch.is_settled and fetch.topic not in unreadable
-    if skips_settled:
-        wanted = unsettled(wanted)
+    wanted = unsettled(wanted) if skips_settled else list(wanted)
     reads: list[PartitionFetch] = []
     refused: list[tuple[PartitionFetch, ErrorCode]] = []
     # A consumer is told of unknown ids before other refusals, a follower of all in order: so does Kafka.
     nameless = refused if is_follower else []
-    for fetch in wanted:
+    for number, fetch in enumerate(wanted, 1):
+        if not number % PARTITIONS_A_STEP:
+            yield
         if not fetch.is_resolved:
             resolve(fetch, image, partitions)
             if session is not None and fetch.refusal is None:
@@ -125,6 +126,19 @@ def plan_fetch(
         else:
             reads.append(fetch)
     return FetchPlan(reads, nameless + refused if nameless and not is_follower else refused)
+
+
+def _unreadable(
+    wanted: Sequence[PartitionFetch], image: MetadataImage, client: object, authorizer: FetchAuthorizer
+) -> Steps[set[str]]:
+    """Return the topics that the client may not read."""
+    unreadable: set[str] = set()
+    for first in range(0, len(wanted), PARTITIONS_A_STEP):
+        if first:
+            yield
+        topics = {_name(fetch, image) for fetch in wanted[first : first + PARTITIONS_A_STEP]}
+        unreadable |= authorizer.unreadable(client, {topic for topic in topics if topic is not None})
+    return unreadable
 
 
 def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tailrace.fetch.context import Answer, FetchContext
 from tailrace.fetch.delayed_fetch import DelayedFetch, Reason
@@ -42,7 +42,8 @@ from tailrace.purgatory import Purgatory
 
 DEFAULT_MAX_BYTES = 57_671_680  # fetch.max.bytes
 PARTITIONS_AT_ONCE = 1_024  # some ten milliseconds
-Later: TypeAlias = "Callable[[Steps[Fetch], int], None]"
+Later: TypeAlias = Callable[[Steps[None], int], None]
+OnReady: TypeAlias = "Callable[[Fetch, int], Steps[None] | None]"
 
 
 class Fetch:
@@ -77,7 +78,7 @@ class Fetch:
         params: FetchParams,
         version: int,
         listener: str,
-        answer: Callable[[Fetch, int], None],
+        answer: OnReady,
         now_ms: int,
         later: Later | None = None,
     ) -> None:
@@ -117,19 +118,9 @@ class Fetch:
 
     # On its way
 
-    def begin(self, client: object, isolation_level: int, now_ms: int) -> None:
-        self._run(self._begin(client, isolation_level, now_ms), len(self.context.partitions), now_ms)
-
-    def _run(self, steps: Steps[Fetch], partitions: int, now_ms: int) -> None:
-        """Do the work now, or, with many partitions, let the caller have it done in turns with other requests."""
-        if self._later is not None and partitions > PARTITIONS_AT_ONCE:
-            self._later(steps, now_ms)
-        else:
-            run_steps(steps, now_ms)
-
-    def _begin(self, client: object, isolation_level: int, now_ms: int) -> Steps[Fetch]:
+    def begin(self, client: object, isolation_level: int, now_ms: int) -> Steps[None]:
         fetches, context = self._fetches, self.context
-        self.plan = plan = plan_fetch(
+        self.plan = plan = yield from plan_fetch(
             context,
             fetches.image(),
             fetches.reader.partitions,
@@ -142,26 +133,31 @@ class Fetch:
         if plan.refused:
             self._refused = frozenset(fetch for fetch, _ in plan.refused)
         if len(plan.refused) == len(context.partitions):
-            self._ready(Reason.NOTHING_ASKED, now_ms)
-            return self
+            yield from self._ready(Reason.NOTHING_ASKED, now_ms)
+            return
         check_level(isolation_level)
         result = yield from self._read(plan.reads, now_ms, notes_progress=True)
         for key in result.moved:
             fetches.purgatory.check(key, now_ms)
         reason = self._reason_to_answer(result)
         if reason is not None:
-            self._ready(reason, now_ms)
-            return self
+            yield from self._ready(reason, now_ms)
+            return
         self.parked_ms = now_ms
         self.operation = DelayedFetch(self, now_ms + self.params.max_wait_ms)
         session = context.session
         keys: Iterable[Hashable] = [fetch.key for fetch in plan.reads] if session is None else (session,)
         fetches.purgatory.try_complete_or_watch(self.operation, keys, now_ms)
-        return self
 
     def _read(self, reads: list[PartitionFetch], now_ms: int, *, notes_progress: bool) -> Steps[ReadResult]:
         result = yield from self._fetches.reader.read_partitions(
-            reads, self.params, self._fetches.image(), self.listener, now_ms, notes_progress=notes_progress
+            reads,
+            self.params,
+            self._fetches.image(),
+            self.listener,
+            now_ms,
+            generation=self._generation,
+            notes_progress=notes_progress,
         )
         self.answers = result.answers
         self.size = result.size
@@ -185,28 +181,34 @@ class Fetch:
     def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
         """It has waited long enough, or there is enough to answer: read again."""
         self.woken_by = by
-        self._run(self._read_again(reason, now_ms), len(self.context.partitions), now_ms)
+        steps = self._read_again(reason, now_ms)
+        if self._later is not None and len(self.context.partitions) > PARTITIONS_AT_ONCE:
+            self._later(steps, now_ms)
+        else:
+            run_steps(steps, now_ms)
 
-    def _read_again(self, reason: Reason, now_ms: int) -> Steps[Fetch]:
+    def _read_again(self, reason: Reason, now_ms: int) -> Steps[None]:
         if self.context.is_current:
             if self._generation != self.reader.partitions.generation:
                 self.find_again()
             reads = self.all_reads()
             reads = unsettled(reads) if self.skips_settled else list(reads)
             yield from self._read(reads, now_ms, notes_progress=False)
-        self._ready(reason, now_ms)
-        return self
+        yield from self._ready(reason, now_ms)
 
     def find_again(self) -> None:
         """What is hosted may be another since its partitions were found."""
+        self._generation = self.reader.partitions.generation
         for fetch in self.all_reads():
             fetch.partition = self.reader.partitions.get(fetch.key)
             fetch.is_settled = False
 
-    def _ready(self, reason: Reason, now_ms: int) -> None:
+    def _ready(self, reason: Reason, now_ms: int) -> Steps[None]:
         self.reason = reason
         self.ready_ms = now_ms
-        self._answer(self, now_ms)
+        steps = self._answer(self, now_ms)
+        if steps is not None:
+            yield from steps
 
     # What a waiting fetch looks at
 
@@ -241,11 +243,16 @@ class Fetch:
 
     def response(self, now_ms: int, *, converts: bool = True) -> FetchResponse:
         """What to answer; the client's session has it from now on."""
+        return run_steps(self.make_response(now_ms, converts=converts), now_ms)
+
+    def make_response(self, now_ms: int, *, converts: bool) -> Steps[FetchResponse]:
+        """As `response`, and pause now and then."""
         fetches, params = self._fetches, self.params
         answers = self._all_answers()
-        nodes = adapt_errors(answers, self.version, self.reader.partitions, fetches.image(), self.listener)
-        response = build_response(
-            self.context.tell(answers, now_ms),
+        partitions, image = self.reader.partitions, fetches.image()
+        nodes = yield from adapt_errors(answers, self.version, partitions, image, self.listener)
+        response = yield from build_response(
+            (yield from self.context.tell(answers, now_ms)),
             self.version,
             nodes=() if params.is_follower else nodes.values(),
             converts=converts,
@@ -261,14 +268,15 @@ class Fetch:
 
     def throttled_response(self, throttle_ms: int) -> FetchResponse:
         """What to answer a client that has to slow down: no partitions, and no change in its session."""
-        return build_response(self.context.tell_nothing(), self.version, throttle_ms=throttle_ms)
+        told = self.context.tell_nothing()
+        return FetchResponse(throttle_time_ms=throttle_ms, error_code=told.error, session_id=told.session_id)
 
     def response_size(self) -> int:
         """How large `response` would be, before any conversion; what client quotas count."""
         version = max(self.version, FIRST_UNCONVERTED_VERSION)
         told = self.context.tell_nothing()._replace(answers=self.context.worth_telling(self._all_answers()))
         parts: list[bytes] = []
-        build_response(told, version).write(parts, version)
+        run_steps(build_response(told, version), self.received_ms).write(parts, version)
         return 4 + sum(map(len, parts))
 
     def _all_answers(self) -> list[Answer]:
@@ -300,23 +308,36 @@ class Fetches:
         request: FetchRequest,
         version: int,
         now_ms: int,
-        answer: Callable[[Fetch, int], None],
+        answer: OnReady,
+        **options: Any,
+    ) -> Fetch:
+        """As `begin`, without pauses."""
+        return run_steps(self.begin(request, version, now_ms, answer, **options), now_ms)
+
+    def begin(
+        self,
+        request: FetchRequest,
+        version: int,
+        now_ms: int,
+        answer: OnReady,
         *,
         client: object = None,
         listener: str = "PLAINTEXT",
         quota_bytes: int = INT_MAX,
         later: Later | None = None,
-    ) -> Fetch:
-        """Begin a fetch. `answer(fetch, now_ms)` is called once, when it is ready. `later(steps, now_ms)` does the work
-        on many partitions in turns with other requests; None: all work is done at once.
+    ) -> Steps[Fetch]:
+        """Begin a fetch, and pause now and then. `answer(fetch, now_ms)` is called once, when it is ready, and may
+        return steps. If a fetch of many partitions has waited, `later(steps, now_ms)` reads it again and answers it in
+        turns with other requests; None: that is done at once.
 
         `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled. A
         KafkaError is about the request as a whole: see `error_response`.
         """
         follower = is_follower(replica_of(request, version))
-        context = self.sessions.context_for(request, version, self.image(), is_follower=follower, now_ms=now_ms)
+        image, sessions = self.image(), self.sessions
+        context = yield from sessions.context_for(request, version, image, is_follower=follower, now_ms=now_ms)
         max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
         params = FetchParams.of(request, version, max_bytes)
         fetch = Fetch(self, context, params, version, listener, answer, now_ms, later)
-        fetch.begin(client, request.isolation_level, now_ms)
+        yield from fetch.begin(client, request.isolation_level, now_ms)
         return fetch

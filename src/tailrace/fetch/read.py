@@ -80,10 +80,11 @@ class PartitionReader:
         listener: str,
         now_ms: int,
         *,
+        generation: int,
         notes_progress: bool,
     ) -> Steps[ReadResult]:
-        """Read partitions, and pause now and then. `notes_progress`: a follower's position is news; not when a fetch
-        that has waited is read again."""
+        """Read partitions, and pause now and then. `generation`: that of the hosted partitions when those to read were
+        looked up. `notes_progress`: a follower's position is news; not when a fetch that has waited is read again."""
         result = ReadResult()
         budget = ByteBudget(params.max_bytes, is_hard=params.has_hard_limit)
         selects = self.select_replica is not None and bool(params.rack) and not params.is_follower
@@ -93,7 +94,7 @@ class PartitionReader:
             partition = fetch.partition
             answer = None
             try:
-                if partition is None:
+                if partition is None or generation != self.partitions.generation:
                     partition = self.partitions.find(fetch.key)
                 if fetch.topic_id != partition.topic_id and fetch.topic_id != NO_TOPIC_ID:
                     raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{fetch} is not {partition}")

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Sequence
 
 from tailrace.fetch.context import Answer, Told
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
-from tailrace.fetch.session import PartitionFetch
+from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.replication.current_leader import LeaderNode, current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -58,10 +59,12 @@ def error_response(request: FetchRequest, version: int, code: ErrorCode, throttl
 
 def adapt_errors(
     answers: Sequence[Answer], version: int, partitions: HostedPartitions, image: MetadataImage, listener: str
-) -> dict[int, LeaderNode]:
+) -> Steps[dict[int, LeaderNode]]:
     """Put errors as the version knows them; the nodes to which they send the client, by id."""
     nodes: dict[int, LeaderNode] = {}
-    for fetch, answer in answers:
+    for number, (fetch, answer) in enumerate(answers, 1):
+        if not number % PARTITIONS_A_STEP:
+            yield
         code = answer.error_code
         if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_VERSION:
             answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -77,11 +80,13 @@ def adapt_errors(
 
 def build_response(
     told: Told, version: int, *, throttle_ms: int = 0, nodes: Iterable[LeaderNode] = (), converts: bool = True
-) -> FetchResponse:
+) -> Steps[FetchResponse]:
     """`converts`: versions that cannot read stored batches get messages of an old format in their place."""
     topics: list[FetchResponse.FetchableTopicResponse] = []
     topic, identity = None, None
-    for fetch, answer in told.answers:
+    for number, (fetch, answer) in enumerate(told.answers, 1):
+        if not number % PARTITIONS_A_STEP:
+            yield
         if converts and version < FIRST_UNCONVERTED_VERSION:
             answer = converted(fetch, answer, version)
         if topic is None or identity != fetch.identity[0]:

@@ -20,6 +20,7 @@ from tailrace.log.position import LogPosition
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.purgatory import Purgatory
 from tailrace.replication.follower import FollowerRole
@@ -29,6 +30,7 @@ from tailrace.replication.partition import Partition
 NO_SESSION = 0
 INITIAL_EPOCH = 0  # in a request: open a new session
 FINAL_EPOCH = -1  # in a request: close the session, open none
+PARTITIONS_A_STEP = 512  # then a request that is about many pauses
 _EPOCH_MAX = 2**31 - 1
 
 NO_TOPIC_ID = bytes(16)
@@ -186,15 +188,19 @@ class FetchSession:
         asked: Iterable[tuple[PartitionFetch, FetchRequest.FetchPartition]],
         forgotten: Iterable[Identity],
         purgatory: Purgatory,
-    ) -> None:
+    ) -> Steps[None]:
         """Take what an incremental request changes."""
         partitions = self.partitions
-        for fetch, wish in asked:
+        for number, (fetch, wish) in enumerate(asked, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             known = partitions.get(fetch.identity)
             if known is None:
                 partitions[fetch.identity] = known = fetch
             known.ask(wish)
-        for identity in forgotten:
+        for number, identity in enumerate(forgotten, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             gone = partitions.pop(identity, None)
             if gone is not None:
                 self._unlink(gone.key, gone, purgatory)

@@ -35,6 +35,7 @@ from tailrace.fetch.session import (
     INITIAL_EPOCH,
     NO_SESSION,
     NO_TOPIC_ID,
+    PARTITIONS_A_STEP,
     FetchSession,
     Identity,
     PartitionFetch,
@@ -42,6 +43,7 @@ from tailrace.fetch.session import (
 )
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest
 from tailrace.purgatory import Purgatory
 
@@ -83,14 +85,21 @@ class FetchSessions:
 
     # What a request means
 
+    def partitions_in(self, request: FetchRequest) -> int:
+        """Return how many partitions a request is about, with those of its session."""
+        session = self._sessions.get(request.session_id)
+        forgotten = sum([len(topic.partitions) for topic in request.forgotten_topics_data])
+        asked = sum([len(topic.partitions) for topic in request.topics])
+        return asked + forgotten + (0 if session is None else len(session))
+
     def context_for(
         self, request: FetchRequest, version: int, image: MetadataImage, *, is_follower: bool, now_ms: int
-    ) -> FetchContext:
+    ) -> Steps[FetchContext]:
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION:
                 self.remove(session_id)
-            partitions = _partitions_of(request, version, image)
+            partitions = yield from _partitions_of(request, version, image)
             if epoch == FINAL_EPOCH:
                 return SessionlessContext(partitions)
             return FullContext(partitions, self, uses_topic_ids=version >= TOPIC_ID_VERSION, is_follower=is_follower)
@@ -101,13 +110,15 @@ class FetchSessions:
             return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
             return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(_asked(request, version, image), _forgotten(request, version), self._purgatory)
+        session.epoch = next_epoch(epoch)
+        context = IncrementalContext(session)
+        yield from session.update(_asked(request, version, image), _forgotten(request, version), self._purgatory)
         if not session.partitions:
             self.remove(session_id)
-            return SessionlessContext(_partitions_of(request, version, image))
-        self.touch(session, now_ms)
-        session.epoch = next_epoch(epoch)
-        return IncrementalContext(session)
+            return SessionlessContext((yield from _partitions_of(request, version, image)))
+        if self._sessions.get(session_id) is session:  # it may have been closed during a pause
+            self.touch(session, now_ms)
+        return context
 
     # The cache
 
@@ -210,10 +221,12 @@ def _asked(
             yield PartitionFetch((identity, asked.partition), name, topic_id), asked
 
 
-def _partitions_of(request: FetchRequest, version: int, image: MetadataImage) -> dict[Identity, PartitionFetch]:
+def _partitions_of(request: FetchRequest, version: int, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
     """Every partition once: of one that is there twice the place is the first and the wish the last."""
     partitions: dict[Identity, PartitionFetch] = {}
-    for fetch, asked in _asked(request, version, image):
+    for number, (fetch, asked) in enumerate(_asked(request, version, image), 1):
+        if not number % PARTITIONS_A_STEP:
+            yield
         partitions.setdefault(fetch.identity, fetch).ask(asked)
     return partitions
 

@@ -39,7 +39,6 @@ SIZES: Final = {kind: Struct(f">{code}").size for kind, code in FORMATS.items()}
 STRING_MAX: Final = 0x7FFF
 STRING_SAFE: Final = STRING_MAX // 3  # a string of up to so many bytes fits even if each byte becomes U+FFFD
 ELEMENTS_UNLIMITED: Final = 1 << 62
-NUMBERS_PER_ELEMENT: Final = 8  # that many numbers of an array cost what one struct, string or tagged field costs
 UVARINT_BYTES_MAX: Final = 5
 BYTE: Final = tuple(bytes((value,)) for value in range(128))
 

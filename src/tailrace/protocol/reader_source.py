@@ -18,7 +18,6 @@ from tailrace.protocol.primitives import (
     ARRAYS_KEPT,
     ELEMENTS_UNLIMITED,
     FORMATS,
-    NUMBERS_PER_ELEMENT,
     SIZES,
     STRING_MAX,
     STRING_SAFE,
@@ -251,10 +250,7 @@ class ReaderSource(Source):
         self.indent()
         if compact:
             self.line("n -= 1")
-        if field.element in NUMBERS:
-            self.line(f"left -= n // {NUMBERS_PER_ELEMENT}")
-        else:
-            self.line("left -= n")
+        self.line("left -= n")  # numbers, too: in many answers each of them becomes a struct
         self.line("if left < 0: raise too_many(WHAT, pos)")
         if field.struct is None:
             self._primitive_array(field, target, compact)

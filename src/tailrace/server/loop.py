@@ -33,6 +33,7 @@ from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
 from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, Connection
 from tailrace.server.connection_limits import ConnectionLimits
 from tailrace.server.connections import Connections
+from tailrace.server.garbage import OldGarbage
 from tailrace.server.listener import Listener
 from tailrace.server.loop_timers import LoopTimers
 from tailrace.server.metrics_endpoint import MetricsEndpoint
@@ -104,7 +105,8 @@ class Loop:
         self._metrics = MetricsEndpoint(
             metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms, broker.internal_errors
         )
-        self._timers = LoopTimers(self._connections, self._acceptor, self._metrics, self._peers)
+        self._garbage = OldGarbage(timer_ms)
+        self._timers = LoopTimers(self._connections, self._acceptor, self._metrics, self._peers, self._garbage)
         self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
 
     def listen(self) -> None:
@@ -274,6 +276,7 @@ class Loop:
         self._acceptor.tick(self._time_ms)
         self._metrics.tick(self._time_ms)
         self._peers.tick(self._now_ms)
+        self._garbage.tick()
         if self._timers.drain_until_ms is not None and self._time_ms >= self._timers.drain_until_ms:
             self._is_stopped = True
         self._timers.look_again()

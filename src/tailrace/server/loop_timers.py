@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tailrace.server.acceptor import Acceptor
 from tailrace.server.connections import Connections
+from tailrace.server.garbage import OldGarbage
 from tailrace.server.metrics_endpoint import MetricsEndpoint
 from tailrace.server.peers import Peers
 
@@ -15,11 +16,19 @@ class LoopTimers:
 
     __slots__ = ("_deadlines", "_due_ms", "_peers_due_ms", "drain_until_ms")
 
-    def __init__(self, connections: Connections, acceptor: Acceptor, metrics: MetricsEndpoint, peers: Peers) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        acceptor: Acceptor,
+        metrics: MetricsEndpoint,
+        peers: Peers,
+        garbage: OldGarbage,
+    ) -> None:
         self._deadlines: tuple[Callable[[], int | None], ...] = (
             connections.next_deadline_ms,
             acceptor.next_deadline_ms,
             metrics.next_deadline_ms,
+            garbage.next_deadline_ms,
         )
         self._peers_due_ms = peers.next_deadline_ms
         self._due_ms: int | None = None  # without the peers' deadline

@@ -16,13 +16,12 @@ from typing import Final
 
 from tailrace.server.broker_seam import BrokerBuilder
 from tailrace.server.descriptors import raise_soft_limit
+from tailrace.server.garbage import collect_in_portions
 from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 SWITCH_INTERVAL_S: Final = 0.0005
-# A large request makes a hundred thousand objects; the usual 700 would have them all looked at again and again.
-YOUNG_OBJECTS_MAX: Final = 50_000
 
 
 def run_broker(
@@ -34,11 +33,9 @@ def run_broker(
     gc.disable()
     try:
         server.open()
-        # What is there now stays until the end: collections need not look at it again, nor now for the first time.
-        gc.freeze()
+        collect_in_portions()
     finally:
         gc.enable()
-    gc.set_threshold(YOUNG_OBJECTS_MAX, *gc.get_threshold()[1:])
     # A chore that computes must not keep the loop waiting for its turn: 5 ms each time, unless told otherwise.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with stopped_by_signals(server):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
+from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.read import PARTITIONS_A_STEP
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps, run_steps
 from tailrace.records.conversion import split_any
 from tests.simulation.node import Consumer, Node, broker, bytes_of, registration, request_for, want
 from tests.support.batches import batch
@@ -259,3 +264,38 @@ def test_a_corrupt_batch_on_the_way_is_that_partitions_error() -> None:
     partition.log.segments.active.log.write(8, b"\x00\x00\x00\x01")  # the first batch's length
     assert node.fetch([want(partition, 1)]).only.error_code == ErrorCode.CORRUPT_MESSAGE
     assert node.partitions.offline == frozenset()
+
+
+# Fetches of many partitions pause
+
+
+def paused_fetch(node: Node, wanted: list[Any], ready: list[Fetch]) -> Steps[Fetch]:
+    return node.fetches.begin(
+        request_for(wanted), 18, node.now_ms, lambda fetch, now_ms: ready.append(fetch), client=None
+    )
+
+
+def test_a_fetch_of_many_partitions_pauses_before_it_reads_and_while_it_answers() -> None:
+    node = Node()
+    partition = node.lead()
+    unknown = [want(TopicPartition(partition.key.topic, number), 0) for number in range(1, 10_000)]
+    ready: list[Fetch] = []
+    steps = paused_fetch(node, [want(partition, 0), *unknown], ready)
+    assert sum(1 for _ in steps) > 30  # taking the request and planning: 512 partitions at a time
+    answers = ready[0].make_response(node.now_ms, converts=False)
+    assert sum(1 for _ in answers) > 30
+
+
+def test_a_partition_that_goes_while_a_fetch_pauses_is_not_read() -> None:
+    """A closed file must not be taken for a failed disk."""
+    node = Node()
+    partitions = [node.lead("topic", number) for number in range(PARTITIONS_A_STEP + 1)]
+    node.append(partitions[-1], b"a")
+    ready: list[Fetch] = []
+    steps = paused_fetch(node, [want(one, 0) for one in partitions], ready)
+    next(steps)
+    node.partitions.remove(partitions[-1].key)
+    run_steps(steps, node.now_ms)
+    *_, last = ready[0].response(node.now_ms).responses[0].partitions
+    assert last.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert not last.records

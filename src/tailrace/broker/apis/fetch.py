@@ -29,23 +29,30 @@ from tailrace.broker.request_context import Request
 from tailrace.fetch.context import FetchContext
 from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.fetch_plan import FetchParams
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetches import PARTITIONS_AT_ONCE, Fetch
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.steps import Steps
+from tailrace.model.steps import Steps, run_steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.replication.topic_traffic import TopicTraffic
 
 _TOPIC_IDS_FROM = 13
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(broker: Broker, request: Request, now_ms: int) -> Steps[None] | None:
+    steps = _fetch(broker, request, now_ms)
+    if broker.fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
+        return steps
+    return run_steps(steps, now_ms)
+
+
+def _fetch(broker: Broker, request: Request, now_ms: int) -> Steps[None]:
     waiting = request.without_body()
 
-    def later(steps: Steps[Fetch], now_ms: int) -> None:
-        broker.long_requests.start(waiting, _park_after(broker, waiting, steps), now_ms)
+    def later(steps: Steps[None], now_ms: int) -> None:
+        broker.long_requests.start(waiting, steps, now_ms)
 
     try:
-        fetch = broker.fetches.start(
+        fetch = yield from broker.fetches.begin(
             request.body,
             request.version,
             now_ms,
@@ -58,17 +65,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
     except KafkaError as error:
         broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
         return
-    _park(broker, request, fetch)
-
-
-def _park(broker: Broker, request: Request, fetch: Fetch) -> None:
     if fetch.operation is not None and fetch.operation.is_waiting:
         broker.parked(request.context, fetch.operation)
-
-
-def _park_after(broker: Broker, request: Request, steps: Steps[Fetch]) -> Steps[None]:
-    """The steps of a fetch of many partitions, and what `handle` does after them."""
-    _park(broker, request, (yield from steps))
 
 
 def go_on(broker: Broker, request: Request, context: FetchContext, params: FetchParams, now_ms: int) -> None:
@@ -79,16 +77,16 @@ def go_on(broker: Broker, request: Request, context: FetchContext, params: Fetch
     fetch.woken(Reason.DEADLINE, None, now_ms)
 
 
-def _answer_to(broker: Broker, waiting: Request) -> Callable[[Fetch, int], None]:
+def _answer_to(broker: Broker, waiting: Request) -> Callable[[Fetch, int], Steps[None]]:
     throttling = broker.throttling
 
-    def answer(fetch: Fetch, now_ms: int) -> None:
+    def answer(fetch: Fetch, now_ms: int) -> Steps[None]:
         if throttling.is_on and not fetch.params.is_follower:
             throttle_ms = throttling.of_fetch(waiting, fetch.response_size(), now_ms)
             if throttle_ms:
                 broker.reply(waiting, fetch.throttled_response(throttle_ms), throttle_ms)
                 return
-        response = fetch.response(now_ms, converts=False)
+        response = yield from fetch.make_response(now_ms, converts=False)
         if fetch.needs_conversion and (conversions := fetch.conversions(response)):
             broker.request_work.start(waiting, conversions, partial(converted, response, fetch.params.is_follower))
         else:
