@@ -149,6 +149,7 @@ class FetchSession:
         "evictable_key",
         "generation",
         "id",
+        "is_closed",
         "is_privileged",
         "last_used_ms",
         "linked",
@@ -170,6 +171,7 @@ class FetchSession:
         self.partitions = partitions
         self.is_privileged = is_privileged  # a follower's
         self.uses_topic_ids = uses_topic_ids
+        self.is_closed = False  # a fetch of it may still be under way
         self.created_ms = self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.linked: dict[TopicPartition, PartitionFetch] = {}  # those whose checks reach this session
@@ -207,6 +209,8 @@ class FetchSession:
 
     def link(self, fetch: PartitionFetch, purgatory: Purgatory) -> None:
         """From now on a check of this partition tries the session's waiting fetch."""
+        if self.is_closed:
+            return
         if fetch.key not in self.linked:
             purgatory.link(fetch.key, self)
         self.linked[fetch.key] = fetch
@@ -218,6 +222,7 @@ class FetchSession:
             purgatory.unlink(key, self)
 
     def close(self, purgatory: Purgatory) -> None:
+        self.is_closed = True
         for key in self.linked:
             purgatory.unlink(key, self)
         self.linked.clear()

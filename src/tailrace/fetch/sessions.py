@@ -14,7 +14,9 @@ When the cache is full a new session takes the place of
 1. one that was not used for `min.incremental.fetch.session.eviction.ms`, or else
 2. the smallest that it may evict, if that is smaller: a follower's session may evict any consumer's, and either kind
    any of its own kind that is older than that time.
-Otherwise there is no session, the client gets id 0 and sends full requests.
+Otherwise there is no session, the client gets id 0 and sends full requests. The same happens when all sessions together
+would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A session
+that grows beyond that is closed. Apache Kafka counts sessions only.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ from tailrace.protocol.messages import FetchRequest
 from tailrace.purgatory import Purgatory
 
 TOPIC_ID_VERSION = 13
+CONSUMER_PARTITIONS_MAX = 250_000  # some 400 bytes each
+FOLLOWER_PARTITIONS_MAX = 1_000_000
 _ID_TRIES = 100  # of two thousand million ids, with a thousand taken as a rule
 
 
@@ -116,8 +120,12 @@ class FetchSessions:
         if not session.partitions:
             self.remove(session_id)
             return SessionlessContext((yield from _partitions_of(request, version, image)))
-        if self._sessions.get(session_id) is session:  # it may have been closed during a pause
-            self.touch(session, now_ms)
+        if session.is_closed:  # during a pause
+            return context
+        self.touch(session, now_ms)
+        if not self._has_room(0, now_ms, is_privileged=session.is_privileged):
+            self.remove(session_id)
+            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         return context
 
     # The cache
@@ -131,6 +139,8 @@ class FetchSessions:
         now_ms: int,
     ) -> FetchSession | None:
         """A new session, if there is room or room can be made."""
+        if not self._has_room(len(partitions), now_ms, is_privileged=is_privileged):
+            return None
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
             return None
         session_id = self._unused_id()
@@ -142,6 +152,15 @@ class FetchSessions:
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session
+
+    def _has_room(self, more: int, now_ms: int, *, is_privileged: bool) -> bool:
+        """Return whether so many partitions more may be remembered, perhaps instead of those of unused sessions."""
+        room = (FOLLOWER_PARTITIONS_MAX if is_privileged else CONSUMER_PARTITIONS_MAX) - more
+        while self._partitions > room and (oldest := next(iter(self._sessions.values()), None)) is not None:
+            if now_ms - oldest.last_used_ms <= self._eviction_ms:
+                return False
+            self._evict(oldest)
+        return self._partitions <= room
 
     def _unused_id(self) -> int | None:
         """An id that no session has; None where the dice give none, and the client fetches without a session."""

@@ -7,6 +7,7 @@ import pytest
 from tailrace.fetch.session import next_epoch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import run_steps
 from tailrace.purgatory import Purgatory
 from tests.simulation.node import Asked, Consumer, Node, broker, registration, request_for, want
 from tests.support.batches import batch
@@ -502,3 +503,64 @@ def test_dice_that_always_show_the_same_leave_the_second_client_without_a_sessio
     sessions = FetchSessions(Purgatory(), lambda: 7, slots=10)
     made = [sessions.create({}, is_privileged=False, uses_topic_ids=True, now_ms=0) for _ in range(2)]
     assert [None if one is None else one.id for one in made] == [7, None]
+
+
+# All sessions together have a bounded number of partitions
+
+
+def test_a_session_for_more_partitions_than_may_be_remembered_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 5)
+    node = Node()
+    partitions = three(node)
+    wanted = [want(one, 0) for one in partitions]
+    assert node.fetch(wanted, epoch=0).response.session_id == 1
+    second = node.fetch(wanted, epoch=0)
+    assert (second.response.session_id, told(second)) == (0, [0, 1, 2])
+    assert node.sessions.statistics().partitions == 3
+
+
+def test_sessions_that_are_not_used_make_room_for_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 5)
+    node = Node()
+    wanted = [want(one, 0) for one in three(node)]
+    assert node.fetch(wanted, epoch=0).response.session_id == 1
+    node.now_ms += 120_001
+    assert node.fetch(wanted, epoch=0).response.session_id == 2
+    assert len(node.sessions) == 1
+
+
+def test_a_follower_may_have_more_partitions_than_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 2)
+    node = Node()
+    node.know(broker(2))
+    replicated = [node.host("replicated", number, state=registration(1, (1, 2))) for number in range(3)]
+    wanted = [want(one, 0) for one in replicated]
+    assert node.fetch(wanted, epoch=0).response.session_id == 0
+    assert node.fetch(wanted, epoch=0, replica=2, replica_epoch=102).response.session_id == 1
+
+
+def test_a_session_that_grows_too_large_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.fetch.sessions.CONSUMER_PARTITIONS_MAX", 2)
+    node = Node()
+    first, second, third = three(node)
+    assert node.fetch([want(first, 0)], epoch=0).response.session_id == 1
+    assert node.fetch([want(second, 0)], session=1, epoch=1).response.error_code == ErrorCode.NONE
+    grown = node.fetch([want(third, 0)], session=1, epoch=2)
+    assert (grown.response.error_code, told(grown)) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, [])
+    assert (len(node.sessions), node.sessions.statistics().partitions) == (0, 0)
+
+
+def test_a_session_that_is_closed_while_its_fetch_pauses_leaves_no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tailrace.fetch.fetch_plan.PARTITIONS_A_STEP", 2)
+    node = Node()
+    partitions = three(node)
+    node.fetch([want(one, 0) for one in partitions], epoch=0)
+    node.lead("another")  # what was found has to be looked up again
+    request = request_for([], session=1, epoch=1)
+    steps = node.fetches.begin(request, 18, node.now_ms, lambda fetch, now_ms: None)
+    next(steps)
+    session = node.sessions.get(1)
+    assert session is not None
+    node.sessions.remove(1)
+    run_steps(steps, node.now_ms)
+    assert session.linked == {}
