@@ -295,7 +295,7 @@ class Broker:
         if self._parked:
             self._parked.pop(reply.connection_id, None)
         if self._long:
-            self._long.discard(reply.connection_id)
+            self.long_requests.ended(reply.connection_id)
         self._replies.append(reply)
 
     def settle(self) -> None:

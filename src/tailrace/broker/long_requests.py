@@ -4,7 +4,8 @@
              more is decoded by a chore
     handle   a handler that may take long is a generator, and `now_ms = yield` marks where it can pause. It runs until
              the turn is over and resumes in the next turn; several paused requests take turns
-    encode   the response to a request that paused, or was decoded by a chore, is encoded by a chore
+    encode   the response to a request that paused, or was decoded by a chore, is encoded by a chore, which also frees
+             the request and the response (`protocol/release.py`)
 
 One chore at a time decodes or encodes, so that the other chores and the memory for large requests are not used up. The
 connection waits meanwhile as it does for any pending reply. A request with more than ELEMENTS_MAX array elements is
@@ -28,8 +29,10 @@ from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError, TooManyElements, UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, write_response
+from tailrace.protocol.message import Struct
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class
+from tailrace.protocol.release import release, structs_in
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
@@ -59,6 +62,7 @@ class LongRequests:
         self._is_turn_over = is_turn_over
         self._paused: deque[_Paused] = deque()
         self.connections: set[int] = set()  # those whose request has paused or was decoded by a chore
+        self._decoded: dict[int, list[Struct]] = {}  # the structs of requests that chores have decoded, by connection
         self._chores: deque[tuple[int, Step]] = deque()  # with their connections
         self._is_chore_running = False
 
@@ -81,12 +85,14 @@ class LongRequests:
         can_pause = header.api_key in CUTS or header.api_key == ApiKey.FETCH
         elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
 
-        def run() -> Any:
+        def run() -> tuple[Any, list[Struct]]:
             body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
-            return body
+            return body, structs_in(body)
 
-        def apply(body: Any, now_ms: int) -> None:
+        def apply(decoded: tuple[Any, list[Struct]], now_ms: int) -> None:
+            body, structs = decoded
             if context.connection_id in self.connections:
+                self._decoded[context.connection_id] = structs
                 self._broker.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
 
         def failed(error: BaseException, now_ms: int) -> None:
@@ -147,11 +153,18 @@ class LongRequests:
     def encode(self, request: Request, response: Any, throttle_ms: int) -> None:
         """Encode the response to a long request beside the loop, and send it."""
         connection_id = request.context.connection_id
+        decoded = self._decoded.pop(connection_id, [])
+        only_here = [response]
 
         def run() -> tuple[list[Any], Counter[int]]:
+            response = only_here.pop()
             codes: defaultdict[int, int] = defaultdict(int)
             error_counter(response.__class__)(response, codes)
             parts = write_response(request.api_key, request.version, request.correlation_id, response)
+            structs = structs_in(response)
+            del response
+            release(structs)
+            release(decoded)
             return list(_merged(parts)), Counter(codes)
 
         def apply(encoded: tuple[list[Any], Counter[int]], now_ms: int) -> None:
@@ -200,10 +213,15 @@ class LongRequests:
             raise error
         self._broker.internal_errors.survive("a long request", error, now_ms)
 
+    def ended(self, connection_id: int) -> None:
+        """A request of a connection is answered, or nobody waits for its response any more."""
+        self.connections.discard(connection_id)
+        self._decoded.pop(connection_id, None)
+
     def connection_closed(self, connection_id: int) -> None:
         if connection_id not in self.connections:
             return
-        self.connections.discard(connection_id)
+        self.ended(connection_id)
         for paused in self._paused:
             if paused.request.context.connection_id == connection_id:
                 paused.steps.close()

@@ -21,7 +21,7 @@ from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-SWITCH_INTERVAL_S: Final = 0.0005
+SWITCH_INTERVAL_S: Final = 0.0002
 
 
 def run_broker(
