@@ -77,32 +77,45 @@ def verify_produce(
     if not batches:
         go_on({}, now_ms)
         return None
-    version, transactional_id = request.version, request.body.transactional_id
     (producer,) = producers
     first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
-    began_ms = now_ms
+    question = _Question(
+        broker, request.body.transactional_id, producer, first_sequences, request.version, now_ms, go_on
+    )
+    question.ask(now_ms)
+    return None
 
-    def known(errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
-        if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < began_ms + _patience_ms(broker):
-            backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
-            broker.purgatory.watch(_AskedAgain(now_ms + backoff_ms, ask), ())
-            return
-        go_on({key: _told(error, version) for key, error in errors.items()}, now_ms)
 
-    def ask(now_ms: int) -> None:
+class _Question(NamedTuple):
+    """What a coordinator is asked for a request, perhaps several times."""
+
+    broker: Broker
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    first_sequences: dict[TopicPartition, int]
+    version: int
+    began_ms: int
+    go_on: Callable[[Refusals, int], None]
+
+    def ask(self, now_ms: int) -> None:
         verify_partitions(
-            broker,
-            transactional_id,
-            producer,
-            first_sequences,
-            known,
+            self.broker,
+            self.transactional_id,
+            self.producer,
+            self.first_sequences,
+            self.answered,
             now_ms,
-            is_added=version >= _ADDS_FROM,
-            is_abortable=version >= _ABORTABLE_FROM,
+            is_added=self.version >= _ADDS_FROM,
+            is_abortable=self.version >= _ABORTABLE_FROM,
         )
 
-    ask(now_ms)
-    return None
+    def answered(self, errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
+        broker = self.broker
+        if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < self.began_ms + _patience_ms(broker):
+            backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
+            broker.purgatory.watch(_AskedAgain(now_ms + backoff_ms, self.ask), ())
+            return
+        self.go_on({key: _told(error, self.version) for key, error in errors.items()}, now_ms)
 
 
 def _patience_ms(broker: Broker) -> int:

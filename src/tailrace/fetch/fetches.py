@@ -33,7 +33,7 @@ from tailrace.fetch.fetch_plan import (
 from tailrace.fetch.isolation import check_level, is_consumer, is_follower
 from tailrace.fetch.read import PartitionReader, ReadResult
 from tailrace.fetch.response import adapt_errors, build_response, refusal
-from tailrace.fetch.session import PartitionFetch
+from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.metadata.image import MetadataImage
 from tailrace.model.steps import Steps, run_steps
@@ -42,6 +42,7 @@ from tailrace.purgatory import Purgatory
 
 DEFAULT_MAX_BYTES = 57_671_680  # fetch.max.bytes
 PARTITIONS_AT_ONCE = 1_024  # some ten milliseconds
+ANSWER_BYTES = 64  # of a partition without its records, roughly
 Later: TypeAlias = Callable[[Steps[None], int], None]
 OnReady: TypeAlias = "Callable[[Fetch, int], Steps[None] | None]"
 
@@ -238,7 +239,7 @@ class Fetch:
         """Return what converts each partition of a response that has stored batches, in its order. These functions may
         take long and may run on any thread."""
         parts = [part for topic in response.responses for part in topic.partitions]
-        asked = [fetch for fetch, _ in self._all_answers()]
+        asked = [fetch for fetch, _ in self.answers] + [fetch for fetch, _ in self.plan.refused]
         return [partial(converted, fetch, part, self.version) for fetch, part in zip(asked, parts, strict=True)]
 
     def response(self, now_ms: int, *, converts: bool = True) -> FetchResponse:
@@ -248,7 +249,7 @@ class Fetch:
     def make_response(self, now_ms: int, *, converts: bool) -> Steps[FetchResponse]:
         """As `response`, and pause now and then."""
         fetches, params = self._fetches, self.params
-        answers = self._all_answers()
+        answers = yield from self._all_answers()
         partitions, image = self.reader.partitions, fetches.image()
         nodes = yield from adapt_errors(answers, self.version, partitions, image, self.listener)
         response = yield from build_response(
@@ -272,16 +273,26 @@ class Fetch:
         return FetchResponse(throttle_time_ms=throttle_ms, error_code=told.error, session_id=told.session_id)
 
     def response_size(self) -> int:
-        """How large `response` would be, before any conversion; what client quotas count."""
+        """How large `response` would be, before any conversion; what client quotas count. With many partitions it is an
+        estimate."""
+        if len(self.answers) + len(self.plan.refused) > PARTITIONS_AT_ONCE:
+            return self.size + ANSWER_BYTES * (len(self.answers) + len(self.plan.refused))
         version = max(self.version, FIRST_UNCONVERTED_VERSION)
-        told = self.context.tell_nothing()._replace(answers=self.context.worth_telling(self._all_answers()))
+        answers = run_steps(self._all_answers(), self.received_ms)
+        told = self.context.tell_nothing()._replace(answers=self.context.worth_telling(answers))
         parts: list[bytes] = []
         run_steps(build_response(told, version), self.received_ms).write(parts, version)
         return 4 + sum(map(len, parts))
 
-    def _all_answers(self) -> list[Answer]:
-        refused = self.plan.refused
-        return self.answers + [(fetch, refusal(fetch, code)) for fetch, code in refused] if refused else self.answers
+    def _all_answers(self) -> Steps[list[Answer]]:
+        answers = self.answers
+        if self.plan.refused:
+            answers = list(answers)
+            for number, (fetch, code) in enumerate(self.plan.refused, 1):
+                if not number % PARTITIONS_A_STEP:
+                    yield
+                answers.append((fetch, refusal(fetch, code)))
+        return answers
 
 
 class Fetches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
@@ -157,3 +158,9 @@ class KafkaError(Exception):
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(message or code.name)
         self.code = code
+
+    def __copy__(self) -> Self:
+        """The same refusal without the callers through which it came."""
+        made = type(self).__new__(type(self), *self.args)
+        made.__dict__.update(self.__dict__)
+        return made

@@ -7,6 +7,7 @@ written. `check_cost` says beforehand how much work the checks may be.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Final, NamedTuple
 
 from tailrace.model.errors import KafkaError
@@ -62,7 +63,8 @@ class CheckedRecords(NamedTuple):
     def place(self, base_offset: int, leader_epoch: int) -> ValidatedRecords:
         """Give the records their offsets, in place. Raise the refusal if there is one."""
         if self.refusal is not None:
-            raise self.refusal
+            # A copy: what is raised refers to all callers, and they to these records.
+            raise copy(self.refusal)
         batch = self.batch
         if batch is None:
             return NOTHING

@@ -1,48 +1,59 @@
-"""Garbage: when the interpreter looks for objects that refer to each other and are not used any more.
+"""Garbage: when the interpreter looks for unused objects that refer to each other.
 
-A collection stops every thread, so its length is what a client may wait. Young objects are looked at in small portions,
-and once more when a few portions have gathered. The old ones are looked at by the loop, and the more of them there are,
-the less often: `OLD_SHARE` of the time at most goes into that.
+Such a look stops every thread, so its length is what a client may wait. In a process that is the broker's alone,
 
-What is there when the broker begins to serve stays until the end, so no collection looks at it again.
+    each object is looked at once, when YOUNG_OBJECTS more have come; this takes a few milliseconds
+    what is still used then is looked at again when the broker has been idle for a moment, or after PATIENCE_MS
+
+Objects that do not refer to each other in a ring are freed at once and need no look. The broker makes few rings.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-YOUNG_OBJECTS: Final = 10_000  # about two milliseconds
-YOUNG_PORTIONS: Final = 3
-OLD_PORTIONS: Final = 20  # collections of younger objects before it is worth looking at the old ones
-OLD_SHARE: Final = 1 / 1_000
-OLD_INTERVAL_MS_MIN: Final = 60_000
+YOUNG_OBJECTS: Final = 10_000
+OLD_INTERVAL_MS: Final = 600_000
+IDLE_RETRY_MS: Final = 1_000
+PATIENCE_MS: Final = 6 * 3_600_000
 _NEVER: Final = 1 << 30
 
 
+def look_once() -> None:
+    """Have the interpreter look at each object once, beginning with those that do not exist yet."""
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, _NEVER, _NEVER)
+    if _keep not in gc.callbacks:
+        gc.callbacks.append(_keep)
+
+
+def _keep(phase: str, info: dict[str, Any]) -> None:
+    if phase == "stop":
+        gc.freeze()
+
+
 class OldGarbage:
-    """The old objects, looked at now and then by the loop. Times are those of a clock that cannot be set back."""
+    """The next look at all objects. Times are those of a clock that cannot be set back."""
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
-        self._due_ms = timer_ms() + OLD_INTERVAL_MS_MIN
+        self._looked_ms = timer_ms()
+        self._due_ms = self._looked_ms + OLD_INTERVAL_MS
 
     def next_deadline_ms(self) -> int:
         return self._due_ms
 
-    def tick(self) -> None:
-        """Look for unused objects among the old ones, if it is time and there are new ones among them."""
-        began_ms = self._timer_ms()
-        if began_ms < self._due_ms:
+    def tick(self, *, is_idle: bool) -> None:
+        """Look at all objects if it is time, and nobody waits or nobody could be let wait for long enough."""
+        now_ms = self._timer_ms()
+        if now_ms < self._due_ms:
             return
-        if gc.get_count()[2] >= OLD_PORTIONS:
-            gc.collect()
-        ended_ms = self._timer_ms()
-        self._due_ms = ended_ms + max(OLD_INTERVAL_MS_MIN, int((ended_ms - began_ms) / OLD_SHARE))
-
-
-def collect_in_portions() -> None:
-    """Set the interpreter's thresholds, and leave everything that exists now out of collections."""
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, YOUNG_PORTIONS, _NEVER)
+        if not is_idle and now_ms < self._looked_ms + PATIENCE_MS:
+            self._due_ms = now_ms + IDLE_RETRY_MS
+            return
+        gc.unfreeze()
+        gc.collect()
+        self._looked_ms = self._timer_ms()
+        self._due_ms = self._looked_ms + OLD_INTERVAL_MS

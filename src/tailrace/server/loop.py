@@ -105,7 +105,7 @@ class Loop:
         self._metrics = MetricsEndpoint(
             metrics, self._poll, self._measures, broker.explain_fetch, self._clock_ms, broker.internal_errors
         )
-        self._garbage = OldGarbage(timer_ms)
+        self._garbage = OldGarbage(timer_ms) if settings.owns_process else None
         self._timers = LoopTimers(self._connections, self._acceptor, self._metrics, self._peers, self._garbage)
         self._sender = Sender(self._connections, self._slices, self._meter, self._timers, self._close, self._lost)
 
@@ -210,7 +210,7 @@ class Loop:
             self._others.take(self._now_ms)
             self._timers.look_again()
         if (due_ms := self._timers.first_ms()) is not None and time_ms >= due_ms:
-            self._run_timers(ready)
+            self._run_timers(ready, is_idle=not events)
         if self._deadline_ms is not None and self._now_ms >= self._deadline_ms:
             self._broker.tick(self._now_ms)
         self._serve(ready)
@@ -265,7 +265,7 @@ class Loop:
         connection.active_ms = self._time_ms
         return True
 
-    def _run_timers(self, ready: list[Connection]) -> None:
+    def _run_timers(self, ready: list[Connection], *, is_idle: bool) -> None:
         """Idle connections, pauses that are over, listeners that may go on, a drain that took too long."""
         for connection, reason in self._connections.take_overdue(self._time_ms):
             self._close(connection, reason)
@@ -276,7 +276,8 @@ class Loop:
         self._acceptor.tick(self._time_ms)
         self._metrics.tick(self._time_ms)
         self._peers.tick(self._now_ms)
-        self._garbage.tick()
+        if self._garbage is not None:
+            self._garbage.tick(is_idle=is_idle)
         if self._timers.drain_until_ms is not None and self._time_ms >= self._timers.drain_until_ms:
             self._is_stopped = True
         self._timers.look_again()

@@ -22,13 +22,13 @@ class LoopTimers:
         acceptor: Acceptor,
         metrics: MetricsEndpoint,
         peers: Peers,
-        garbage: OldGarbage,
+        garbage: OldGarbage | None,
     ) -> None:
         self._deadlines: tuple[Callable[[], int | None], ...] = (
             connections.next_deadline_ms,
             acceptor.next_deadline_ms,
             metrics.next_deadline_ms,
-            garbage.next_deadline_ms,
+            *(() if garbage is None else (garbage.next_deadline_ms,)),
         )
         self._peers_due_ms = peers.next_deadline_ms
         self._due_ms: int | None = None  # without the peers' deadline

@@ -11,12 +11,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Final
 
 from tailrace.server.broker_seam import BrokerBuilder
 from tailrace.server.descriptors import raise_soft_limit
-from tailrace.server.garbage import collect_in_portions
+from tailrace.server.garbage import look_once
 from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings
 
@@ -29,11 +30,11 @@ def run_broker(
 ) -> None:
     """Serve until a signal asks to stop; `on_ready` is called once clients can connect."""
     raise_soft_limit()
-    server = Server(build, settings)
+    server = Server(build, replace(settings, owns_process=True))
     gc.disable()
     try:
         server.open()
-        collect_in_portions()
+        look_once()
     finally:
         gc.enable()
     # A chore that computes must not keep the loop waiting for its turn: 5 ms each time, unless told otherwise.

@@ -74,7 +74,7 @@ class ServerSettings:
     metrics: Endpoint | None = None
     tls: Mapping[str, ListenerTls] = field(default_factory=dict)  # of listeners that have it
     guarded: Mapping[str, int] = field(default_factory=dict)  # those with SASL: the largest request before it is done
-
+    owns_process: bool = False  # nothing else runs in it, so it may say when garbage is looked for
     outgoing: OutgoingSecurity | None = None  # how to connect to other nodes, if not in plain text
 
     @classmethod

@@ -1,25 +1,22 @@
-"""Garbage: young objects are looked at in small portions, old ones by the loop, and seldom if that takes long."""
+"""Garbage: each object is looked at once, in small portions; all objects are looked at when the broker is idle."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tailrace.server import garbage
-from tailrace.server.garbage import OLD_INTERVAL_MS_MIN, OLD_PORTIONS, YOUNG_OBJECTS, OldGarbage, collect_in_portions
+from tailrace.server.garbage import IDLE_RETRY_MS, OLD_INTERVAL_MS, PATIENCE_MS, YOUNG_OBJECTS, OldGarbage, look_once
 
 
 class Clock:
-    """A clock that passes `step_ms` each time it is asked."""
-
     def __init__(self) -> None:
         self.now_ms = 1_000
-        self.step_ms = 0
 
     def __call__(self) -> int:
-        self.now_ms += self.step_ms
         return self.now_ms
 
 
@@ -29,67 +26,75 @@ class Ring:
 
 
 @pytest.fixture
-def thresholds() -> Iterator[None]:
+def settings() -> Iterator[None]:
+    """The interpreter's settings are those of a broker, and afterwards as they were."""
     before = gc.get_threshold()
-    collect_in_portions()
+    look_once()
     yield
+    gc.callbacks.remove(garbage._keep)
     gc.set_threshold(*before)
     gc.unfreeze()
 
 
 @pytest.fixture
-def collections(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of objects that full collections have found."""
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many unused objects each look at all objects has found."""
     found: list[int] = []
-    full_collection = gc.collect
-    monkeypatch.setattr(garbage.gc, "get_count", lambda: (0, 0, OLD_PORTIONS))
-    monkeypatch.setattr(garbage.gc, "collect", lambda: found.append(full_collection()))
+    collect = gc.collect
+    monkeypatch.setattr(garbage.gc, "collect", lambda: found.append(collect()))
     return found
 
 
-@pytest.mark.usefixtures("thresholds")
-def test_old_objects_are_not_looked_at_while_requests_make_young_ones() -> None:
-    seen: list[int] = []
-    gc.callbacks.append(lambda phase, info: seen.append(info["generation"]) if phase == "start" else None)
+@pytest.mark.usefixtures("settings")
+def test_an_object_is_looked_at_once() -> None:
+    looked_at: list[tuple[int, int]] = []
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            looked_at.append((info["generation"], sum(gc.get_count())))
+
+    gc.callbacks.append(note)
     try:
-        kept = [[] for _ in range(YOUNG_OBJECTS * 60)]  # type: ignore[var-annotated]
+        kept: list[list[int]] = [[] for _ in range(YOUNG_OBJECTS * 20)]
     finally:
-        gc.callbacks.pop()
-    assert len(kept) == YOUNG_OBJECTS * 60
-    assert seen
-    assert 2 not in seen
+        gc.callbacks.remove(note)
+    assert len(kept) == YOUNG_OBJECTS * 20
+    assert {generation for generation, _ in looked_at} == {0}
+    assert len(gc.get_objects()) < 2 * YOUNG_OBJECTS  # what was kept is out of the way
 
 
-def test_the_loop_finds_old_garbage_when_it_is_time(collections: list[int]) -> None:
+@pytest.mark.usefixtures("settings")
+def test_young_rings_are_freed() -> None:
+    before = sum(isinstance(one, Ring) for one in gc.get_objects())
+    for _ in range(3 * YOUNG_OBJECTS):
+        Ring()
+    assert sum(isinstance(one, Ring) for one in gc.get_objects()) - before <= YOUNG_OBJECTS
+
+
+@pytest.mark.usefixtures("settings")
+def test_old_rings_are_freed_when_the_broker_is_idle(looks: list[int]) -> None:
     clock = Clock()
     old = OldGarbage(clock)
-    Ring()
+    ring = Ring()
+    gc.freeze()
+    del ring
     clock.now_ms = old.next_deadline_ms() - 1
-    old.tick()
-    assert collections == []
+    old.tick(is_idle=True)
+    assert looks == []
     clock.now_ms = old.next_deadline_ms()
-    old.tick()
-    assert len(collections) == 1
-    assert collections[0] >= 1
-    assert old.next_deadline_ms() == clock.now_ms + OLD_INTERVAL_MS_MIN
+    old.tick(is_idle=True)
+    assert looks[0] >= 1
+    assert old.next_deadline_ms() == clock.now_ms + OLD_INTERVAL_MS
 
 
-def test_a_long_collection_is_not_repeated_soon(collections: list[int]) -> None:
+@pytest.mark.usefixtures("settings")
+def test_a_broker_that_is_never_idle_looks_at_last(looks: list[int]) -> None:
     clock = Clock()
     old = OldGarbage(clock)
+    began_ms = clock.now_ms
     clock.now_ms = old.next_deadline_ms()
-    clock.step_ms = 500
-    old.tick()
-    assert len(collections) == 1
-    assert old.next_deadline_ms() - clock.now_ms == 500 * 1_000
-
-
-@pytest.mark.usefixtures("thresholds")
-def test_nothing_is_collected_where_nothing_has_become_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    old = OldGarbage(clock)
-    monkeypatch.setattr(garbage.gc, "get_count", lambda: (0, 0, OLD_PORTIONS - 1))
-    monkeypatch.setattr(garbage.gc, "collect", lambda: pytest.fail("there is nothing to collect"))
-    clock.now_ms = old.next_deadline_ms()
-    old.tick()
-    assert old.next_deadline_ms() > clock.now_ms
+    old.tick(is_idle=False)
+    assert (looks, old.next_deadline_ms()) == ([], clock.now_ms + IDLE_RETRY_MS)
+    clock.now_ms = began_ms + PATIENCE_MS
+    old.tick(is_idle=False)
+    assert len(looks) == 1

@@ -30,6 +30,7 @@ from tailrace.fetch.context import FetchContext
 from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.fetch_plan import FetchParams
 from tailrace.fetch.fetches import PARTITIONS_AT_ONCE, Fetch
+from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps, run_steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
@@ -90,23 +91,25 @@ def _answer_to(broker: Broker, waiting: Request) -> Callable[[Fetch, int], Steps
         if fetch.needs_conversion and (conversions := fetch.conversions(response)):
             broker.request_work.start(waiting, conversions, partial(converted, response, fetch.params.is_follower))
         else:
-            send(response, is_follower=fetch.params.is_follower)
+            yield from send(response, is_follower=fetch.params.is_follower)
 
     def converted(response: FetchResponse, is_follower: bool, parts: list[Any], now_ms: int) -> None:
         parts_left = iter(parts)
         for topic in response.responses:
             topic.partitions = [next(parts_left) for _ in topic.partitions]
-        send(response, is_follower=is_follower)
+        run_steps(send(response, is_follower=is_follower), now_ms)
 
-    def send(response: FetchResponse, *, is_follower: bool) -> None:
-        _count_bytes(response, broker.partitions.traffic, is_follower=is_follower)
+    def send(response: FetchResponse, *, is_follower: bool) -> Steps[None]:
+        yield from _count_bytes(response, broker.partitions.traffic, is_follower=is_follower)
         broker.reply(waiting, response)
 
     return answer
 
 
-def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> None:
-    for topic in response.responses:
+def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> Steps[None]:
+    for number, topic in enumerate(response.responses, 1):
+        if not number % PARTITIONS_A_STEP:
+            yield
         size = sum([len(one.records) for one in topic.partitions if one.records])
         if size and (counts := traffic.get(topic.topic)) is not None:
             if is_follower:

@@ -25,6 +25,7 @@ Version notes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from typing import NamedTuple
 
@@ -178,8 +179,8 @@ def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: 
     """Check a partition's records, on any thread."""
     try:
         return check_produced(records, config=config, now_ms=now_ms, partition=key)
-    except KafkaError as refusal:
-        return CheckedRecords(len(records), None, refusal=refusal)
+    except KafkaError as error:
+        return CheckedRecords(len(records), None, refusal=copy(error))
 
 
 def _limit_record_errors(parts: list[ProducedPartition]) -> None:

@@ -1,0 +1,39 @@
+"""Records that were checked beside the loop: a refusal is kept and raised without the callers through which it came."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from copy import copy
+
+import pytest
+
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.records.checked_records import CheckedRecords
+from tailrace.records.record_rules import RecordsRefused
+
+
+def test_a_refusal_is_raised_with_all_that_it_says() -> None:
+    refusal = RecordsRefused(ErrorCode.INVALID_RECORD, "two records", [(1, "no key"), (3, "no key")])
+    with pytest.raises(RecordsRefused, match="two records") as caught:
+        CheckedRecords(10, None, refusal=refusal).place(0, 0)
+    assert (caught.value.code, caught.value.record_errors) == (ErrorCode.INVALID_RECORD, refusal.record_errors)
+    assert caught.value is not refusal
+
+
+def test_a_raised_refusal_is_freed_without_a_look_for_garbage() -> None:
+    class Refusal(KafkaError):
+        pass
+
+    gc.disable()
+    try:
+        kept = Refusal(ErrorCode.CORRUPT_MESSAGE, "broken")
+        checked = CheckedRecords(10, None, refusal=copy(kept))
+        assert checked.refusal is not None
+        is_alive = weakref.ref(checked.refusal)
+        with pytest.raises(Refusal):
+            checked.place(0, 0)
+        del checked
+        assert is_alive() is None
+    finally:
+        gc.enable()
