@@ -8,8 +8,8 @@ TARGET  ?= requests
 MINUTES ?= 5
 SEEDS   ?= 0-2000
 # Python that is compiled where it can be; each has its C types beside it.
-KERNELS := src/tailrace/records/kernels src/tailrace/records/columns src/tailrace/records/column_encoder \
-           src/tailrace/log/cleaner_kernels src/tailrace/log/scan_kernels src/tailrace/log/replicated_kernels \
+KERNELS := src/tailrace/records/kernels src/tailrace/records/columnar/columns src/tailrace/records/columnar/column_encoder \
+           src/tailrace/log/compaction/cleaner_kernels src/tailrace/log/recovery/scan_kernels src/tailrace/log/replicated_kernels \
            src/tailrace/protocol/request_kernels
 
 .DEFAULT_GOAL := help

@@ -5,10 +5,10 @@ from setuptools import Extension, setup
 
 KERNELS = (
     "tailrace.records.kernels",
-    "tailrace.records.columns",
-    "tailrace.records.column_encoder",
-    "tailrace.log.cleaner_kernels",
-    "tailrace.log.scan_kernels",
+    "tailrace.records.columnar.columns",
+    "tailrace.records.columnar.column_encoder",
+    "tailrace.log.compaction.cleaner_kernels",
+    "tailrace.log.recovery.scan_kernels",
     "tailrace.log.replicated_kernels",
     "tailrace.protocol.request_kernels",
 )

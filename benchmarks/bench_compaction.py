@@ -12,9 +12,9 @@ from pathlib import Path
 from benchmarks.data import NOW_MS, keyed_batches, open_at
 from benchmarks.kafka import oracle
 from benchmarks.measure import Row, take_turns
-from tailrace.log.cleaner import clean_log
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.files import DiskFiles
+from tailrace.log.compaction.cleaner import clean_log
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.disk.files import DiskFiles
 from tailrace.model.topic_config import TopicConfig
 from tests.support.log_oracle import LogOracle
 

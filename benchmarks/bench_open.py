@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.data import NOW_MS, batch_of
 from benchmarks.measure import Row, take_turns
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tailrace.log.files import DiskFiles
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import open_log
+from tailrace.log.recovery.recovery import open_log
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder

@@ -23,14 +23,14 @@ from typing import Any
 from benchmarks.data import NOW_MS, keyed_batches, open_at
 from benchmarks.kafka import JVM_FLAGS, cpu_seconds, oracle
 from benchmarks.spark_read import cpu_of_spark
-from tailrace.log.cleaner import clean_log
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.data_directory import look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.verify import verify_partition
+from tailrace.log.compaction.cleaner import clean_log
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.verify import verify_partition
 from tailrace.model.topic_config import TopicConfig
-from tailrace.spark.jobs.compact import compact
-from tailrace.spark.jobs.verify import verify
+from tailrace.spark.jobs.compact.compact import compact
+from tailrace.spark.jobs.verify.verify import verify
 from tests.support.kafka_install import kafka_installation
 from tests.support.log_oracle import LogOracle
 from tests.support.spark_session import spark_session, stop_session

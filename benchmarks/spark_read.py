@@ -19,13 +19,13 @@ from typing import Any
 import pyarrow as pa
 
 import tailrace
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.producer import BatchProducer
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
-from tailrace.records import columns
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
-from tailrace.spark.jobs.export import export
+from tailrace.records.columnar import columns
+from tailrace.spark.jobs.export.export import export
 from tests.support.spark_session import spark_session, stop_session
 
 PER_BATCH = 1000

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 import tailrace
 from benchmarks.spark_read import cpu_of_spark
-from tailrace.records import column_encoder
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
+from tailrace.records.columnar import column_encoder
 from tailrace.spark.sink.task_writer import bytes_input
 from tests.support.spark_session import spark_session, stop_session
 

@@ -386,7 +386,7 @@ def structs_inside(fields: list[Facts]) -> Iterator[tuple[str, list[Facts]]]:
 
 
 def render_stub_class(name: str, fields: list[Facts], message: str, base: str, indent: str) -> Iterator[str]:
-    from tailrace.protocol.schema import attribute_name
+    from tailrace.protocol.codegen.schema import attribute_name
 
     typed = [f"{attribute_name(field['name'])}: {python_type(field, message)}" for field in fields]
     yield f"{indent}class {name}({base}):"

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.broker.comparison import KAFKA, OURS
 from benchmarks.broker.contenders import cpu_s, production_installation
 from benchmarks.cluster.producing import producer_for
-from tailrace.log.checkpoints import DirectoryIdentity
-from tailrace.log.files import DiskFiles
+from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.files import DiskFiles
 from tests.support.kafka_controllers import KafkaControllers, _new_id
 from tests.support.kafka_member import KafkaMember
 from tests.support.kraft_broker import kraft_broker

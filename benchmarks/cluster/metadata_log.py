@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.cluster.clusters import Cluster
-from tailrace.metadata.record_framing import records_in
+from tailrace.metadata.storage.record_framing import records_in
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX, split_batches
 
 _SAME_LEADER = -2

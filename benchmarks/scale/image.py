@@ -8,11 +8,11 @@ from typing import Any
 
 from benchmarks.scale.child import cpu_s, cpu_us, memory_mb, settle
 from benchmarks.scale.world import QUIET, World, topic_id
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.delta import MetadataDelta
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.observed_log import ObservedLog
-from tailrace.metadata.storage_format import read_identity
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.delta import MetadataDelta
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.quorum.observed_log import ObservedLog
+from tailrace.metadata.storage.storage_format import read_identity
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 

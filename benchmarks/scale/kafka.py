@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.kafka import cpu_seconds
 from benchmarks.scale.world import CLUSTER_ID
-from tailrace.metadata.storage_format import METADATA_FOLDER
+from tailrace.metadata.storage.storage_format import METADATA_FOLDER
 from tests.support import kafka_broker
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import kafka_installation

@@ -14,15 +14,15 @@ from typing import Any
 
 from benchmarks.scale.world import EPOCH, VERSIONS
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.record_framing import build_batch
-from tailrace.metadata.remote_controller import RemoteController
-from tailrace.outgoing import OutgoingRequest
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.controller.remote_controller import RemoteController
+from tailrace.metadata.storage.record_framing import build_batch
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
-from tailrace.replication.replica_fetcher import CHANNEL as REPLICA_FETCH
+from tailrace.replication.fetching.replica_fetcher import CHANNEL as REPLICA_FETCH
+from tailrace.waiting.outbox import OutgoingRequest
 
 NOW_MS = 1_800_000_000_000
 CONTROLLER = m.FetchResponse.NodeEndpoint(node_id=3000, host="127.0.0.1", port=1)

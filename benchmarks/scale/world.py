@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from tailrace.log.checkpoints import DirectoryIdentity
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.features import BOOTSTRAP_LEVELS, METADATA_VERSION, SUPPORTED, record_versions
-from tailrace.metadata.loader import QuorumFacts
-from tailrace.metadata.metadata_log import MetadataLogSettings
-from tailrace.metadata.metadata_snapshot import SnapshotId, snapshot_batches, write_snapshot_file
-from tailrace.metadata.observed_log import ObservedLog
-from tailrace.metadata.record_framing import build_batch
-from tailrace.metadata.storage_format import METADATA_FOLDER, format_directory
+from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, METADATA_VERSION, SUPPORTED, record_versions
+from tailrace.metadata.image.loader import QuorumFacts
+from tailrace.metadata.quorum.observed_log import ObservedLog
+from tailrace.metadata.storage.metadata_log import MetadataLogSettings
+from tailrace.metadata.storage.metadata_snapshot import SnapshotId, snapshot_batches, write_snapshot_file
+from tailrace.metadata.storage.record_framing import build_batch
+from tailrace.metadata.storage.storage_format import METADATA_FOLDER, format_directory
 from tailrace.model.ids import TopicId
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message

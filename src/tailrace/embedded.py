@@ -30,18 +30,18 @@ from typing import Any, Final, Self
 
 from tailrace.broker.broker import Broker as BrokerCore
 from tailrace.faults import Fault, FaultKind, FaultyBroker, api_named, can_fail, error_named
-from tailrace.log.log_directory import DirectoryInUse
-from tailrace.metadata.local_controller import LocalController
-from tailrace.metadata.remote_controller import FORWARDING, RemoteController
+from tailrace.log.directories.log_directory import DirectoryInUse
+from tailrace.log.disk.unsynced_files import UnsyncedFiles
+from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.metadata.controller.remote_controller import FORWARDING, RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.outgoing import Failure
+from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from tailrace.server.broker_seam import Surroundings
 from tailrace.server.clock import wall_clock_ms
 from tailrace.server.server import Server
-from tailrace.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
-from tailrace.unsynced_files import UnsyncedFiles
+from tailrace.waiting.outbox import Failure
 
 _CONTROLLERS_TIMEOUT_S: Final = 60
 

@@ -20,10 +20,9 @@ from typing import Any, Final
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.internal_errors import InternalErrors
+from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode
-from tailrace.outgoing import Outbox
 from tailrace.protocol.api_keys import ApiKey, apis
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.messages import (
@@ -35,6 +34,7 @@ from tailrace.protocol.messages import (
     ProduceResponse,
 )
 from tailrace.protocol.registry import request_class, response_class
+from tailrace.waiting.outbox import Outbox
 
 _API_KEY: Final = struct.Struct(">h")
 

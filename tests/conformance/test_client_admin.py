@@ -18,7 +18,7 @@ from tailrace.client.admin import (
     describe_cluster,
     log_directories,
 )
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.configs import (
     ConfigChange,
     ConfigSource,
@@ -31,7 +31,7 @@ from tailrace.client.configs import (
 )
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownPartition, UnknownTopic
 from tailrace.client.offsets import FoundOffset, OffsetSpec, earliest_offsets, find_offsets, latest_offsets
-from tailrace.client.producer import BatchProducer
+from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId, TopicPartition
 from tests.support.batches import batch

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
 from tailrace.client.offsets import latest_offsets
-from tailrace.client.security import security_of
+from tailrace.client.security.security import security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterUserScramCredentialsRequest

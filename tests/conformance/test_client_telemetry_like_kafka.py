@@ -15,7 +15,7 @@ from tailrace.protocol.messages import (
     PushTelemetryRequest,
 )
 from tailrace.records.batch import Codec
-from tailrace.records.compression import compress
+from tailrace.records.codecs.compression import compress
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from tailrace.log.cleaner import Cleaned, CleanerSettings, clean_log
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.files import DiskFiles
+from tailrace.log.compaction.cleaner import Cleaned, CleanerSettings, clean_log
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.disk.files import DiskFiles
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tests.support import oracle_types

@@ -12,8 +12,8 @@ import pytest
 
 from tailrace.coordinator.groups.metadata_hash import TopicHashes
 from tailrace.coordinator.loading import decode_record
-from tailrace.metadata.image import MetadataImage, TopicImage
-from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.metadata.image.image import MetadataImage, TopicImage
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupMetadataValue,

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from tailrace.client.sasl import exchange_of
-from tailrace.client.security import Sasl
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.registrations import Endpoint
-from tailrace.metadata.storage_format import read_identity
+from tailrace.client.security.sasl import exchange_of
+from tailrace.client.security.security import Sasl
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.storage_format import read_identity
 from tailrace.model.acls import Acl, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol import messages as m

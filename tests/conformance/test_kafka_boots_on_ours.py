@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directories import LogDirectories
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directories import LogDirectories
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import TopicPartition

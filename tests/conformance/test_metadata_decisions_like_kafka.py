@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import tests.unit.metadata
-from tailrace.metadata.features import record_versions
-from tailrace.metadata.partition_change import Election, PartitionChange
-from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.metadata.replica_placement import UsableBroker, place_replicas
+from tailrace.metadata.decisions.partition_change import Election, PartitionChange
+from tailrace.metadata.decisions.replica_placement import UsableBroker, place_replicas
+from tailrace.metadata.image.features import record_versions
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.json_form import to_dict
 from tests.support.kafka_install import KafkaInstallation

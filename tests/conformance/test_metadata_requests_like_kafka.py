@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.config_description import describe_config
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.image import ConfigResource, MetadataImage, ResourceType
-from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.storage_format import read_identity
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.config_description import describe_config
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.image import ConfigResource, MetadataImage, ResourceType
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.storage_format import read_identity
 from tailrace.protocol import messages as m
 from tailrace.protocol.json_form import uuid_text
 from tailrace.protocol.message import Message

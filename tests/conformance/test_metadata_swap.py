@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.config_description import describe_config
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
-from tailrace.metadata.image import ConfigResource, MetadataImage
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.config_description import describe_config
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.image import ConfigResource, MetadataImage
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.protocol import messages as m
 from tailrace.protocol.json_form import uuid_text

@@ -16,13 +16,13 @@ from confluent_kafka import AcknowledgeType, KafkaError, KafkaException, ShareCo
 from confluent_kafka.admin import AdminClient
 
 from tailrace.coordinator.key_partition import partition_of
-from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey
 from tailrace.protocol.messages import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequest,
     IncrementalAlterConfigsRequest,
 )
+from tailrace.shares.state.share_state_coordinator import SharePartitionKey
 from tests.support.confluent import produce
 from tests.support.kafka_controllers import KafkaControllers
 from tests.support.kafka_install import KafkaInstallation

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LoadReport, LogDirectory
+from tailrace.log.directories.log_directory import LoadReport, LogDirectory
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.codegen.schema import Field, MessageSchema, StructSchema
 from tailrace.protocol.registry import request_class
-from tailrace.protocol.schema import Field, MessageSchema, StructSchema
 from tests.costs.hostile_batches import HOSTILE, hostile_batch
 from tests.costs.recipe import SIZE_MAX, Recipe, tag_size
 from tests.costs.values import Kind

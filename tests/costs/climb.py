@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
+from tailrace.protocol.codegen.schema import Field, StructSchema
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.registry import request_class
-from tailrace.protocol.schema import Field, StructSchema
 from tests.costs.candidates import arrays_of
 from tests.costs.measure import Cost
 from tests.costs.recipe import SIZE_MAX, Recipe

@@ -12,7 +12,7 @@ import zstandard
 
 from tailrace.records.batch import CRC_POSITION, HEADER_SIZE, Codec
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
 
 _LENGTH_POSITION = 8
 _LENGTH_END = 12

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from tailrace.broker.metrics_subscription import requested_metrics
+from tailrace.broker.metrics.metrics_subscription import requested_metrics
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.records.batch import Codec
-from tailrace.records.compression import compress
+from tailrace.records.codecs.compression import compress
 from tests.costs.recipe import Recipe
 from tests.costs.values import Kind
 from tests.support.otlp import attribute, flag, gauge, message, metrics_data, point, varint

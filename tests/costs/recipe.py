@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.codegen.schema import Field, StructSchema
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.primitives import uvarint
 from tailrace.protocol.registry import request_class
-from tailrace.protocol.schema import Field, StructSchema
 from tests.costs.values import Kind, Names, number_value, string_value, uuid_value
 from tests.fuzz.bytes_mutator import with_invalid_text
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tailrace.protocol.api_keys import ApiKey
-from tailrace.protocol.schema import Field
+from tailrace.protocol.codegen.schema import Field
 from tests.fuzz.bytes_mutator import INVALID_MARK
 
 TOPIC_NAME_MAX: Final = 249

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 
-from tailrace.log.cleaner import CleanerSettings, clean_log
-from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
-from tailrace.log.cleaner_kernels import SLOT_SIZE
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.log_directory import LogDirectory
-from tailrace.log.new_logs import NewLog
+from tailrace.log.compaction.cleaner import CleanerSettings, clean_log
+from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.compaction.proposal import take
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.directories.new_logs import NewLog
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.proposal import take
 from tailrace.log.segment import Segment
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -7,7 +7,7 @@ import logging
 from random import Random
 from typing import NamedTuple
 
-from tailrace.log.log_directory import LoadReport, LogDirectory
+from tailrace.log.directories.log_directory import LoadReport, LogDirectory
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

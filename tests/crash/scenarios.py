@@ -10,8 +10,8 @@ import uuid
 from functools import partial
 from typing import Any
 
-from tailrace.log.sealed_flush import SealedFlush
-from tailrace.log.serial_work import PatientWork, Work, do_at_once
+from tailrace.log.directories.sealed_flush import SealedFlush
+from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec

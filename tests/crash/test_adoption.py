@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from tailrace.log.adoption import adopt, staged_segments
-from tailrace.log.log_directory import LogDirectory
-from tailrace.log.recovery import open_log
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.recovery.adoption import adopt, staged_segments
+from tailrace.log.recovery.recovery import open_log
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.crash.exploration import load

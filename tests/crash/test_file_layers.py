@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tailrace.log.files import DiskFiles, File, Files, write_atomically
+from tailrace.log.disk.files import DiskFiles, File, Files, write_atomically
 from tests.support.crash_states import (
     DROPPED,
     KEPT,

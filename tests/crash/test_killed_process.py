@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles
 from tailrace.records.batch import split_batches
 from tailrace.records.record import iter_records
 from tests.crash.appending_process import CONFIG, NOW, PARTITION, value

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.checkpoints import DirectoryIdentity
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig

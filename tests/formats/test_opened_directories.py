@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.log import file_names
+from tailrace.log.disk import file_names
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import RecoveryReport
+from tailrace.log.recovery.recovery import RecoveryReport
 from tailrace.log.watermarks import Isolation
 from tests.support.golden import golden, golden_names
 from tests.support.our_directory import (

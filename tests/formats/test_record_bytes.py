@@ -14,7 +14,8 @@ import zstandard
 
 from tailrace.records.batch import Codec, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.compression import compress
+from tailrace.records.codecs.compression import compress
+from tailrace.records.codecs.decompression import decompress
 from tailrace.records.control import (
     ControlType,
     EndTransactionMarker,
@@ -24,7 +25,6 @@ from tailrace.records.control import (
     end_marker,
     parse_control,
 )
-from tailrace.records.decompression import decompress
 from tailrace.records.legacy import build_messages, iter_messages
 from tailrace.records.record import Record, TimestampType, iter_records
 from tests.formats.record_cases import DATA, START_MS, batch_cases, codec_cases, rows, sample

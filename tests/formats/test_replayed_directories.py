@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.files import DiskFiles
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import DiskFiles
 from tests.support.golden import golden, golden_names
 from tests.support.replay import Replay
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from tailrace.log.index_file import CorruptIndex
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.timestamp_lookup import find_offset
 from tailrace.log.watermarks import Isolation

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import REFUSALS, open_broker
 from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
 from tests.fuzz.limits import InvariantBroken

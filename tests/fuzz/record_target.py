@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import product
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import open_log
+from tailrace.log.recovery.recovery import open_log
 from tailrace.model.errors import KafkaError
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tailrace.broker.api_table import API_TABLE
+from tailrace.protocol.codegen.schema import Field
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header, write_request_header
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.registry import request_class
-from tailrace.protocol.schema import Field
 from tests.fuzz.bytes_mutator import INVALID_MARK, NUMBERS, damage, with_invalid_text
 from tests.fuzz.frames import join_frames, split_frames
 from tests.fuzz.records_mutator import damage_records

@@ -21,7 +21,7 @@ from typing import Any
 
 from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.startup import open_broker
 from tailrace.log.position import FileSlice

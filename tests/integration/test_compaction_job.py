@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.log.cleaner_kernels import SLOT_SIZE
-from tailrace.spark.jobs.compact import compact
-from tailrace.spark.jobs.compact_alone import AloneTask, compact_alone
-from tailrace.spark.jobs.compact_tasks import Written
+from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
+from tailrace.spark.jobs.compact.alone import AloneTask, compact_alone
+from tailrace.spark.jobs.compact.compact import compact
+from tailrace.spark.jobs.compact.tasks import Written
 from tests.support.command import contents
 from tests.support.command import tailrace as tailrace_command
 from tests.support.filled_topics import put
@@ -68,7 +68,7 @@ def test_the_same_bytes_where_one_task_has_no_room_for_the_keys(
         answers.append(compact_alone(task, **limits))
         return answers[-1]
 
-    monkeypatch.setattr("tailrace.spark.jobs.compact.compact_alone", watched)
+    monkeypatch.setattr("tailrace.spark.jobs.compact.compact.compact_alone", watched)
     compacted_twice(tmp_path, 1, map_bytes=8 * SLOT_SIZE)
     assert None in answers
 

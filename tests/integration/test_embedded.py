@@ -10,7 +10,7 @@ import pytest
 
 import tailrace
 from tailrace.embedded import NotRunning
-from tailrace.log.log_directory import DirectoryInUse
+from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import (

@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 import tailrace
-from tailrace.cli.explain_fetch import read_of
 from tailrace.cli.main import main
+from tailrace.cli.serving.explain_fetch import read_of
 from tailrace.fetch.explain import as_plain
 
 

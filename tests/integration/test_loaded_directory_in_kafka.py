@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from tailrace.client.batches import fetch_range
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.offsets import earliest_offsets, latest_offsets
 from tailrace.model.ids import TopicPartition
-from tailrace.offline_node import OfflineNode
+from tailrace.node.offline_node import OfflineNode
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.record import iter_records
-from tailrace.spark.jobs.load_build import BuildTask, build_log
-from tailrace.spark.jobs.load_chunks import ChunkPlan, ChunkWriter
+from tailrace.spark.jobs.load.build import BuildTask, build_log
+from tailrace.spark.jobs.load.chunks import ChunkPlan, ChunkWriter
 from tests.support.filled_topics import numbered, put
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation

@@ -13,17 +13,17 @@ from threading import Thread
 import pytest
 
 import tailrace
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import AuthenticationFailed
-from tailrace.client.security import security_of
+from tailrace.client.security.security import security_of
+from tailrace.client.security.token_login import login_of
 from tailrace.client.settings import ClientSettings
-from tailrace.client.token_login import login_of
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.outgoing import Failure, Peer
 from tailrace.protocol.messages import DescribeClusterRequest
-from tailrace.server.outgoing_security import outgoing_security
+from tailrace.server.peers.outgoing_security import outgoing_security
+from tailrace.waiting.outbox import Failure, Peer
 from tests.integration.test_secured_broker import BELOW, Network, port_of
 from tests.support import command, oauth_settings
 from tests.support.filled_topics import numbered, put

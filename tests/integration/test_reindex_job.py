@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.files import DiskFiles
-from tailrace.log.recovery import open_log
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.recovery.recovery import open_log
 from tailrace.model.topic_config import TopicConfig
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.reindex import INDEX_KINDS, reindex
+from tailrace.spark.jobs.verify.reindex import INDEX_KINDS, reindex
 from tests.support.command import SMALL, contents, write_directory
 from tests.support.damaged_logs import all_logs
 from tests.support.inline_spark import InlineSpark

@@ -10,11 +10,11 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.records.batch import Codec
-from tailrace.spark.jobs.diff import compare, plan_diff
-from tailrace.spark.jobs.replay import plan_replay
-from tailrace.spark.jobs.replay_copy import replay_partition
+from tailrace.spark.jobs.diff.diff import compare, plan_diff
+from tailrace.spark.jobs.replay.copy import replay_partition
+from tailrace.spark.jobs.replay.replay import plan_replay
 from tests.support.filled_topics import numbered, put
 from tests.support.golden import golden
 from tests.support.kafka_broker import KafkaBroker

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.cli.main import main
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
-from tailrace.client.security import Security, security_of
+from tailrace.client.security.security import Security, security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.outgoing import Failure, Outbox, Peer
 from tailrace.protocol.messages import DescribeClusterRequest
-from tailrace.server.outgoing_security import OutgoingSecurity, outgoing_security
-from tailrace.server.peers import Peers
+from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
+from tailrace.server.peers.peers import Peers
 from tailrace.spark.source.errors import Unreadable
+from tailrace.waiting.outbox import Failure, Outbox, Peer
 from tests.support.secured import STORES, TLS, jaas
 from tests.support.source_rows import read
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tailrace.model.errors import FatalError
-from tailrace.server.listener import Listener
+from tailrace.server.connections.listener import Listener
 from tests.unit.server.harness import Harness, framed
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tailrace.model.errors import FatalError
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.endpoints import Endpoint
+from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.server import Server, ServerStopped
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tests.unit.server.fake_broker import FakeBroker

@@ -7,9 +7,9 @@ from struct import pack
 
 import pytest
 
-from tailrace.server.descriptors import Descriptors, descriptors_within
-from tailrace.server.endpoints import Endpoint
-from tailrace.server.held_sockets import HELD_MAX
+from tailrace.server.connections.descriptors import Descriptors, descriptors_within
+from tailrace.server.connections.endpoints import Endpoint
+from tailrace.server.connections.held_sockets import HELD_MAX
 from tailrace.server.settings import LimitSettings, ServerSettings
 from tests.unit.server.harness import LOOPBACK, Client, Harness
 

@@ -9,8 +9,8 @@ from struct import pack
 
 import pytest
 
-from tailrace.log.files import DiskFiles
-from tailrace.server.connection import OUTPUT_BYTES_MAX
+from tailrace.log.disk.files import DiskFiles
+from tailrace.server.connections.connection import OUTPUT_BYTES_MAX
 from tailrace.server.settings import ServerSettings, SliceStrategy
 from tests.unit.server.fake_broker import FakeBroker
 from tests.unit.server.harness import LOOPBACK, Client, Harness

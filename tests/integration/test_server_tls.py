@@ -12,13 +12,13 @@ from struct import pack
 
 import pytest
 
-from tailrace.client.security import tls_of
-from tailrace.client.tls_socket import client_context
-from tailrace.log.files import DiskFiles
-from tailrace.server.connections import PROOF_MS_MAX
+from tailrace.client.security.security import tls_of
+from tailrace.client.security.tls_socket import client_context
+from tailrace.log.disk.files import DiskFiles
+from tailrace.server.connections.connections import PROOF_MS_MAX
 from tailrace.server.server import Server
 from tailrace.server.settings import LimitSettings, ServerSettings
-from tailrace.server.tls_stream import HANDSHAKE_BYTES_MAX
+from tailrace.server.tls.tls_stream import HANDSHAKE_BYTES_MAX
 from tests.unit.server.fake_broker import FakeBroker
 from tests.unit.server.harness import Client, Harness
 

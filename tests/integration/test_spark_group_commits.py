@@ -13,9 +13,9 @@ pytest.importorskip("pyarrow")
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.coordinators import Coordinators
-from tailrace.client.group_offsets import committed_offsets
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
+from tailrace.client.groups.group_offsets import committed_offsets
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.data_source import LogDataSource
 from tailrace.spark.source.errors import NotCommitted, WrongOption

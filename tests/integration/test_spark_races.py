@@ -19,8 +19,8 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import delete_records
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.producer import BatchProducer
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.errors import OffsetRangeLost, SourceError
 from tests.support.batches import batch

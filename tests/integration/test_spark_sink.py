@@ -18,9 +18,9 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.coordinators import Coordinators
-from tailrace.client.transactions import Transactions
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
+from tailrace.client.producing.transactions import Transactions
 from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
 from tailrace.spark.sink.ledger import Ledger
 from tests.support.kafka_broker import KafkaBroker

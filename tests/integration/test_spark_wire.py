@@ -15,11 +15,11 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import add_partitions, delete_records, delete_topic
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable, WrongOption
-from tailrace.spark.source.pruning import Condition
+from tailrace.spark.source.planning.pruning import Condition
 from tests.support.filled_topics import numbered, put
 from tests.support.golden import golden
 from tests.support.source_rows import offsets, plan, read, read_slices

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailrace.fetch.response import error_response
-from tailrace.log.checkpoints import read_topic_id
-from tailrace.log.files import DiskFiles
-from tailrace.log.recovery import open_log
-from tailrace.metadata.registrations import Endpoint
+from tailrace.log.disk.checkpoints import read_topic_id
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.recovery.recovery import open_log
+from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -19,12 +19,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tailrace.log import cleaner_kernels, replicated_kernels, scan_kernels
+from tailrace.log import replicated_kernels
+from tailrace.log.compaction import cleaner_kernels
+from tailrace.log.recovery import scan_kernels
 from tailrace.protocol import request_kernels
 from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest
-from tailrace.records import column_encoder, columns, kernels
+from tailrace.records import kernels
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.columnar import column_encoder, columns
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
 from tests.fuzz.bytes_mutator import damage

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.authorizer_config import authorizer_of
+from tailrace.broker.config.authorizer_config import authorizer_of
 from tailrace.model.acls import WILDCARD, Acl, AclResource, Operation, PatternType, Permission
 from tailrace.protocol.messages import AccessControlEntryRecord
 from tests.support.acl_twins import AUTHORIZER

@@ -11,17 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailrace.coordinator.groups.group import CommittedOffset
-from tailrace.coordinator.groups.offset_bytes import read_commit, write_commit
+from tailrace.coordinator.offsets.offset_bytes import read_commit, write_commit
 from tailrace.coordinator.transactions.transaction import Facts, TransactionState
 from tailrace.coordinator.transactions.transaction_records import encoded_record, facts_of, transaction_record
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.codegen.schema import index
 from tailrace.protocol.coordinator_records import FAMILIES, decode_key, decode_value, encode_key, encode_value
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import OffsetCommitKey, TransactionLogValue
 from tailrace.protocol.metadata_frames import decode_frame, encode_frame
 from tailrace.protocol.registry import record_class
-from tailrace.protocol.schema import index
 from tests.unit.protocol.random_messages import extreme_messages, random_message
 
 NUMBERS = {family: sorted(index()["records"][f"{family}/key"], key=int) for family in FAMILIES.values()}

@@ -16,10 +16,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tailrace.log.cleaner import CleanerSettings, clean_log
-from tailrace.log.cleaner_kernels import SLOT_SIZE
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.compaction.cleaner import CleanerSettings, clean_log
+from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.partition_log import OffsetOutOfRange, PartitionLog
 from tailrace.log.timestamp_lookup import MAX_TIMESTAMP, find_offset
 from tailrace.log.watermarks import Isolation

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from scripts.extract_schemas import CURRENT, OLD, JarUnavailable, fetch_jar
+from tailrace.protocol.codegen.schema import Field, index
 from tailrace.protocol.coordinator_records import (
     decode_key,
     decode_value,
@@ -29,7 +30,6 @@ from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.messages import GroupMetadataKey, GroupMetadataValue
 from tailrace.protocol.metadata_frames import decode_frame, encode_frame, frame_to_dict
 from tailrace.protocol.registry import message_class, record_class
-from tailrace.protocol.schema import Field, index
 from tailrace.records.builder import BatchBuilder
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.log_oracle import LogOracle

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tailrace.protocol.codegen.schema import message_names
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
 from tailrace.protocol.json_form import to_dict
 from tailrace.protocol.message import Message, Reader
 from tailrace.protocol.registry import message_class
-from tailrace.protocol.schema import message_names
 from tests.unit.protocol.plain_codec import PlainCodec
 from tests.unit.protocol.random_messages import random_message
 

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tailrace.purgatory import DelayedOperation, Purgatory
+from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 KEYS = st.sampled_from("abcdef")
 LINKED = st.sampled_from("xyz")

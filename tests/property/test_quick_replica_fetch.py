@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tailrace.broker.quick_replica_fetch import QuickReplicaFetch, read_replica_fetch
 from tailrace.broker.request_context import ConnectionContext
-from tailrace.log.scan_kernels import whole_batches
-from tailrace.metadata.local_controller import LocalController
+from tailrace.log.recovery.scan_kernels import whole_batches
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.headers import read_response_header
 from tailrace.protocol.messages import CreateTopicsRequest, FetchRequest, FetchResponse, ProduceRequest

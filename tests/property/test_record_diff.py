@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.spark.jobs.record_diff import FIELDS, Difference, RecordDiff, compared_fields
+from tailrace.spark.jobs.diff.record_diff import FIELDS, Difference, RecordDiff, compared_fields
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _TYPES = {

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.client.partitioner import partition_of_key
-from tailrace.records import column_encoder as compiled
+from tailrace.client.producing.partitioner import partition_of_key
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder, assemble_batch
+from tailrace.records.columnar import column_encoder as compiled
 from tailrace.records.record import iter_records
 from tests.support.interpreted import interpreted as interpreted_form
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.records import columns as compiled
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.columnar import columns as compiled
 from tailrace.records.conversion import split_any
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, RecordHeader, TimestampType, iter_records

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels as compiled
 from tailrace.records.batch import HEADER, CorruptBatch
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
 from tailrace.records.validation import validate_produced
 from tests.support.interpreted import interpreted as interpreted_form
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.log import scan_kernels as compiled
+from tailrace.log.recovery import scan_kernels as compiled
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch
 from tests.support.interpreted import interpreted as interpreted_form

@@ -15,14 +15,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tailrace.coordinator.shares.share_state import StateBatch as KeptBatch
-from tailrace.coordinator.shares.share_state import combine
-from tailrace.fetch.shares.acknowledging import Acknowledgement, AcknowledgeType, acknowledge, release
-from tailrace.fetch.shares.acquiring import AcquiredRecords, AcquireMode, Wish, acquire
-from tailrace.fetch.shares.in_flight import NOBODY, RecordState
-from tailrace.fetch.shares.share_partition import Change, PersistedState, SharePartition, StateBatch
-from tailrace.fetch.shares.share_settings import ShareSettings
 from tailrace.model.errors import KafkaError
+from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType, acknowledge, release
+from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, Wish, acquire
+from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.in_flight import NOBODY, RecordState
+from tailrace.shares.share_partition import Change, PersistedState, SharePartition, StateBatch
+from tailrace.shares.state.share_state import StateBatch as KeptBatch
+from tailrace.shares.state.share_state import combine
 
 LIMIT = 4
 LOCK_MS = 100

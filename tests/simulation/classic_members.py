@@ -12,17 +12,17 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from tailrace.coordinator.groups.classic_group import STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic.classic_group import STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic.joining import JoinRequest
+from tailrace.coordinator.groups.classic.membership import LeavingMember, SyncRequest
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
-from tailrace.coordinator.groups.joining import JoinRequest
-from tailrace.coordinator.groups.membership import LeavingMember, SyncRequest
 from tailrace.coordinator.runtime import CoordinatorRuntime
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.purgatory import Purgatory
 from tailrace.records.batch import RecordBatch
+from tailrace.waiting.purgatory import Purgatory
 
 PARTITIONS = 6
 SESSION_MS = 3_000

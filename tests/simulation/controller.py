@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
-from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse

@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from tailrace.log import log_directory
+from tailrace.log.directories import log_directory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.directories.sealed_flush import SealedFlush
+from tailrace.log.indexes.transaction_index import TransactionIndex
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
-from tailrace.log.log_directory import LogDirectory
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.producer_state import ProducerState
-from tailrace.log.sealed_flush import SealedFlush
-from tailrace.log.transaction_index import TransactionIndex
+from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.replication import produce
+from tailrace.replication.fetching.leader_session import LeaderSession
+from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.isr import IsrState
 from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.leader import LeaderRole
-from tailrace.replication.leader_session import LeaderSession
 from tailrace.replication.partition import Partition
 from tailrace.replication.progress import FollowerProgress
-from tailrace.replication.replica_fetcher import ReplicaFetcher
 
 Patch = pytest.MonkeyPatch
 Mistake = Callable[[Patch], None]

@@ -22,18 +22,18 @@ from tailrace.fetch.read import PartitionReader, ReplicationQuota
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.log.partition_log import AppendResult
 from tailrace.log.position import FileSlice
-from tailrace.log.recovery import open_log
-from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
-from tailrace.metadata.partition_registration import PartitionRegistration
-from tailrace.metadata.registrations import BrokerRegistration, Endpoint
+from tailrace.log.recovery.recovery import open_log
+from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage, TopicImage
+from tailrace.metadata.image.partition_registration import PartitionRegistration
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.messages import FetchRequest, FetchResponse
-from tailrace.purgatory import Purgatory
 from tailrace.records.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition
+from tailrace.waiting.purgatory import Purgatory
 from tests.support.batches import batch, end_marker
 from tests.support.memory_files import MemoryFiles
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from tailrace.replication.fetching.replica_fetcher import CHANNEL, FetcherSettings
+from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.partition import Partition
-from tailrace.replication.replica_fetcher import CHANNEL, FetcherSettings
-from tailrace.replication.replica_fetchers import ReplicaFetchers
+from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
 from tests.simulation.node import LATEST_VERSION, Asked, sent_and_read
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
-from tailrace.outgoing import Answered, Failed, Failure
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
+from tailrace.waiting.outbox import Answered, Failed, Failure
 from tests.simulation.controller import Metadata
 from tests.simulation.network import Host
 from tests.simulation.node import Node, broker, topic_id_of

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.share_persister import SharePersister
-from tailrace.broker.share_state_peers import ShareStatePeers
+from tailrace.broker.cluster.share_state_peers import ShareStatePeers
+from tailrace.broker.shares.share_persister import SharePersister
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
-from tailrace.coordinator.shares.share_state import StateBatch, state_batches
-from tailrace.coordinator.shares.share_state_coordinator import (
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
+from tailrace.shares.state.share_state import StateBatch, state_batches
+from tailrace.shares.state.share_state_coordinator import (
     SharePartitionKey,
     ShareStateCoordinator,
     ShareStateSettings,
     ShareWrite,
 )
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.registrations import BrokerRegistration, Endpoint
-from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.outgoing import Failure, Outbox, OutgoingRequest
-from tailrace.protocol.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
+from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest
 from tests.unit.coordinator.consumers import image_of, topic_id
 
 KEY = SharePartitionKey("g", topic_id("t"), 0)

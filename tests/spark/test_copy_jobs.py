@@ -12,10 +12,10 @@ import pytest
 
 import tailrace
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.jobs.diff import diff
+from tailrace.spark.jobs.diff.diff import diff
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.profile import profile
-from tailrace.spark.jobs.replay import replay
+from tailrace.spark.jobs.profile.profile import profile
+from tailrace.spark.jobs.replay.replay import replay
 from tests.support.filled_topics import numbered, put
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import tailrace
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.jobs.diff import diff
+from tailrace.spark.jobs.diff.diff import diff
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.export import export
-from tailrace.spark.jobs.load import load
+from tailrace.spark.jobs.export.export import export
+from tailrace.spark.jobs.load.load import load
 from tests.support.command import contents
 from tests.support.filled_topics import numbered, put
 from tests.support.golden import golden

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tailrace.spark.jobs.compact import compact
-from tailrace.spark.jobs.export import export
+from tailrace.spark.jobs.compact.compact import compact
+from tailrace.spark.jobs.export.export import export
 from tests.support.batches import batch
 from tests.support.command import contents, tailrace
 from tests.support.golden import golden

@@ -188,7 +188,7 @@ def test_a_stream_goes_on_where_it_was_after_a_restart(
 @pytest.mark.slow
 def test_data_loss_ends_a_stream_with_its_sentence(spark: Any, broker: tailrace.Broker, tmp_path: Path) -> None:
     from tailrace.client.admin import delete_records
-    from tailrace.client.cluster import ClusterClient
+    from tailrace.client.cluster.cluster import ClusterClient
     from tailrace.model.ids import TopicPartition
 
     options = {**wire(broker), "startingOffsets": '{"t":{"0":2,"1":0}}'}

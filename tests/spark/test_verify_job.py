@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.data_directory import DataDirectory, look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.findings import Finding
-from tailrace.log.verify import PartitionResult, verify_directory, verify_partition
+from tailrace.log.directories.data_directory import DataDirectory, look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.findings import Finding
+from tailrace.log.inspect.verify import PartitionResult, verify_directory, verify_partition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.verify import verify
+from tailrace.spark.jobs.verify.verify import verify
 from tests.support.command import contents, tailrace
 from tests.support.damaged_logs import all_logs, damage
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tailrace.model.acls import ANY, Acl, AclFilter, AclResource, Operation, PatternType, Permission
+from tailrace.protocol.codegen.schema import Field
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.registry import message_class
-from tailrace.protocol.schema import Field
 from tests.support.acl_twins import creation, deletion, description
 from tests.support.api_cases.common import Case, batch
 

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.model.acls import Acl, AclFilter
 from tailrace.protocol.headers import RequestHeader, write_request_header

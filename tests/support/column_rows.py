@@ -1,4 +1,4 @@
-"""Columns back to rows, without Arrow: what tests of `records/columns.py` compare."""
+"""Columns back to rows, without Arrow: what tests of `records/columnar/columns.py` compare."""
 
 from __future__ import annotations
 

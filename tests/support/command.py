@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailrace.cli.main import main
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.our_workload import KINDS, TOPIC_CONFIGS, Writer

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.dynamic_config import check_dynamic_config
-from tailrace.log.files import Files
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.loader import Change
-from tailrace.metadata.local_controller import LocalController
-from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.storage_format import prepare_directories
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.dynamic_config import check_dynamic_config
+from tailrace.log.disk.files import Files
+from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.loader import Change
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.storage_format import prepare_directories
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicId
 from tailrace.protocol import messages

@@ -17,7 +17,7 @@ import errno
 import os
 from dataclasses import dataclass
 
-from tailrace.log.files import Entry, File, Files, Space
+from tailrace.log.disk.files import Entry, File, Files, Space
 from tailrace.records.batch import Buffer
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.producer import BatchProducer
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tests.support.batches import Value, batch

@@ -16,7 +16,7 @@ from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.coordinator.groups.classic_group import ClassicGroup
+from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 from tailrace.coordinator.loading import decode_record
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from tailrace.log.checkpoints import DirectoryIdentity
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.registrations import Endpoint
-from tailrace.metadata.storage_format import format_directory
+from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.storage.storage_format import format_directory
 from tests.support.kafka_broker import KafkaBroker, free_port
 from tests.support.kafka_install import KafkaInstallation
 

@@ -1,4 +1,4 @@
-"""MemoryFiles: `log/files.py`'s file system in memory.
+"""MemoryFiles: `log/disk/files.py`'s file system in memory.
 
 It behaves as `DiskFiles` does where the log can tell: a file is opened on first use, an open file survives being
 renamed or removed, a released one is found again by its path, errors are the operating system's. `modified_ms` is
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
 
-from tailrace.log.files import Entry, Space
+from tailrace.log.disk.files import Entry, Space
 from tailrace.records.batch import Buffer
 
 Result = TypeVar("Result")

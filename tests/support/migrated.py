@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tailrace.broker.properties_file import parse_properties
+from tailrace.broker.config.properties_file import parse_properties
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation
 from tests.support.tailrace_process import TailraceProcess

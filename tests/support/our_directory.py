@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tailrace.log.files import DiskFiles, Files
+from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import RecoveryReport, open_log
+from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segment import Segment
 from tailrace.log.timestamp_lookup import find_offset
 from tailrace.log.watermarks import Isolation

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import cycle
 
-from tailrace.log.cleaner import clean_log
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.files import DiskFiles
+from tailrace.log.compaction.cleaner import clean_log
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tailrace.log.cleaned_segment import cleaned_path
-from tailrace.log.cleaner import CleanerSettings, Cleaning
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.files import Files
+from tailrace.log.compaction.cleaned_segment import cleaned_path
+from tailrace.log.compaction.cleaner import CleanerSettings, Cleaning
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.compaction.proposal import Proposal, ProposedGroup, describe_old, proposed_path, publish
+from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.proposal import Proposal, ProposedGroup, describe_old, proposed_path, publish
 from tailrace.log.segment import SEGMENT_KINDS
 
 

@@ -6,11 +6,11 @@ import random
 import shutil
 from pathlib import Path
 
-from tailrace.log.cleaner import CleanerSettings, clean_log
-from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.files import DiskFiles
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.compaction.cleaner import CleanerSettings, clean_log
+from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -10,11 +10,11 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tailrace.log.cleaner import Cleaned, CleanerSettings, clean_log
-from tailrace.log.cleaner_range import find_dirty_range
-from tailrace.log.files import Files
+from tailrace.log.compaction.cleaner import Cleaned, CleanerSettings, clean_log
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import AppendResult, PartitionLog
-from tailrace.log.recovery import open_log
+from tailrace.log.recovery.recovery import open_log
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicId
 from tailrace.model.topic_config import TopicConfig

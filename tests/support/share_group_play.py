@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.coordinator.loading import decode_record
 from tailrace.model.ids import TopicPartition

@@ -14,8 +14,6 @@ from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import ConnectionContext
-from tailrace.coordinator.shares.share_state import combine, state_batches
-from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import (
@@ -32,6 +30,8 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import split_batches
 from tailrace.records.builder import BatchBuilder
+from tailrace.shares.state.share_state import combine, state_batches
+from tailrace.shares.state.share_state_coordinator import SharePartitionKey
 from tests.support.raw_client import RawClient
 from tests.unit.broker.support import Client
 

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from tailrace.client.batches import FetchOptions, fetch
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.connection import Connection
 from tailrace.client.isolation import IsolationLevel
 from tailrace.client.offsets import latest_offsets

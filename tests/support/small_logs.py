@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tailrace.log.files import Files
+from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import AppendResult, PartitionLog
-from tailrace.log.recovery import RecoveryReport, open_log
+from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segment import Segment
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, RecordBatch

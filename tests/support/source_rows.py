@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tailrace.records import columns as kernel
-from tailrace.records.columns import RecordColumns
+from tailrace.records.columnar import columns as kernel
+from tailrace.records.columnar.columns import RecordColumns
 from tailrace.spark.source.options import read_options
-from tailrace.spark.source.pruning import Condition, narrowing
-from tailrace.spark.source.query_plan import planned_ranges
-from tailrace.spark.source.transport import Slice, Transport, open_transport
+from tailrace.spark.source.planning.pruning import Condition, narrowing
+from tailrace.spark.source.planning.query_plan import planned_ranges
+from tailrace.spark.source.transports.transport import Slice, Transport, open_transport
 from tests.support.column_rows import rows
 
 COLUMNS = kernel.OFFSET | kernel.TIMESTAMP | kernel.TIMESTAMP_TYPE | kernel.KEY | kernel.VALUE | kernel.HEADERS

@@ -31,8 +31,8 @@ from tailrace.coordinator.transactions.transaction_coordinator import (
 from tailrace.coordinator.transactions.transaction_shard import InitAnswer, ProducerIdAndEpoch
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.purgatory import Purgatory
 from tailrace.records.batch import RecordBatch
+from tailrace.waiting.purgatory import Purgatory
 
 STATE = TopicPartition("__transaction_state", 0)
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]

@@ -10,9 +10,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tailrace.log.files import DiskFiles
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import open_log
+from tailrace.log.recovery.recovery import open_log
 from tailrace.log.timestamp_lookup import find_offset
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import KafkaError

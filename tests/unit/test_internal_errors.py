@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from tailrace.internal_errors import InternalErrors, is_fatal
+from tailrace.diagnostics.internal_errors import InternalErrors, is_fatal
 from tailrace.model.errors import FatalError
-from tailrace.purgatory import DelayedOperation, Purgatory
+from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 
 def raised_in(module: str, error: Exception) -> Exception:
@@ -24,10 +24,10 @@ def raised_in(module: str, error: Exception) -> Exception:
     ("module", "error", "fatal"),
     [
         ("tailrace.log.segment", AssertionError("offsets go back"), True),
-        ("tailrace.metadata.image", AssertionError("no such topic"), True),
-        ("tailrace.coordinator.groups.member", AssertionError("no protocol"), False),
+        ("tailrace.metadata.image.image", AssertionError("no such topic"), True),
+        ("tailrace.coordinator.groups.classic.member", AssertionError("no protocol"), False),
         ("tailrace.log.segment", RuntimeError("something else"), False),
-        ("tailrace.broker.disk_failures", FatalError("the disk is gone"), True),
+        ("tailrace.broker.storage.disk_failures", FatalError("the disk is gone"), True),
     ],
 )
 def test_only_broken_invariants_of_the_log_and_the_metadata_are_fatal(
@@ -39,7 +39,7 @@ def test_only_broken_invariants_of_the_log_and_the_metadata_are_fatal(
 def test_survived_errors_are_counted_and_their_tracebacks_limited(caplog: pytest.LogCaptureFixture) -> None:
     errors = InternalErrors(logging.getLogger("tailrace.test"))
     for now_ms in range(100):
-        errors.survive("a timer", raised_in("tailrace.broker.shares", RuntimeError("broken")), now_ms)
+        errors.survive("a timer", raised_in("tailrace.broker.shares.shares", RuntimeError("broken")), now_ms)
     assert errors.counts == {"a timer": 100}
     assert caplog.text.count("Traceback") == 1
     assert "RuntimeError: broken" in caplog.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.purgatory import DelayedOperation, Purgatory
+from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 
 class Waiting(DelayedOperation):

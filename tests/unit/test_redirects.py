@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from tailrace.redirects import open_url
+from tailrace.client.security.redirects import open_url
 from tailrace.spark.functions.schemas import Schemas
 
 

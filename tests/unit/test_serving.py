@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.serving import has_telemetry, random_id
+from tailrace.node.serving import has_telemetry, random_id
 
 
 def test_an_id_is_a_random_uuid_as_kafka_makes_them() -> None:

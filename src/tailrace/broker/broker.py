@@ -16,53 +16,53 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from tailrace.broker.api_table import API_TABLE, Handler
-from tailrace.broker.authorizer import AclResource, AllowAll, Authorizer, Operation
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.cleaning import LogCleaning, Work
-from tailrace.broker.coordinator_topics import SHARE_GROUP_STATE, ensure_topic
-from tailrace.broker.coordinators import Coordinators
-from tailrace.broker.directory_moves import DirectoryMoves
-from tailrace.broker.forwarding import FORWARDED, Forwarding
-from tailrace.broker.groups import Groups
-from tailrace.broker.guard import Guard
-from tailrace.broker.housekeeping import Housekeeping
-from tailrace.broker.image_publisher import ImagePublisher
+from tailrace.broker.cluster.forwarding import FORWARDED, Forwarding
+from tailrace.broker.cluster.transaction_peers import TransactionPeers
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.coordinator_topics import SHARE_GROUP_STATE, ensure_topic
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.coordination.groups import Groups
+from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.long_requests import LongRequests, request_of
 from tailrace.broker.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.refusals import Refusals
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.request_pieces import CUTS, cut_of, handle_in_pieces
 from tailrace.broker.request_work import RequestWork
-from tailrace.broker.share_state import ShareStates
-from tailrace.broker.shares import Shares
+from tailrace.broker.security.authorizer import AclResource, AllowAll, Authorizer, Operation
+from tailrace.broker.security.guard import Guard
+from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.shares import Shares
+from tailrace.broker.storage.cleaning import LogCleaning, Work
+from tailrace.broker.storage.directory_moves import DirectoryMoves
+from tailrace.broker.storage.housekeeping import Housekeeping
+from tailrace.broker.storage.image_publisher import ImagePublisher
 from tailrace.broker.throttling import Throttling
 from tailrace.broker.timed_parts import TimedParts
-from tailrace.broker.transaction_peers import TransactionPeers
-from tailrace.broker.transactions import Transactions
+from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.fetch.fetches import Fetches
-from tailrace.internal_errors import InternalErrors
-from tailrace.log.log_directories import LogDirectories
-from tailrace.log.log_directory import LoadReport
-from tailrace.metadata.controller import Controller
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.local_controller import LocalController
+from tailrace.log.directories.log_directories import LogDirectories
+from tailrace.log.directories.log_directory import LoadReport
+from tailrace.metadata.controller.controller import Controller
+from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.metrics.families import Family
 from tailrace.metrics.histogram import Histogram
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.outgoing import Outbox
 from tailrace.protocol.api_keys import api
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.primitives import Buffer
-from tailrace.purgatory import DelayedOperation, Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.waiting.outbox import Outbox
+from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 if TYPE_CHECKING:
-    from tailrace.broker.client_telemetry import ClientTelemetry
+    from tailrace.broker.cluster.replication import Replication
+    from tailrace.broker.metrics.client_telemetry import ClientTelemetry
     from tailrace.broker.quick_produce import QuickProduce
-    from tailrace.broker.replication import Replication
     from tailrace.broker.waiting_produce import Run
 
 _log = logging.getLogger(__name__)
@@ -331,13 +331,13 @@ class Broker:
 
     def measures(self, now_ms: int) -> Iterator[Family]:
         """What there is to tell Prometheus; families may be taken one at a time, with other work in between."""
-        from tailrace.broker.measures import broker_families
+        from tailrace.broker.metrics.measures import broker_families
 
         return broker_families(self, now_ms)
 
     def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
         """Carry out a fetch and tell how, now or when it has waited long enough; ValueError for what is none."""
-        from tailrace.broker.fetch_explanation import start_explained_fetch
+        from tailrace.broker.requests.data.fetch_explanation import start_explained_fetch
 
         start_explained_fetch(self, wish, now_ms, answer)
 

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from tailrace.broker.cleaning import Step, Work
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.broker.request_pieces import CUTS
+from tailrace.broker.storage.cleaning import Step, Work
 from tailrace.log.position import FileSlice
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey

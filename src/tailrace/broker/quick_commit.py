@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tailrace.broker.authorizer import AclResource, Operation, rights_of
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.group_topics import OFFSET_TOPIC_IDS_FROM
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM
+from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.coordinator.groups.group import CommittedOffset, Committer
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
-from tailrace.coordinator.groups.offset_bytes import METADATA_SIZE_MAX, key_start, value_end
+from tailrace.coordinator.offsets.offset_bytes import METADATA_SIZE_MAX, key_start, value_end
 from tailrace.coordinator.shard import PackedRecords, StateChange
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset
 from tailrace.protocol.api_keys import ApiKey

@@ -12,9 +12,9 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.quick_replica_fetch import QuickReplicaFetch
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.small_read import SMALL_READ_BYTES, read_small
@@ -25,9 +25,9 @@ from tailrace.protocol.headers import read_request_header
 from tailrace.protocol.messages import FetchRequest
 from tailrace.protocol.primitives import Buffer, uvarint
 from tailrace.protocol.request_kernels import Fetched, read_fetch
-from tailrace.purgatory import DelayedOperation
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.partition import Partition
+from tailrace.waiting.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
@@ -186,7 +186,7 @@ class WaitingFetch(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         """Let the general way answer, at once."""
-        from tailrace.broker.apis.fetch import handle
+        from tailrace.broker.requests.data.fetch import handle
 
         header, position = read_request_header(self._frame)
         body, _ = FetchRequest.read(self._frame, header.api_version, position)

@@ -14,8 +14,8 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING, TypeAlias
 
-from tailrace.broker.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.waiting_produce import Run, WaitingProduce
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.protocol.primitives import Buffer

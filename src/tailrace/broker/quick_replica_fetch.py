@@ -14,8 +14,8 @@ import struct
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tailrace.broker.authorizer import CLUSTER_NAME, AclResource, Operation, rights_of
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation, rights_of
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.fetch.context import IncrementalContext
 from tailrace.fetch.fetch_plan import FetchParams
@@ -27,10 +27,10 @@ from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset
 from tailrace.protocol.primitives import Buffer, uvarint
-from tailrace.purgatory import DelayedOperation
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.progress import FollowerProgress
+from tailrace.waiting.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
@@ -357,7 +357,7 @@ class WaitingReplicaFetch(DelayedOperation):
 
     def _go_generally(self, now_ms: int) -> None:
         """Answer as a general fetch that has waited until now."""
-        from tailrace.broker.apis.fetch import go_on
+        from tailrace.broker.requests.data.fetch import go_on
 
         asked, broker = self._asked, self._quick.broker
         params = FetchParams(

@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
-from tailrace.limited_log import LimitedLog
-from tailrace.metadata.metadata_log import MetadataLogFailed
+from tailrace.diagnostics.limited_log import LimitedLog
+from tailrace.metadata.storage.metadata_log import MetadataLogFailed
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
@@ -52,7 +52,7 @@ class Refusals:
             )
             self._broker.put(Reply(context.connection_id, None, close=True))
             return
-        from tailrace.broker.apis.api_versions import unsupported_version
+        from tailrace.broker.requests.cluster.api_versions import unsupported_version
 
         parts = write_response(header.api_key, 0, header.correlation_id, unsupported_version())
         self._broker.put(Reply(context.connection_id, parts))

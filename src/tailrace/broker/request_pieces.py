@@ -20,7 +20,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailrace.broker.request_context import Request, Respond
-from tailrace.metadata.control import MAX_RECORDS
+from tailrace.metadata.controller.control import MAX_RECORDS
 from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey

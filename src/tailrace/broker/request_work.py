@@ -19,7 +19,7 @@ from tailrace.broker.request_context import Request
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
-    from tailrace.broker.cleaning import Work
+    from tailrace.broker.storage.cleaning import Work
 
 PARTS_MAX: Final = 2
 

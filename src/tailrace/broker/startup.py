@@ -12,59 +12,59 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tailrace.broker.authorizer_config import authorizer_of
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_changes import check_broker_change
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.cleaning import LogCleaning, Work, run_at_once
-from tailrace.broker.coordinators import Coordinators
-from tailrace.broker.cordoned_directories import CordonedDirectories
-from tailrace.broker.directory_moves import DirectoryMoves
-from tailrace.broker.disk_failures import DiskFailures, LogDirectoriesFailed
-from tailrace.broker.fetch_rights import FetchRights
-from tailrace.broker.groups import Groups
-from tailrace.broker.guard import Guard
-from tailrace.broker.housekeeping import Housekeeping
-from tailrace.broker.image_publisher import ImagePublisher
-from tailrace.broker.load_log import progress_of, tell_loaded
-from tailrace.broker.load_proposals import LoadProposals
-from tailrace.broker.quorum_startup import Network, catch_up, join_cluster, open_remote_controller
-from tailrace.broker.share_state import ShareStates
-from tailrace.broker.shares import Shares
+from tailrace.broker.cluster.quorum_startup import Network, catch_up, join_cluster, open_remote_controller
+from tailrace.broker.config.authorizer_config import authorizer_of
+from tailrace.broker.config.broker_changes import check_broker_change
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.coordination.groups import Groups
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.security.fetch_rights import FetchRights
+from tailrace.broker.security.guard import Guard
+from tailrace.broker.security.token_validators import FetchKeys, token_validators
+from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.shares import Shares
+from tailrace.broker.storage.cleaning import LogCleaning, Work, run_at_once
+from tailrace.broker.storage.cordoned_directories import CordonedDirectories
+from tailrace.broker.storage.directory_moves import DirectoryMoves
+from tailrace.broker.storage.disk_failures import DiskFailures, LogDirectoriesFailed
+from tailrace.broker.storage.housekeeping import Housekeeping
+from tailrace.broker.storage.image_publisher import ImagePublisher
+from tailrace.broker.storage.load_log import progress_of, tell_loaded
+from tailrace.broker.storage.load_proposals import LoadProposals
 from tailrace.broker.throttling import Throttling, windows_of
-from tailrace.broker.token_validators import FetchKeys, token_validators
-from tailrace.broker.transactions import Transactions
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.preferred_replica import selector_of
 from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.sessions import FetchSessions
-from tailrace.log.checkpoints import CorruptCheckpoint
-from tailrace.log.cleaner import CleanerSettings
-from tailrace.log.files import Files
-from tailrace.log.index_file import CorruptIndex
-from tailrace.log.log_directories import DuplicateLog, LogDirectories
-from tailrace.log.log_directory import DirectoryInUse, LogDirectory
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.local_controller import LocalController
-from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
-from tailrace.metadata.metadata_snapshot import UnreadableSnapshot
-from tailrace.metadata.registrations import InconsistentMetadata
-from tailrace.metadata.remote_controller import RemoteController
-from tailrace.metadata.storage_format import WrongDirectory, is_formatted, prepare_directories, read_identity
+from tailrace.log.compaction.cleaner import CleanerSettings
+from tailrace.log.directories.log_directories import DuplicateLog, LogDirectories
+from tailrace.log.directories.log_directory import DirectoryInUse, LogDirectory
+from tailrace.log.disk.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.files import Files
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.metadata.controller.remote_controller import RemoteController
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.registrations import InconsistentMetadata
+from tailrace.metadata.storage.metadata_log import MetadataLog, NotTheOnlyVoter
+from tailrace.metadata.storage.metadata_snapshot import UnreadableSnapshot
+from tailrace.metadata.storage.storage_format import WrongDirectory, is_formatted, prepare_directories, read_identity
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import BrokerId, TopicId, TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import is_shortage
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.outgoing import Outbox
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.message import Message
-from tailrace.purgatory import Purgatory
 from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.records.batch import CorruptBatch
+from tailrace.replication.fetching.throttles import LeaderThrottle
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
-from tailrace.replication.throttles import LeaderThrottle
+from tailrace.waiting.outbox import Outbox
+from tailrace.waiting.purgatory import Purgatory
 
 # What a person has to look at before the broker can start; each says in a sentence what is wrong.
 REFUSALS = (

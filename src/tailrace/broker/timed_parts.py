@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.internal_errors import InternalErrors
+from tailrace.diagnostics.internal_errors import InternalErrors
 
 REST_MS = 1_000
 

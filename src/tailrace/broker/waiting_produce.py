@@ -19,9 +19,9 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset
 from tailrace.protocol.headers import read_request_header
 from tailrace.protocol.primitives import Buffer
-from tailrace.purgatory import DelayedOperation
 from tailrace.replication.partition import Partition
 from tailrace.replication.produce import ProducedPartition
+from tailrace.waiting.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
     from tailrace.broker.broker import Broker
@@ -120,7 +120,7 @@ class WaitingProduce(DelayedOperation):
 
     def _refuse(self, error: ErrorCode, now_ms: int) -> None:
         """Answer with whatever else became of it."""
-        from tailrace.broker.apis.produce import answer_part
+        from tailrace.broker.requests.data.produce import answer_part
 
         header, _ = read_request_header(self._head)
         part = ProducedPartition(self._run.partition.key)

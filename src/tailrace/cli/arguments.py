@@ -14,9 +14,9 @@ ENCODINGS = ("utf8", "base64", "hex")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    from tailrace.cli.cluster_arguments import add_cluster_commands
-    from tailrace.cli.job import add_job
-    from tailrace.cli.migrate_arguments import add_migrate
+    from tailrace.cli.admin.admin_arguments import add_cluster_commands
+    from tailrace.cli.cluster.migrate_arguments import add_migrate
+    from tailrace.cli.jobs.job import add_job
 
     parser = described(
         argparse.ArgumentParser(prog="tailrace"),
@@ -118,7 +118,7 @@ def _add_serve(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         default="text",
         help="lines for people, or one JSON object each (default: text)",
     )
-    serve.set_defaults(run="tailrace.cli.serve:run")
+    serve.set_defaults(run="tailrace.cli.serving.serve:run")
 
 
 def _add_tour(nouns: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -174,7 +174,7 @@ def _add_ls(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_directory(ls)
     ls.add_argument("--segments", action="store_true", help="a line for each segment")
     add_json(ls, "one JSON document")
-    ls.set_defaults(run="tailrace.cli.log_ls:run")
+    ls.set_defaults(run="tailrace.cli.log.ls:run")
 
 
 def _add_cat(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -224,7 +224,7 @@ def _add_cat(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         action="store_true",
         help="in JSON also topic, partition, timestampType, leaderEpoch, producerId, producerEpoch, sequence",
     )
-    cat.set_defaults(run="tailrace.cli.log_cat:run")
+    cat.set_defaults(run="tailrace.cli.log.cat:run")
 
 
 def _add_dump(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -259,7 +259,7 @@ def _add_dump(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     dump.add_argument("--max-bytes", metavar="N", type=positive, help="read so much of each .log at most")
     add_json(dump, "one object a line")
-    dump.set_defaults(run="tailrace.cli.log_dump:run")
+    dump.set_defaults(run="tailrace.cli.log.dump:run")
 
 
 def _add_explain(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -295,7 +295,7 @@ def _add_explain(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--max-bytes", metavar="N", type=positive, default=1_048_576, help="as a fetch would ask for (default: 1 MB)"
     )
     add_json(explain, "one JSON document")
-    explain.set_defaults(run="tailrace.cli.log_explain:run")
+    explain.set_defaults(run="tailrace.cli.log.explain:run")
 
 
 def _add_verify(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -317,7 +317,7 @@ def _add_verify(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _add_directory(verify)
     verify.add_argument("--deep", action="store_true", help="decompress and decode every record")
     add_json(verify, "one JSON document")
-    verify.set_defaults(run="tailrace.cli.log_verify:run")
+    verify.set_defaults(run="tailrace.cli.log.verify:run")
 
 
 def _add_repair(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -344,7 +344,7 @@ def _add_repair(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     how.add_argument("--dry-run", action="store_true", help="only say what would be done (the default)")
     repair.add_argument("--cut-damaged", action="store_true", help="end the log before a damaged batch")
     add_json(repair, "one JSON document")
-    repair.set_defaults(run="tailrace.cli.log_repair:run")
+    repair.set_defaults(run="tailrace.cli.log.repair:run")
 
 
 def _add_directory(

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(error: Exception) -> int:
     from tailrace.cli.output import warn
-    from tailrace.log.findings import CannotLook
+    from tailrace.log.inspect.findings import CannotLook
     from tailrace.records.batch import CorruptBatch
 
     if isinstance(error, CorruptBatch):  # damage in what was looked at, not a mistake of the question

@@ -14,18 +14,18 @@ import uuid
 from textwrap import dedent, indent
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.explain_text import read_text, timestamp_text
-from tailrace.cli.log_ls import segment_table
+from tailrace.cli.log.explain_text import read_text, timestamp_text
+from tailrace.cli.log.ls import segment_table
 from tailrace.cli.output import count_text, say, size_text, table, time_text
-from tailrace.log.data_directory import look_at
-from tailrace.log.explain import explain_offset, explain_timestamp
-from tailrace.log.files import DiskFiles, join
-from tailrace.log.log_directory import LogDirectory
-from tailrace.log.offline import open_exact
-from tailrace.log.offline_records import RecordReader, Selection
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import DiskFiles, join
+from tailrace.log.inspect.explain import explain_offset, explain_timestamp
+from tailrace.log.inspect.offline import open_exact
+from tailrace.log.inspect.offline_records import RecordReader, Selection
+from tailrace.log.inspect.survey import survey
+from tailrace.log.inspect.verify import verify_partition
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.survey import survey
-from tailrace.log.verify import verify_partition
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

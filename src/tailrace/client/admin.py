@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from tailrace.client.addresses import Address
-from tailrace.client.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.metadata import NO_LEADER, Broker, ClusterMetadata
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownTopic
-from tailrace.client.metadata import NO_LEADER, Broker, ClusterMetadata
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.protocol.messages import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.errors import ClientError, EndNotReached, InvalidAnswer, OffsetOutOfRange, Refused
 from tailrace.client.isolation import Batch, IsolationLevel, may_start_before, next_offset, visible_batches
 from tailrace.client.patience import Patience

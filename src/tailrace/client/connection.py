@@ -27,20 +27,20 @@ from tailrace.client.errors import (
     Unreachable,
     UnsupportedByBroker,
 )
-from tailrace.client.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
 from tailrace.client.patience import Clock, SystemClock
-from tailrace.client.sasl import authenticate
+from tailrace.client.security.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
+from tailrace.client.security.sasl import authenticate
 from tailrace.client.settings import ClientSettings
 from tailrace.client.sockets import OpenSocket, fill, opener
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api
+from tailrace.protocol.codegen.schema import Versions
 from tailrace.protocol.errors import ProtocolError, UnwritableMessage
 from tailrace.protocol.framing import frame_length
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.protocol.registry import response_class
-from tailrace.protocol.schema import Versions
 
 # A fetch gives 50 MB by default and exceeds that by one batch, which is below 100 MB. The bound also keeps the first
 # bytes of other protocols, read as a length, from being believed: "HTTP" and TLS alerts are beyond it.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.errors import Refused
 from tailrace.client.isolation import IsolationLevel
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition

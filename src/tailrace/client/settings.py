@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailrace.client.security import PLAIN_TEXT, Security
+from tailrace.client.security.security import PLAIN_TEXT, Security
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

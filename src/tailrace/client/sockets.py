@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from tailrace.client.addresses import Address
 from tailrace.client.patience import Clock
-from tailrace.client.security import Security
-from tailrace.client.tls_socket import TlsSocket
+from tailrace.client.security.security import Security
+from tailrace.client.security.tls_socket import TlsSocket
 
 
 class Socket(Protocol):

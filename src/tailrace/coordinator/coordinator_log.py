@@ -1,4 +1,5 @@
-"""CoordinatorLog: what a coordinator needs of the partitions of its topic; `broker/partition_writer.py` is one."""
+"""CoordinatorLog: what a coordinator needs of the partitions of its topic; `broker/coordination/partition_writer.py` is
+one."""
 
 from __future__ import annotations
 

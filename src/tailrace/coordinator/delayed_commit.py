@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailrace.model.errors import ErrorCode
-from tailrace.purgatory import DelayedOperation
+from tailrace.waiting.purgatory import DelayedOperation
 
 
 class DelayedCommit(DelayedOperation):

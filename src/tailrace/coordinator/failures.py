@@ -1,6 +1,6 @@
 """Failures: what went wrong in one coordinator without ending the broker, counted and logged at a limited rate.
 
-A fatal error (`tailrace/internal_errors.py`) is raised again: it stops the broker.
+A fatal error (`tailrace/diagnostics/internal_errors.py`) is raised again: it stops the broker.
 
 operations   requests and timers that failed unexpectedly, or whose records could not be encoded
 skipped      records that a load could not read or replay
@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from tailrace.internal_errors import is_fatal
-from tailrace.limited_log import LimitedLog
+from tailrace.diagnostics.internal_errors import is_fatal
+from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.protocol.errors import ProtocolError
 

@@ -34,14 +34,14 @@ from tailrace.coordinator.loading import Loading, QuickReplay
 from tailrace.coordinator.shard import CoordinatorShard, StateChange
 from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinator_error
 from tailrace.coordinator.timers import Alarm, Due, Timers
-from tailrace.internal_errors import is_fatal
+from tailrace.diagnostics.internal_errors import is_fatal
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import SHORTAGE_RETRY_MS, is_shortage
 from tailrace.protocol.errors import ProtocolError
-from tailrace.purgatory import Purgatory
 from tailrace.records.batch import Codec, CorruptBatch
+from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from tailrace.fetch.fetch_plan import unsettled
 from tailrace.fetch.session import PartitionFetch
 from tailrace.model.errors import ErrorCode
-from tailrace.purgatory import DelayedOperation
+from tailrace.waiting.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
     from tailrace.fetch.fetches import Fetch

@@ -1,8 +1,9 @@
 """Explain a fetch: the walk of one live Fetch request, step by step, as data.
 
 `explain_fetch` is called when a fetch is ready and before its response is taken. It tells what was decided on the way
-(session, refusals, limits, how long it waited and what woke it) and walks each read once more with `log/explain.py`,
-which notes index probes, batch headers and the slice. An ordinary fetch keeps nothing for it and pays nothing.
+(session, refusals, limits, how long it waited and what woke it) and walks each read once more with
+`log/inspect/explain.py`, which notes index probes, batch headers and the slice. An ordinary fetch keeps nothing for it
+and pays nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.fetches import Fetch
 from tailrace.fetch.isolation import describe_replica
 from tailrace.fetch.session import PartitionFetch
-from tailrace.log.explain import ReadExplanation, explain_offset
+from tailrace.log.inspect.explain import ReadExplanation, explain_offset
 from tailrace.log.log_read import LogRead
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode

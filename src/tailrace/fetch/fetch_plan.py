@@ -13,13 +13,13 @@ from tailrace.fetch.context import FetchContext
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.log.watermarks import Isolation
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest
-from tailrace.purgatory import Purgatory
 from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.waiting.purgatory import Purgatory
 
 RACK_VERSION = 11
 HARD_LIMIT_VERSION = 2  # the last version whose byte limits are hard

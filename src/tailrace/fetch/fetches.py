@@ -35,10 +35,10 @@ from tailrace.fetch.read import PartitionReader, ReadResult
 from tailrace.fetch.response import adapt_errors, build_response, refusal
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.fetch.sessions import FetchSessions
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.steps import Steps, run_steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
-from tailrace.purgatory import Purgatory
+from tailrace.waiting.purgatory import Purgatory
 
 DEFAULT_MAX_BYTES = 57_671_680  # fetch.max.bytes
 PARTITIONS_AT_ONCE = 1_024  # some ten milliseconds

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.ids import BrokerId, Offset
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.replication.partition import Partition

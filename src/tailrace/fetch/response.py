@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from tailrace.fetch.context import Answer, Told
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse

@@ -22,10 +22,10 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
-from tailrace.purgatory import Purgatory
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.partition import Partition
+from tailrace.waiting.purgatory import Purgatory
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0  # in a request: open a new session

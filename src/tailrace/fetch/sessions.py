@@ -43,11 +43,11 @@ from tailrace.fetch.session import (
     PartitionFetch,
     next_epoch,
 )
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
 from tailrace.protocol.messages import FetchRequest
-from tailrace.purgatory import Purgatory
+from tailrace.waiting.purgatory import Purgatory
 
 TOPIC_ID_VERSION = 13
 CONSUMER_PARTITIONS_MAX = 250_000  # some 400 bytes each

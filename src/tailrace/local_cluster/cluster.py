@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from tailrace.client.admin import describe_cluster
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError
 from tailrace.client.settings import ClientSettings
 from tailrace.local_cluster.kafka_program import LOG4J, SERVER, STORAGE_TOOL, KafkaProgram

@@ -23,7 +23,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tailrace.redirects import open_url
+from tailrace.client.security.redirects import open_url
 
 MAVEN_CENTRAL: Final = "https://repo.maven.apache.org/maven2"
 VARIABLE: Final = "TAILRACE_MAVEN_REPOSITORY"

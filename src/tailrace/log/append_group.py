@@ -16,7 +16,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_state import ProducerState
+from tailrace.log.producers.producer_state import ProducerState
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.topic_config import INT_MAX, LONG_MAX
 from tailrace.records.batch import (
@@ -28,7 +28,7 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.checked_records import LOOP_COST_MAX
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
 from tailrace.records.kernels import place_produced
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 from tailrace.log.batch_reader import BatchHeader, parse_header
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_append import EndedTransaction, ProducerAppend
-from tailrace.log.producer_state import BatchMemory, ProducerState
-from tailrace.log.producer_states import ProducerStates
+from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
+from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, ProducerId, TopicPartition

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from tailrace.log import scan_kernels
-from tailrace.log.files import File
+from tailrace.log.disk.files import File
+from tailrace.log.recovery import scan_kernels
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, Offset
 from tailrace.records import kernels
 from tailrace.records.batch import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_state import ProducerState
+from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.replicated_kernels import take_plain
 from tailrace.log.roll_policy import roll_reason
 from tailrace.model.ids import LeaderEpoch, Offset

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tailrace.log.checkpoints import read_entries, write_entries
-from tailrace.log.files import Files
+from tailrace.log.disk.checkpoints import read_entries, write_entries
+from tailrace.log.disk.files import Files
 from tailrace.model.ids import NO_LEADER_EPOCH, LeaderEpoch, Offset
 
 

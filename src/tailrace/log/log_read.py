@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
-from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition

@@ -21,24 +21,25 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tailrace.log import file_names, retention
+from tailrace.log import retention
 from tailrace.log.append_group import AppendGroup
 from tailrace.log.append_plan import AppendPlan, ProducerPlan, check_segment_size, plan_follower_append, plan_producers
-from tailrace.log.checkpoints import write_topic_id
 from tailrace.log.deferred import Deferred
-from tailrace.log.files import Files, join
+from tailrace.log.directories.sealed_flush import flush_at_once
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import write_topic_id
+from tailrace.log.disk.files import Files, join
+from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
 from tailrace.log.log_read import LogRead, OffsetOutOfRange, locate, read_log
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_replay import rebuild_producers
-from tailrace.log.producer_states import ProducerStates
+from tailrace.log.producers.producer_replay import rebuild_producers
+from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.removal import Removal
 from tailrace.log.roll_policy import RollReason, roll_reason
-from tailrace.log.sealed_flush import flush_at_once
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments
-from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, TopicId, TopicPartition

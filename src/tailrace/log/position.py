@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tailrace.log.files import File
+from tailrace.log.disk.files import File
 from tailrace.model.ids import Offset
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from tailrace.log import file_names
 from tailrace.log.deferred import Deferred
-from tailrace.log.files import Files
-from tailrace.log.producer_states import ProducerStates
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import Files
+from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 

@@ -9,7 +9,7 @@ under the rules that `records/kernels.py` states.
 from __future__ import annotations
 
 from tailrace.records.batch import Buffer
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
 
 COMPILED = not __file__.endswith(".py")
 

@@ -13,15 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tailrace.log import file_names
 from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
-from tailrace.log.files import File, Files, join
-from tailrace.log.index_trust import find_batch, holds, largest_after_cut, largest_timestamp, offset_after, trusted
-from tailrace.log.offset_index import OffsetIndex, OffsetPosition
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import File, Files, join
+from tailrace.log.indexes.index_trust import (
+    find_batch,
+    holds,
+    largest_after_cut,
+    largest_timestamp,
+    offset_after,
+    trusted,
+)
+from tailrace.log.indexes.offset_index import OffsetIndex, OffsetPosition
+from tailrace.log.indexes.time_index import TimeIndex, TimestampOffset
+from tailrace.log.indexes.transaction_index import TransactionIndex
 from tailrace.log.position import FileSlice, LogPosition
-from tailrace.log.scan_kernels import SegmentScan
-from tailrace.log.time_index import TimeIndex, TimestampOffset
-from tailrace.log.transaction_index import TransactionIndex
+from tailrace.log.recovery.scan_kernels import SegmentScan
 from tailrace.model.ids import NO_TIMESTAMP, Offset
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records.batch import Buffer, CorruptBatch

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
+from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.segment import Segment
-from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailrace.log import file_names
-from tailrace.log.files import Files
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import Files
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 

@@ -11,7 +11,7 @@ import errno
 from collections import deque
 from threading import Lock
 
-from tailrace.log import file_names
+from tailrace.log.disk import file_names
 from tailrace.object_stores.read_ahead import PART_BYTES, Part, ReadAhead
 from tailrace.object_stores.store import Found, ObjectReader, ObjectStore
 from tailrace.records.batch import Buffer

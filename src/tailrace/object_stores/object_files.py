@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any
 
-from tailrace.log.files import Entry, Space
+from tailrace.log.disk.files import Entry, Space
 from tailrace.object_stores.object_file import KnownObject, ObjectFile, read_only
 from tailrace.object_stores.read_ahead import PARTS_AT_ONCE, ReadAhead, Workers
 from tailrace.object_stores.store import Found, ObjectStore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.files import DiskFiles, Files
+from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.object_stores.address import Place
 from tailrace.object_stores.object_files import ObjectFiles
 from tailrace.object_stores.store import ArrowStore

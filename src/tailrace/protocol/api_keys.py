@@ -7,8 +7,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
+from tailrace.protocol.codegen.schema import Versions, index
 from tailrace.protocol.errors import UnsupportedVersion
-from tailrace.protocol.schema import Versions, index
 
 
 class ApiKey(IntEnum):

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tailrace.protocol.codegen.reader_source import ReaderSource
+from tailrace.protocol.codegen.writer_source import WriterSource
 from tailrace.protocol.errors import UnsupportedVersion
-from tailrace.protocol.reader_source import ReaderSource
-from tailrace.protocol.writer_source import WriterSource
 
 
 def compile_reader(message_class: Any, version: int) -> Callable[..., Any]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Any
 
+from tailrace.protocol.codegen.schema import Field, MessageSchema, StructSchema
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.primitives import FORMATS, STRING_MAX
-from tailrace.protocol.schema import Field, MessageSchema, StructSchema
 
 
 def unwritable(message: Any, version: int, error: Exception) -> UnwritableMessage:

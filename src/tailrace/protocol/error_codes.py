@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from tailrace.protocol.schema import StructSchema
+from tailrace.protocol.codegen.schema import StructSchema
 
 ERROR_CODE: Final = "error_code"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from binascii import b2a_base64
 from typing import Any
 
+from tailrace.protocol.codegen.schema import Field
 from tailrace.protocol.errors import UnsupportedVersion
 from tailrace.protocol.message import Message, Struct
-from tailrace.protocol.schema import Field
 
 
 def to_dict(message: Message, version: int, *, with_records: bool = False) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
+from tailrace.protocol.codegen.schema import MessageSchema, StructSchema
 from tailrace.protocol.errors import MalformedMessage, UnwritableMessage
 from tailrace.protocol.primitives import ELEMENTS_UNLIMITED, Buffer, Tags
-from tailrace.protocol.schema import MessageSchema, StructSchema
 
 Records: TypeAlias = Any  # read: a memoryview; written: anything with a length
 Reader: TypeAlias = Callable[..., "tuple[Any, int]"]  # (buffer, position, elements that may be decoded)

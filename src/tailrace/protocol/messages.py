@@ -5,10 +5,10 @@ Classes are made when they are asked for; `messages.pyi` tells type checkers and
 
 from __future__ import annotations
 
+from tailrace.protocol.codegen.schema import message_names
 from tailrace.protocol.errors import UnsupportedVersion
 from tailrace.protocol.message import Message
 from tailrace.protocol.registry import message_class
-from tailrace.protocol.schema import message_names
 
 
 def __getattr__(name: str) -> type[Message]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 
 from tailrace.protocol.api_keys import api
+from tailrace.protocol.codegen.schema import index, load_schema
 from tailrace.protocol.message import Message, make_message_class
-from tailrace.protocol.schema import index, load_schema
 
 
 @cache

@@ -299,7 +299,7 @@ def encode_commits(
     value_end: Buffer,
     out: bytearray,
 ) -> int:
-    """The records of a topic's commits, as `coordinator/groups/offset_bytes.py` has them, into a batch's payload.
+    """The records of a topic's commits, as `coordinator/offsets/offset_bytes.py` has them, into a batch's payload.
 
     `key_start` is a key without its partition, `value_end` what comes behind the metadata. Gives their size; -1 if
     a partition is none of so many.

@@ -22,7 +22,7 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-# ((kind, name), …) sorted by kind; None is the default. As `metadata/image.py` has them.
+# ((kind, name), …) sorted by kind; None is the default. As `metadata/image/image.py` has them.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
 # Who shares a limit: a user, a client id, both. "" where it does not matter.

@@ -25,7 +25,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import TypeAlias
 
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

@@ -24,8 +24,8 @@ from tailrace.records.batch import (
     TRANSACTIONAL_BIT,
     Codec,
 )
-from tailrace.records.compression import compress
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.compression import compress
+from tailrace.records.codecs.crc32c import crc32c
 from tailrace.records.record import Record, TimestampType, wrapped
 
 INT_MAX = 2**31 - 1

@@ -23,7 +23,7 @@ from tailrace.records.batch import (
     Codec,
     RecordBatch,
 )
-from tailrace.records.compression import topic_codec
+from tailrace.records.codecs.compression import topic_codec
 
 LOOP_COST_MAX: Final = 4 << 20  # checks of this cost take less than 20 ms
 

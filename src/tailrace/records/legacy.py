@@ -29,8 +29,8 @@ from tailrace.records.batch import (
     Codec,
     CorruptBatch,
 )
-from tailrace.records.compression import compress
-from tailrace.records.decompression import DecompressedTooLarge, decompress
+from tailrace.records.codecs.compression import compress
+from tailrace.records.codecs.decompression import DecompressedTooLarge, decompress
 from tailrace.records.record import Record, TimestampType
 
 MIN_SIZE = {0: 26, 1: 34}  # a message without key and value

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tailrace.records import kernels
 from tailrace.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, Buffer, CorruptBatch, RecordBatch
-from tailrace.records.columns import AbortedRanges
+from tailrace.records.columnar.columns import AbortedRanges
 from tailrace.records.legacy import Message
 
 _LAST = 2**63 - 1

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from tailrace.model.ids import NO_SEQUENCE
 from tailrace.records import kernels
 from tailrace.records.batch import CODEC_MASK, Codec, CorruptBatch, RecordBatch, increment_sequence
-from tailrace.records.decompression import decompress, decompressed_pieces
+from tailrace.records.codecs.decompression import decompress, decompressed_pieces
 from tailrace.records.utf8 import decode_utf8
 
 PORTION_SIZE: Final = 262_144

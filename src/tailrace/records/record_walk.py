@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tailrace.records import kernels
 from tailrace.records.batch import Buffer, Codec, RecordBatch
-from tailrace.records.decompression import decompressed_pieces
+from tailrace.records.codecs.decompression import decompressed_pieces
 from tailrace.records.record import batch_codec
 from tailrace.records.record_rules import RECORD_ERRORS_MAX, RecordFacts, RecordRules
 

@@ -38,10 +38,10 @@ from tailrace.records.batch import (
 )
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checked_records import NOTHING, CheckedRecords, ValidatedRecords
-from tailrace.records.compression import topic_codec
+from tailrace.records.codecs.compression import topic_codec
+from tailrace.records.codecs.crc32c import crc32c
+from tailrace.records.codecs.decompression import DecompressedTooLarge, DecompressionFailed, produced_size, rebuilt_size
 from tailrace.records.conversion import up_convert
-from tailrace.records.crc32c import crc32c
-from tailrace.records.decompression import DecompressedTooLarge, DecompressionFailed, produced_size, rebuilt_size
 from tailrace.records.legacy import Message
 from tailrace.records.produce_request import split_produced
 from tailrace.records.record import Record, TimestampType, iter_records, record_portions

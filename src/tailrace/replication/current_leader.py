@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from tailrace.replication.hosted_partitions import HostedPartitions
 

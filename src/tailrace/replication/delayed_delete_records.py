@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.protocol.messages import DeleteRecordsResponse
-from tailrace.purgatory import DelayedOperation
 from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.waiting.purgatory import DelayedOperation
 
 _NO_LOW_WATERMARK = -1
 

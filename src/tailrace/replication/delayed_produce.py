@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tailrace.model.errors import ErrorCode
-from tailrace.purgatory import DelayedOperation
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducedPartition
+from tailrace.waiting.purgatory import DelayedOperation
 
 
 class DelayedProduce(DelayedOperation):

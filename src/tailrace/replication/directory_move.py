@@ -15,8 +15,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from tailrace.log.files import Files
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import Files
 from tailrace.log.log_read import LogRead
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition

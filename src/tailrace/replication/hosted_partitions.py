@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
-from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
+from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.shortage import is_shortage

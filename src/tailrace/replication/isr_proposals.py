@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tailrace.limited_log import LimitedLog
-from tailrace.metadata.partition_registration import RECOVERED
+from tailrace.diagnostics.limited_log import LimitedLog
+from tailrace.metadata.image.partition_registration import RECOVERED
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.outgoing import Answered, Failed, Failure
 from tailrace.protocol.messages import AlterPartitionRequest
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.isr import IsrProposal
 from tailrace.replication.leader import LeaderRole
+from tailrace.waiting.outbox import Answered, Failed, Failure
 
 RETRY_MS: Final = 100
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.position import LogPosition
-from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
-from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.replication.isr import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrState

@@ -17,7 +17,7 @@ from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
 from tailrace.log.partition_log import AppendResult, PartitionLog
 from tailrace.log.watermarks import Isolation, Watermarks
-from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from tailrace.records.batch import Buffer

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.internal_errors import InternalErrors
+from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
-from tailrace.outgoing import Outbox
-from tailrace.server.endpoints import Endpoint
+from tailrace.server.connections.endpoints import Endpoint
+from tailrace.waiting.outbox import Outbox
 
 Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 

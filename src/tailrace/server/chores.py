@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from tailrace.internal_errors import InternalErrors
+from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.server.broker_seam import Chore
 
 

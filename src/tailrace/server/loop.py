@@ -10,7 +10,7 @@ what finished on other threads and answers of other nodes come before the rounds
 
 A client can only harm its own connection: what it does wrong closes that connection, and so does an exception of the
 broker on its request. Any other exception costs the timer, chore, call or peer's answer that raised it
-(`tailrace/internal_errors.py`). Only a fatal one ends the loop.
+(`tailrace/diagnostics/internal_errors.py`). Only a fatal one ends the loop.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from time import sleep
 from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.limited_log import LimitedLog
+from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metrics.families import Family
 from tailrace.model.log_fields import fields
 from tailrace.protocol.framing import InvalidFrame
-from tailrace.server.acceptor import Acceptor
 from tailrace.server.broker_seam import BrokerCore
 from tailrace.server.chores import Chores
 from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
-from tailrace.server.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, Connection
-from tailrace.server.connection_limits import ConnectionLimits
-from tailrace.server.connections import Connections
+from tailrace.server.connections.acceptor import Acceptor
+from tailrace.server.connections.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, Connection
+from tailrace.server.connections.connection_limits import ConnectionLimits
+from tailrace.server.connections.connections import Connections
+from tailrace.server.connections.listener import Listener
 from tailrace.server.garbage import OldGarbage
-from tailrace.server.listener import Listener
+from tailrace.server.http.metrics_endpoint import MetricsEndpoint
 from tailrace.server.loop_timers import LoopTimers
-from tailrace.server.metrics_endpoint import MetricsEndpoint
+from tailrace.server.metrics.request_meter import make_meter
+from tailrace.server.metrics.server_measures import ServerMeasures
+from tailrace.server.metrics.statistics import ServerStatistics, take_statistics
 from tailrace.server.other_threads import OtherThreads
-from tailrace.server.peers import Peers
+from tailrace.server.peers.peers import Peers
 from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
-from tailrace.server.request_meter import make_meter
-from tailrace.server.sender import Sender
-from tailrace.server.server_measures import ServerMeasures
+from tailrace.server.sending.sender import Sender
+from tailrace.server.sending.slice_sender import SliceSender
 from tailrace.server.settings import LimitSettings, ServerSettings
-from tailrace.server.slice_sender import SliceSender
-from tailrace.server.statistics import ServerStatistics, take_statistics
 from tailrace.server.turn import Turn
 from tailrace.server.wakeup import WakeUp
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.server.acceptor import Acceptor
-from tailrace.server.connections import Connections
+from tailrace.server.connections.acceptor import Acceptor
+from tailrace.server.connections.connections import Connections
 from tailrace.server.garbage import OldGarbage
-from tailrace.server.metrics_endpoint import MetricsEndpoint
-from tailrace.server.peers import Peers
+from tailrace.server.http.metrics_endpoint import MetricsEndpoint
+from tailrace.server.peers.peers import Peers
 
 
 class LoopTimers:

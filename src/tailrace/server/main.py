@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final
 
 from tailrace.server.broker_seam import BrokerBuilder
-from tailrace.server.descriptors import raise_soft_limit
+from tailrace.server.connections.descriptors import raise_soft_limit
 from tailrace.server.garbage import look_once
 from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings

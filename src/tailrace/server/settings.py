@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.model.listener_settings import settings_of_listener
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig
-from tailrace.server.descriptors import Descriptors
-from tailrace.server.endpoints import (
+from tailrace.server.connections.descriptors import Descriptors
+from tailrace.server.connections.endpoints import (
     PORT_MAX,
     Endpoint,
     check_ports,
@@ -28,8 +28,8 @@ from tailrace.server.endpoints import (
 )
 
 if TYPE_CHECKING:
-    from tailrace.server.listener_tls import ListenerTls
-    from tailrace.server.outgoing_security import OutgoingSecurity
+    from tailrace.server.peers.outgoing_security import OutgoingSecurity
+    from tailrace.server.tls.listener_tls import ListenerTls
 
 SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
 SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by an answer of 1 MB
@@ -134,7 +134,7 @@ def _parse_tls(properties: Mapping[str, str], protocols: Mapping[str, str]) -> d
     secured = {name: protocol for name, protocol in protocols.items() if protocol.endswith("SSL")}
     if not secured:
         return {}  # and OpenSSL is not loaded
-    from tailrace.server.listener_tls import tls_of_listener
+    from tailrace.server.tls.listener_tls import tls_of_listener
 
     return {name: tls_of_listener(properties, name, protocol) for name, protocol in secured.items()}
 

@@ -12,8 +12,8 @@ from difflib import get_close_matches
 
 from tailrace.client.addresses import parse_bootstrap
 from tailrace.client.errors import ClientError
-from tailrace.client.security import SETTINGS as SECURITY_SETTINGS
-from tailrace.client.security import security_of
+from tailrace.client.security.security import SETTINGS as SECURITY_SETTINGS
+from tailrace.client.security.security import security_of
 from tailrace.client.settings import ClientSettings
 from tailrace.spark.source.errors import WrongOption
 

@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.coordinators import Coordinators
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.settings import ClientSettings
 
 _is_settled = False

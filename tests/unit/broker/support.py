@@ -7,10 +7,10 @@ from itertools import count
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import Files
+from tailrace.log.disk.files import Files
 from tailrace.log.position import FileSlice
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.registry import response_class

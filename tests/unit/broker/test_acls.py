@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode

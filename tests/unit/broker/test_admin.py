@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tailrace.broker.api_table import API_TABLE
-from tailrace.broker.standard_authorizer import StandardAuthorizer
-from tailrace.metadata.features import METADATA_VERSION
+from tailrace.broker.security.standard_authorizer import StandardAuthorizer
+from tailrace.metadata.image.features import METADATA_VERSION
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     AlterClientQuotasRequest,

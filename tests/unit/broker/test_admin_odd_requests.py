@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from tailrace.broker.api_table import API_TABLE
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import CreateTopicsRequest

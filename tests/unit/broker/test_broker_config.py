@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.broker.authorizer_config import authorizer_of
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.config_description import describe_config, java_double
-from tailrace.broker.config_support import _TABLE, Support, support_of
-from tailrace.broker.dynamic_config import check_dynamic_config
-from tailrace.broker.listener_config import Listener
-from tailrace.broker.properties_file import MalformedProperties, parse_properties
-from tailrace.metadata.config_definitions import definition
-from tailrace.metadata.effective_config import ConfigSource
-from tailrace.metadata.image import ConfigResource
-from tailrace.metadata.registrations import Endpoint
+from tailrace.broker.config.authorizer_config import authorizer_of
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.config_description import describe_config, java_double
+from tailrace.broker.config.config_support import _TABLE, Support, support_of
+from tailrace.broker.config.dynamic_config import check_dynamic_config
+from tailrace.broker.config.listener_config import Listener
+from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
+from tailrace.metadata.image.config_definitions import definition
+from tailrace.metadata.image.effective_config import ConfigSource
+from tailrace.metadata.image.image import ConfigResource
+from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
@@ -88,7 +88,7 @@ def test_every_key_of_kafka_has_been_thought_of() -> None:
 
 
 def test_all_topic_defaults_are_honoured() -> None:
-    from tailrace.metadata.config_definitions import topic_synonyms
+    from tailrace.metadata.image.config_definitions import topic_synonyms
 
     for synonyms in topic_synonyms().values():
         for name, _ in synonyms:

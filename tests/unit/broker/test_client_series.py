@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker import client_series
-from tailrace.broker.client_series import ClientSeries, series_of
+from tailrace.broker.metrics import client_series
+from tailrace.broker.metrics.client_series import ClientSeries, series_of
 from tailrace.metrics.exposition import OPENMETRICS, PROMETHEUS, pieces
 from tailrace.metrics.otlp import Point, Points
 from tailrace.metrics.scrape import Scrape

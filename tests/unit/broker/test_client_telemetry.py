@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker import client_telemetry
 from tailrace.broker.broker import Broker
-from tailrace.broker.cleaning import Work
-from tailrace.broker.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, READS_MAX, serve_telemetry
-from tailrace.broker.metrics_subscription import MetricsSubscription, requested_metrics
+from tailrace.broker.metrics import client_telemetry
+from tailrace.broker.metrics.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, READS_MAX, serve_telemetry
+from tailrace.broker.metrics.metrics_subscription import MetricsSubscription, requested_metrics
 from tailrace.broker.request_work import RequestWork
-from tailrace.metadata.image import ResourceType
+from tailrace.broker.storage.cleaning import Work
+from tailrace.metadata.image.image import ResourceType
 from tailrace.metrics.exposition import PROMETHEUS, pieces
 from tailrace.metrics.scrape import Scrape
 from tailrace.model.errors import ErrorCode
@@ -24,7 +24,7 @@ from tailrace.protocol.messages import (
     PushTelemetryRequest,
 )
 from tailrace.records.batch import Codec
-from tailrace.records.compression import compress
+from tailrace.records.codecs.compression import compress
 from tests.support.memory_files import MemoryFiles
 from tests.support.otlp import gauge, metrics_data, point
 from tests.unit.broker.support import NOW_MS, Client, start

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.effective_config import ConfigSource
-from tailrace.metadata.image import ResourceType
+from tailrace.metadata.image.effective_config import ConfigSource
+from tailrace.metadata.image.image import ResourceType
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     AlterConfigsRequest,

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import Files
-from tailrace.log.serial_work import PatientWork, SerialWork, Task, do_at_once
+from tailrace.log.directories.serial_work import PatientWork, SerialWork, Task, do_at_once
+from tailrace.log.disk.files import Files
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m

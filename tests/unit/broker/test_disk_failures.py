@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.disk_failures import LogDirectoriesFailed
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.files import Files
+from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
+from tailrace.log.disk.files import Files
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol import messages as m
 from tests.support.batches import batch

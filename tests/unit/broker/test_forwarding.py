@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from tailrace.broker.api_table import API_TABLE
-from tailrace.broker.forwarding import FORWARDED, Forwarding, serialized_principal
+from tailrace.broker.cluster.forwarding import FORWARDED, Forwarding, serialized_principal
 from tailrace.broker.request_context import ConnectionContext, Request
 from tailrace.model.errors import ErrorCode
-from tailrace.outgoing import Failure
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.messages import (
@@ -20,6 +19,7 @@ from tailrace.protocol.messages import (
     EnvelopeResponse,
     UnregisterBrokerRequest,
 )
+from tailrace.waiting.outbox import Failure
 
 
 class PlayedBroker:

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.cleaning import run_at_once
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import Reply
-from tailrace.client.sasl import exchange_of
-from tailrace.client.security import Sasl
-from tailrace.metadata.scram_credentials import first_credential
+from tailrace.broker.storage.cleaning import run_at_once
+from tailrace.client.security.sasl import exchange_of
+from tailrace.client.security.security import Sasl
+from tailrace.metadata.decisions.scram_credentials import first_credential
 from tailrace.model import scram
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig
+from tailrace.node.serving import broker_builder
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, write_request_header
-from tailrace.serving import broker_builder
 from tests.unit.broker.support import Client, start
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.config_changes import Operation
+from tailrace.metadata.decisions.config_changes import Operation
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from tests.unit.broker.support import Client, start

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from itertools import count
 
-from tailrace.broker.broker_config import BrokerConfig
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
-from tailrace.log.serial_work import Work
+from tailrace.log.directories.serial_work import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 
-from tailrace.broker import key_cache
 from tailrace.broker.broker import Broker
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.broker.cleaning import Work
-from tailrace.broker.oauth_config import JwksSettings
-from tailrace.broker.signing_keys import InvalidKeys, SigningKeys, is_signed_by
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.oauth_config import JwksSettings
+from tailrace.broker.security import key_cache
+from tailrace.broker.security.signing_keys import InvalidKeys, SigningKeys, is_signed_by
+from tailrace.broker.storage.cleaning import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.model.jwt import (
     UNTRUSTED_CHARS_MAX,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.cleaning import Work
 from tailrace.broker.request_work import RequestWork
+from tailrace.broker.storage.cleaning import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     ApiVersionsRequest,

@@ -11,9 +11,7 @@ from uuid import UUID
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.coordinator.shares.share_state import StateBatch
-from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey, ShareWrite
-from tailrace.log.files import Files
+from tailrace.log.disk.files import Files
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.protocol.messages import (
@@ -26,6 +24,8 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import split_batches
 from tailrace.records.builder import BatchBuilder
+from tailrace.shares.state.share_state import StateBatch
+from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
 from tests.support.memory_files import MemoryFiles
 from tests.unit.broker.support import Client, start
 

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.share_persister import PATIENCE_MS, RETRY_MS, SharePersister
-from tailrace.broker.share_state_peers import ShareStatePeers
-from tailrace.coordinator.shares.share_state import ShareState, StateBatch
-from tailrace.coordinator.shares.share_state_coordinator import SharePartitionKey, ShareWrite
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.registrations import BrokerRegistration, Endpoint
+from tailrace.broker.cluster.share_state_peers import ShareStatePeers
+from tailrace.broker.shares.share_persister import PATIENCE_MS, RETRY_MS, SharePersister
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.outgoing import Failure, Outbox, OutgoingRequest
 from tailrace.protocol.messages import (
     ReadShareGroupStateResponse,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
+from tailrace.shares.state.share_state import ShareState, StateBatch
+from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
+from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest
 
 TOPIC = b"t" * 16
 A, B = SharePartitionKey("g", TOPIC, 0), SharePartitionKey("g", TOPIC, 1)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.directories.serial_work import Work, do_at_once
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.serial_work import Work, do_at_once
 from tailrace.protocol import messages as m
 from tailrace.records.batch import split_batches
 from tests.support.faulty_files import FaultyFiles

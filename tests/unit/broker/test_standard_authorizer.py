@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from tailrace.broker.standard_authorizer import KEPT_MAX, TOLD_MAX, StandardAuthorizer
+from tailrace.broker.security.standard_authorizer import KEPT_MAX, TOLD_MAX, StandardAuthorizer
 from tailrace.model.acls import AclResource, Operation, PatternType, Permission
 from tailrace.protocol.messages import AccessControlEntryRecord
 

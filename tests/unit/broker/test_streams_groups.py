@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.image import topic_resource
+from tailrace.metadata.image.image import topic_resource
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import (

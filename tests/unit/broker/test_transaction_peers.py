@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailrace.broker.transaction_peers import TransactionPeers
+from tailrace.broker.cluster.transaction_peers import TransactionPeers
 from tailrace.coordinator.transactions.markers import RETRY_MS, Markers, TransactionEnd
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.registrations import BrokerRegistration, Endpoint
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.outgoing import Failure, Outbox, OutgoingRequest
 from tailrace.protocol.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

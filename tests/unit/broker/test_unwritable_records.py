@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.coordinator.groups.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.errors import UnwritableMessage

@@ -31,7 +31,7 @@ class Reading:
             one.set_offset_and_epoch(offset, 0)
             self.batches.append(one)
         self.deleted_at: dict[int, int] = {}  # when asked for this offset, the log starts at that one
-        monkeypatch.setattr("tailrace.cli.cluster.ClusterClient", lambda bootstrap, settings: self.fake.client())
+        monkeypatch.setattr("tailrace.cli.connecting.ClusterClient", lambda bootstrap, settings: self.fake.client())
 
     def list_offsets(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         (asked,) = request.topics[0].partitions
@@ -92,7 +92,7 @@ def test_a_batch_that_cannot_be_decoded(reading: Reading) -> None:
 def test_a_silent_broker_is_not_waited_for_longer_than_asked(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     reading.fake.handle(ApiKey.FETCH, lambda request, version: SILENCE)
     monkeypatch.setattr(
-        "tailrace.cli.cluster.ClusterClient",
+        "tailrace.cli.connecting.ClusterClient",
         lambda bootstrap, settings: reading.fake.client(
             total_timeout_ms=settings.total_timeout_ms, request_timeout_ms=settings.request_timeout_ms
         ),

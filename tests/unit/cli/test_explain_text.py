@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tailrace.cli.explain_text import read_text, timestamp_text
-from tailrace.log.explain import explain_offset, explain_timestamp
+from tailrace.cli.log.explain_text import read_text, timestamp_text
+from tailrace.log.inspect.explain import explain_offset, explain_timestamp
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.watermarks import Isolation
 from tests.support.small_logs import NOW_MS, append, open_small, replicate

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 
-from tailrace.cli.log_format import JsonLines, TextLines
+from tailrace.cli.serving.log_format import JsonLines, TextLines
 from tailrace.model.log_fields import fields
 
 

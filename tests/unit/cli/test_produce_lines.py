@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.produce_lines import CHUNK_BYTES, NewRecord, line_groups, line_reader
+from tailrace.cli.records.produce_lines import CHUNK_BYTES, NewRecord, line_groups, line_reader
 
 
 def read(line: str | bytes, **options: Any) -> NewRecord:

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from tailrace.cli.start_place import Start, StartPlace, start_place
+from tailrace.cli.records.start_place import Start, StartPlace, start_place
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.cli.top_reading import Reading, TopicReading, read_metrics
-from tailrace.cli.top_view import compare, show
+from tailrace.cli.serving.top_reading import Reading, TopicReading, read_metrics
+from tailrace.cli.serving.top_view import compare, show
 from tailrace.metrics.scrape import MalformedMetrics, Scrape
 
 BEFORE = """\

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.client.addresses import Address
-from tailrace.client.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tailrace.cli.cluster_status_view import show, state_json
+from tailrace.cli.cluster.cluster_status_view import show, state_json
 from tailrace.client.addresses import Address
-from tailrace.client.cluster_state import BrokerState, ClusterState, LogDirectoryState, PartitionState
-from tailrace.client.quorum import Quorum, QuorumReplica
-from tailrace.client.replicas import Reassignment
+from tailrace.client.cluster.cluster_state import BrokerState, ClusterState, LogDirectoryState, PartitionState
+from tailrace.client.cluster.quorum import Quorum, QuorumReplica
+from tailrace.client.cluster.replicas import Reassignment
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 

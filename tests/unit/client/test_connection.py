@@ -13,6 +13,7 @@ from tailrace.client.errors import (
 )
 from tailrace.client.settings import ClientSettings
 from tailrace.protocol.api_keys import ApiKey, api
+from tailrace.protocol.codegen.schema import Versions
 from tailrace.protocol.messages import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -20,7 +21,6 @@ from tailrace.protocol.messages import (
     InitProducerIdResponse,
     ProduceRequest,
 )
-from tailrace.protocol.schema import Versions
 from tests.unit.client.fakes import HANG_UP, SILENCE, FakeCluster
 
 

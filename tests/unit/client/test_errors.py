@@ -17,7 +17,7 @@ from tailrace.client.errors import (
     Unreachable,
     code_text,
 )
-from tailrace.client.producer import NotDelivered, Produced
+from tailrace.client.producing.producer import NotDelivered, Produced
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.key_entries import UnreadableStore
-from tailrace.client.key_stores import read_store
-from tailrace.client.security import tls_of
-from tailrace.client.tls_socket import client_context
+from tailrace.client.security.key_entries import UnreadableStore
+from tailrace.client.security.key_stores import read_store
+from tailrace.client.security.security import tls_of
+from tailrace.client.security.tls_socket import client_context
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.server.listener_tls import tls_of_listener
+from tailrace.server.tls.listener_tls import tls_of_listener
 
 TLS = Path(__file__).parents[2] / "support" / "tls"
 STORES = TLS / "stores"

@@ -13,12 +13,12 @@ import pytest
 from joserfc.jwk import ECKey, RSAKey
 
 from tailrace.client.errors import AuthenticationFailed, ClientError, UnsupportedSecurity
-from tailrace.client.http_exchange import ANSWER_BYTES_MAX, exchange
-from tailrace.client.oauth_settings import OauthLogin, TokenEndpoint
-from tailrace.client.sasl import exchange_of
-from tailrace.client.security import security_of
-from tailrace.client.token_login import TokenLogin
-from tailrace.client.token_retrieval import retrieve
+from tailrace.client.security.http_exchange import ANSWER_BYTES_MAX, exchange
+from tailrace.client.security.oauth_settings import OauthLogin, TokenEndpoint
+from tailrace.client.security.sasl import exchange_of
+from tailrace.client.security.security import security_of
+from tailrace.client.security.token_login import TokenLogin
+from tailrace.client.security.token_retrieval import retrieve
 from tailrace.model.jwt import decode_part, encode_part
 from tailrace.model.oauthbearer import read_message
 from tests.support.identity_provider import IdentityProvider

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.partitioner import murmur2, partition_of_key
+from tailrace.client.producing.partitioner import murmur2, partition_of_key
 
 # What Kafka's Utils.murmur2 (signed) and BuiltInPartitioner.partitionForKey(key, 7) give.
 JAVA = [

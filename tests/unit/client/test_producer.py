@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tailrace.client.errors import UnsupportedByBroker
-from tailrace.client.producer import Acks, BatchProducer, NotDelivered, Produced
+from tailrace.client.producing.producer import Acks, BatchProducer, NotDelivered, Produced
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.codegen.schema import Versions
 from tailrace.protocol.messages import InitProducerIdResponse, ProduceRequest, ProduceResponse
-from tailrace.protocol.schema import Versions
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.record import iter_records
 from tests.support.batches import batch

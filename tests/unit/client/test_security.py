@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
-from tailrace.client.sasl import exchange_of
-from tailrace.client.security import PLAIN_TEXT, Sasl, Tls, security_of
+from tailrace.client.security.sasl import exchange_of
+from tailrace.client.security.security import PLAIN_TEXT, Sasl, Tls, security_of
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="a \\"b\\" c";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=alice password='x;y';"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tailrace.coordinator.groups.consumer_group import ConsumerGroup
-from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.consumer.heartbeat import Heartbeat
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
-from tailrace.coordinator.groups.heartbeat import Heartbeat
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
-from tailrace.metadata.image import MetadataImage, TopicImage
-from tailrace.metadata.partition_registration import PartitionRegistration
+from tailrace.metadata.image.image import MetadataImage, TopicImage
+from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.coordinator_records import encode_key
 from tailrace.protocol.messages import ConsumerGroupHeartbeatResponse

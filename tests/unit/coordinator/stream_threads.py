@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
-from tailrace.coordinator.groups.streams_group import StreamsGroup
-from tailrace.coordinator.groups.streams_groups import HeartbeatResult
-from tailrace.coordinator.groups.streams_heartbeat import StreamsHeartbeat
-from tailrace.coordinator.groups.streams_member import Tasks
-from tailrace.coordinator.groups.streams_settings import StreamsSettings
-from tailrace.coordinator.groups.streams_topology import told_topology
+from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
+from tailrace.coordinator.groups.streams.streams_groups import HeartbeatResult
+from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat
+from tailrace.coordinator.groups.streams.streams_member import Tasks
+from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
+from tailrace.coordinator.groups.streams.streams_topology import told_topology
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.model.errors import KafkaError

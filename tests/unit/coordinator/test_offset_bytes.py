@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.coordinator.groups.group import CommittedOffset
-from tailrace.coordinator.groups.offset_bytes import read_commit, write_commit
+from tailrace.coordinator.offsets.offset_bytes import read_commit, write_commit
 from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.messages import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 

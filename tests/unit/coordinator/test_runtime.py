@@ -14,8 +14,8 @@ from tailrace.coordinator.timers import Timers
 from tailrace.model.errors import ErrorCode, FatalError, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import OffsetCommitKey, OffsetCommitValue
-from tailrace.purgatory import Purgatory
 from tailrace.records.batch import RecordBatch
+from tailrace.waiting.purgatory import Purgatory
 
 KEY = TopicPartition("__consumer_offsets", 0)
 UNEXPECTED = ErrorCode.UNKNOWN_SERVER_ERROR

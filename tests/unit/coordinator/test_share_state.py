@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
-from tailrace.coordinator.shares.share_state import StateBatch, combine
-from tailrace.coordinator.shares.share_state_coordinator import (
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.shares.state.share_state import StateBatch, combine
+from tailrace.shares.state.share_state_coordinator import (
     SharePartitionKey,
     ShareStateCoordinator,
     ShareStateSettings,
     ShareWrite,
 )
-from tailrace.model.errors import ErrorCode, KafkaError
 from tests.unit.coordinator.consumers import image_of, topic_id
 
 KEY = SharePartitionKey("group", topic_id("t"), 0)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.coordinator.groups.configured_topology import Status
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
-from tailrace.coordinator.groups.streams_member import StreamsState, Tasks
-from tailrace.coordinator.groups.streams_settings import StreamsSettings
+from tailrace.coordinator.groups.streams.configured_topology import Status
+from tailrace.coordinator.groups.streams.streams_member import StreamsState, Tasks
+from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import StreamsGroupTopologyValue
 from tests.unit.coordinator.stream_threads import (

@@ -8,7 +8,7 @@ from tailrace.fetch.session import next_epoch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import run_steps
-from tailrace.purgatory import Purgatory
+from tailrace.waiting.purgatory import Purgatory
 from tests.simulation.node import Asked, Consumer, Node, broker, registration, request_for, want
 from tests.support.batches import batch
 

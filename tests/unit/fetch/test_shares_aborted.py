@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tailrace.fetch.shares.aborted import aborted_batches, leave_out_aborted
-from tailrace.fetch.shares.acquiring import AcquireMode, Wish, acquire
-from tailrace.fetch.shares.in_flight import RecordState
-from tailrace.fetch.shares.share_partition import PersistedState, SharePartition
-from tailrace.fetch.shares.share_settings import ShareSettings
 from tailrace.log.batch_reader import BatchHeader
-from tailrace.log.transaction_index import AbortedTransaction
+from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.shares.aborted import aborted_batches, leave_out_aborted
+from tailrace.shares.acquiring import AcquireMode, Wish, acquire
+from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.in_flight import RecordState
+from tailrace.shares.share_partition import PersistedState, SharePartition
 
 TRANSACTIONAL, MARKER = 0x10, 0x30
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
-from tailrace.log.file_names import CLEAN_SHUTDOWN
-from tailrace.log.files import Files
-from tailrace.log.log_directory import LoadReport, LogDirectory
+from tailrace.log.directories.log_directory import LoadReport, LogDirectory
+from tailrace.log.disk.file_names import CLEAN_SHUTDOWN
+from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

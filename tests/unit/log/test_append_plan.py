@@ -12,7 +12,7 @@ from tailrace.log.append_plan import (
     plan_follower_append,
     plan_producers,
 )
-from tailrace.log.producer_state import ProducerState
+from tailrace.log.producers.producer_state import ProducerState
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tailrace.log.file_names import OFFSET_INDEX
+from tailrace.log.disk.file_names import OFFSET_INDEX
 from tailrace.records.batch import split_batches
 from tests.unit.log.bad_input import (
     CONFIG,

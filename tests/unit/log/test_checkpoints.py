@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log import checkpoints
-from tailrace.log.checkpoints import CorruptCheckpoint, DirectoryIdentity
+from tailrace.log.disk import checkpoints
+from tailrace.log.disk.checkpoints import CorruptCheckpoint, DirectoryIdentity
 from tailrace.model.ids import TopicId, TopicPartition
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import new_files

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tailrace.log.cleaned_transactions import CleanedTransactions
-from tailrace.log.transaction_index import AbortedTransaction
+from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
+from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch, end_marker
 

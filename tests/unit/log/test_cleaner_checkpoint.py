@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from tailrace.log.cleaner_checkpoint import CleanerCheckpoint
-from tailrace.log.files import DiskFiles
+from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.disk.files import DiskFiles
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import memory_files
 

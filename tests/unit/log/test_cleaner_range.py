@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.cleaner_range import DirtyRange, find_dirty_range
+from tailrace.log.compaction.cleaner_range import DirtyRange, find_dirty_range
 from tailrace.log.partition_log import PartitionLog
 from tests.support.batches import batch
 from tests.support.small_logs import NOW_MS, append, end_transaction, open_small, replicate

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.data_directory import NotADataDirectory, look_at
-from tailrace.log.files import DiskFiles
+from tailrace.log.directories.data_directory import NotADataDirectory, look_at
+from tailrace.log.disk.files import DiskFiles
 from tests.support.golden import golden
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.checkpoints import CorruptCheckpoint
-from tailrace.log.dump import Row, dump_small_file, kind_of
-from tailrace.log.files import DiskFiles
-from tailrace.log.index_file import CorruptIndex
-from tailrace.log.producer_snapshot import CorruptSnapshot
+from tailrace.log.disk.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.log.inspect.dump import Row, dump_small_file, kind_of
+from tailrace.log.producers.producer_snapshot import CorruptSnapshot
 from tests.support.golden import golden
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.dump_decoders import control_fields, decoder_for
+from tailrace.log.inspect.dump_decoders import control_fields, decoder_for
 from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.messages import OffsetCommitKey, OffsetCommitValue, TopicRecord
 from tailrace.protocol.metadata_frames import encode_frame

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.dump import Row
-from tailrace.log.dump_decoders import decoder_for
-from tailrace.log.dump_log import DumpOptions, dump_log_file
-from tailrace.log.files import DiskFiles
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.dump import Row
+from tailrace.log.inspect.dump_decoders import decoder_for
+from tailrace.log.inspect.dump_log import DumpOptions, dump_log_file
 from tests.support.batches import batch
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.data_directory import look_at
-from tailrace.log.explain import ReadExplanation, explain_offset, explain_timestamp
-from tailrace.log.files import DiskFiles
-from tailrace.log.index_file import CorruptIndex
-from tailrace.log.offline import open_exact
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.log.inspect.explain import ReadExplanation, explain_offset, explain_timestamp
+from tailrace.log.inspect.offline import open_exact
 from tailrace.log.partition_log import OffsetOutOfRange, PartitionLog
 from tailrace.log.timestamp_lookup import find_offset
 from tailrace.log.watermarks import Isolation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log import file_names
+from tailrace.log.disk import file_names
 from tailrace.model.ids import TopicPartition
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.files import DiskFiles, Entry, Files, join, write_atomically
+from tailrace.log.disk.files import DiskFiles, Entry, Files, join, write_atomically
 from tests.support.memory_files import MemoryFiles
 
 Place = tuple[Files, str]

@@ -1,4 +1,4 @@
-from tailrace.log.findings import Finding, Severity
+from tailrace.log.inspect.findings import Finding, Severity
 
 
 def test_a_finding_names_its_place() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.files import Files
-from tailrace.log.index_file import CorruptIndex, IndexFile, floor_slot
+from tailrace.log.disk.files import Files
+from tailrace.log.indexes.index_file import CorruptIndex, IndexFile, floor_slot
 from tests.support.small_logs import FOLDER, new_files
 
 PATH = f"{FOLDER}/00000000000000000000.index"

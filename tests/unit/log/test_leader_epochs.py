@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.leader_epochs import EpochEnd, EpochStart, LeaderEpochs
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, new_files

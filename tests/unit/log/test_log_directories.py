@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.log_directories import DuplicateLog, LogDirectories
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directories import DuplicateLog, LogDirectories
+from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.memory_files import MemoryFiles

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tailrace.log.log_directory import DirectoryInUse, LogDirectory
+from tailrace.log.directories.log_directory import DirectoryInUse, LogDirectory
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

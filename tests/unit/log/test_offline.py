@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.data_directory import PartitionFolder, look_at
-from tailrace.log.files import DiskFile, DiskFiles, Entry
-from tailrace.log.offline import Unopenable, open_bounds, open_exact
+from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.disk.files import DiskFile, DiskFiles, Entry
+from tailrace.log.inspect.offline import Unopenable, open_bounds, open_exact
 from tailrace.log.watermarks import Isolation
 from tests.support.batches import batch
 from tests.support.command import contents, write_directory

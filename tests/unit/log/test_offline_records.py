@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.data_directory import PartitionFolder, look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.findings import Finding
-from tailrace.log.offline import open_bounds, open_exact
-from tailrace.log.offline_records import FoundRecord, RecordReader, Selection
+from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.findings import Finding
+from tailrace.log.inspect.offline import open_bounds, open_exact
+from tailrace.log.inspect.offline_records import FoundRecord, RecordReader, Selection
 from tailrace.log.watermarks import Isolation
 from tests.support.command import write_directory
 from tests.support.golden import golden, golden_names

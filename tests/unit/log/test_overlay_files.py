@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.files import DiskFiles, Entry
-from tailrace.log.overlay_files import OverlayFiles
+from tailrace.log.disk.files import DiskFiles, Entry
+from tailrace.log.disk.overlay_files import OverlayFiles
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_append import EndedTransaction, ProducerAppend
-from tailrace.log.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
+from tailrace.log.producers.producer_state import BatchMemory, ProducerState
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import RecordBatch

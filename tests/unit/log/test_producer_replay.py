@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.producer_replay import rebuild_producers
-from tailrace.log.producer_states import ProducerStates
+from tailrace.log.producers.producer_replay import rebuild_producers
+from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, append, end_transaction, new_files, open_small, replicate

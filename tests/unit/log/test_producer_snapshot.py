@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
-from tailrace.records.crc32c import crc32c
+from tailrace.log.producers.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
+from tailrace.records.codecs.crc32c import crc32c
 from tests.support.golden import golden
 
 PATH = "/data/topic-0/00000000000000000099.snapshot"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.producer_state import BATCHES_REMEMBERED, BatchMemory, ProducerState
+from tailrace.log.producers.producer_state import BATCHES_REMEMBERED, BatchMemory, ProducerState
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch
 

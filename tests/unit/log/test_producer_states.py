@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tailrace.log.position import LogPosition
-from tailrace.log.producer_append import EndedTransaction, OpenTransaction
-from tailrace.log.producer_snapshot import decode_snapshot
-from tailrace.log.producer_state import BatchMemory, ProducerState
-from tailrace.log.producer_states import ProducerStates
+from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction
+from tailrace.log.producers.producer_snapshot import decode_snapshot
+from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import RecordBatch
 from tailrace.records.validation import Origin

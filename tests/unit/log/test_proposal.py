@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tailrace.log.cleaner_range import find_dirty_range
+from tailrace.log.compaction.cleaner_range import find_dirty_range
+from tailrace.log.compaction.proposal import PROPOSAL, TAKEN, Proposal, RefusedProposal, is_waiting, take
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.proposal import PROPOSAL, TAKEN, Proposal, RefusedProposal, is_waiting, take
 from tests.support.memory_files import MemoryFiles
 from tests.support.proposals import propose
 from tests.support.small_logs import FOLDER, NOW_MS, new_files

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.data_directory import PartitionFolder, look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.recorded_check import RecordedCheck, RecordedChecks, record_check
-from tailrace.log.verify import verify_partition
+from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.recorded_check import RecordedCheck, RecordedChecks, record_check
+from tailrace.log.inspect.verify import verify_partition
 from tests.support.damaged_logs import all_logs, damage
 
 FILES = DiskFiles()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log import file_names
-from tailrace.log.checkpoints import CorruptCheckpoint
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.recovery import RecoveryReport, open_log
+from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segment import Segment
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.log.deferred import Deferred
-from tailrace.log.producer_states import ProducerStates
+from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.removal import Removal
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import MemoryFiles

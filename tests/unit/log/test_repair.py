@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.data_directory import look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.overlay_files import OverlayFiles
-from tailrace.log.repair import RepairPlan, plan_repair, repair_partition
-from tailrace.log.verify import PartitionResult, verify_partition
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.disk.overlay_files import OverlayFiles
+from tailrace.log.inspect.repair import RepairPlan, plan_repair, repair_partition
+from tailrace.log.inspect.verify import PartitionResult, verify_partition
 from tests.support.command import contents, write_directory
 from tests.support.golden import golden
 

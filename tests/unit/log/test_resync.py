@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tailrace.log.files import DiskFiles
-from tailrace.log.offset_index import OffsetIndex
-from tailrace.log.resync import next_position
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.indexes.offset_index import OffsetIndex
+from tailrace.log.inspect.resync import next_position
 from tests.support.batches import batch
 
 

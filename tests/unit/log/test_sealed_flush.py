@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.log_directory import LogDirectory
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.directories.sealed_flush import SealedFlush
+from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.sealed_flush import SealedFlush
-from tailrace.log.serial_work import PatientWork, Work, do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import batch

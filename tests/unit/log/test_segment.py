@@ -6,12 +6,12 @@ import errno
 
 import pytest
 
-from tailrace.log import file_names
+from tailrace.log.disk import file_names
+from tailrace.log.indexes.time_index import TimestampOffset
+from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.position import FileSlice, LogPosition
-from tailrace.log.scan_kernels import SegmentScan
+from tailrace.log.recovery.scan_kernels import SegmentScan
 from tailrace.log.segment import Segment, SegmentOverflow
-from tailrace.log.time_index import TimestampOffset
-from tailrace.log.transaction_index import AbortedTransaction
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tests.support.memory_files import MemoryFile, MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, new_files, new_segment, placed, put

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log import file_names
+from tailrace.log.disk import file_names
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments

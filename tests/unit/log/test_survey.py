@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.data_directory import look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.survey import PartitionFacts, survey
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.survey import PartitionFacts, survey
 from tests.support.command import write_directory
 from tests.support.golden import golden, golden_names
 

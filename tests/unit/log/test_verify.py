@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.data_directory import PartitionFolder, look_at
-from tailrace.log.files import DiskFile, DiskFiles
-from tailrace.log.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
-from tailrace.log.verify import PartitionResult, log_bytes, verify_directory, verify_partition
-from tailrace.records.crc32c import crc32c
+from tailrace.log.directories.data_directory import PartitionFolder, look_at
+from tailrace.log.disk.files import DiskFile, DiskFiles
+from tailrace.log.inspect.verify import PartitionResult, log_bytes, verify_directory, verify_partition
+from tailrace.log.producers.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
+from tailrace.records.codecs.crc32c import crc32c
 from tests.support.batches import batch
 from tests.support.command import contents, write_directory
 from tests.support.golden import golden, golden_names

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log import verify_segment
-from tailrace.log.data_directory import look_at
-from tailrace.log.files import DiskFiles
-from tailrace.log.verify import verify_partition
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect import verify_segment
+from tailrace.log.inspect.verify import verify_partition
 from tailrace.records.batch import RecordBatch
 from tailrace.records.builder import assemble_batch
 from tailrace.records.kernels import encode_record

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tailrace.metadata.control import ControlState, Plan
-from tailrace.metadata.delta import MetadataDelta
-from tailrace.metadata.effective_config import EffectiveConfigs
-from tailrace.metadata.features import BOOTSTRAP_LEVELS, SUPPORTED
-from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
-from tailrace.metadata.registrations import BrokerRegistration, Endpoint
+from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.image.delta import MetadataDelta
+from tailrace.metadata.image.effective_config import EffectiveConfigs
+from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, SUPPORTED
+from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 from tests.support.controller_twin import counted_ids

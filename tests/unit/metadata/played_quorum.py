@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.log.checkpoints import DirectoryIdentity
-from tailrace.log.files import join
-from tailrace.metadata.metadata_log import MetadataLog, MetadataLogSettings
-from tailrace.metadata.observed_log import ObservedLog
-from tailrace.metadata.quorum_observer import ControllerAddress, ObserverSettings, QuorumObserver
-from tailrace.metadata.registrations import Endpoint
-from tailrace.metadata.storage_format import bootstrap_records, format_directory, read_identity
+from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.files import join
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.quorum.observed_log import ObservedLog
+from tailrace.metadata.quorum.quorum_observer import ControllerAddress, ObserverSettings, QuorumObserver
+from tailrace.metadata.storage.metadata_log import MetadataLog, MetadataLogSettings
+from tailrace.metadata.storage.storage_format import bootstrap_records, format_directory, read_identity
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId
-from tailrace.outgoing import Failure, Outbox, OutgoingRequest
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
+from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest
 from tests.support.memory_files import MemoryFiles
 
 CLUSTER = "c2l4dGVlbiBieXRlcyE"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.broker_lifecycle import BrokerLifecycle, LifecycleState
-from tailrace.metadata.features import SUPPORTED
-from tailrace.metadata.registrations import BrokerRegistration, Endpoint
+from tailrace.metadata.image.features import SUPPORTED
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
+from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle, LifecycleState
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     BrokerHeartbeatRequest,

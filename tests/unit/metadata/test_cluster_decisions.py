@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.broker_registration import (
+from tailrace.metadata.decisions.broker_registration import (
     plan_directories,
     plan_fence,
     plan_leave,
@@ -14,15 +14,19 @@ from tailrace.metadata.broker_registration import (
     plan_unfence,
     plan_unregister,
 )
-from tailrace.metadata.leadership import (
+from tailrace.metadata.decisions.leadership import (
     plan_alter_partition,
     plan_elect_leaders,
     preferred_leader_changes,
 )
-from tailrace.metadata.partition_registration import RECOVERING
-from tailrace.metadata.reassignment import list_reassignments, plan_alter_reassignments, plan_assign_directories
-from tailrace.metadata.replica_placement import UsableBroker, place_replicas, usable_brokers
-from tailrace.metadata.topic_creation import plan_create_partitions, plan_create_topics
+from tailrace.metadata.decisions.reassignment import (
+    list_reassignments,
+    plan_alter_reassignments,
+    plan_assign_directories,
+)
+from tailrace.metadata.decisions.replica_placement import UsableBroker, place_replicas, usable_brokers
+from tailrace.metadata.decisions.topic_creation import plan_create_partitions, plan_create_topics
+from tailrace.metadata.image.partition_registration import RECOVERING
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages as m
 from tests.unit.metadata.cluster import Cluster, directory, registration
@@ -144,7 +148,7 @@ def test_the_same_incarnation_amends_its_registration() -> None:
     ],
 )
 def test_what_a_broker_cannot_be_registered_with(fields: dict[str, Any], code: ErrorCode) -> None:
-    from tailrace.metadata.features import VersionRange
+    from tailrace.metadata.image.features import VersionRange
 
     if "features" in fields:
         fields = {"features": {name: VersionRange(*levels) for name, levels in fields["features"].items()}}

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.broker.broker_config import BrokerConfig
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.storage_format import prepare_directories, read_identity
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.storage_format import prepare_directories, read_identity
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages as m
 from tailrace.protocol.metadata_frames import decode_frame

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata import delegation_tokens
-from tailrace.metadata.delegation_tokens import TokenSettings
-from tailrace.metadata.image import MetadataImage
+from tailrace.metadata.decisions import delegation_tokens
+from tailrace.metadata.decisions.delegation_tokens import TokenSettings
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages as m
 from tests.support.controller_twin import NOW_MS, LocalNode

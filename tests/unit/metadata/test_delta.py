@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.metadata.delta import _REPLAYS, TRANSACTION_RECORDS, MetadataDelta
-from tailrace.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
-from tailrace.metadata.registrations import MIGRATING_DIRECTORY, InconsistentMetadata
+from tailrace.metadata.image.delta import _REPLAYS, TRANSACTION_RECORDS, MetadataDelta
+from tailrace.metadata.image.image import EMPTY_IMAGE, ConfigResource, MetadataImage
+from tailrace.metadata.image.registrations import MIGRATING_DIRECTORY, InconsistentMetadata
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
+from tailrace.protocol.codegen.schema import message_names
 from tailrace.protocol.message import Message
-from tailrace.protocol.schema import message_names
 
 ID, OTHER_ID = b"topic id no. one", b"topic id no. two"
 TOPIC = m.TopicRecord(name="t", topic_id=ID)

@@ -27,6 +27,6 @@ def test_the_files_that_the_page_shows_are_those_that_its_example_makes(tmp_path
 
 def test_the_source_files_that_the_page_names_are_there() -> None:
     source = PAGE.parents[2] / "src" / "tailrace"
-    named = re.findall(r"`(metadata/\w+\.py)`", PAGE.read_text())
+    named = re.findall(r"`(metadata/[\w/]+\.py)`", PAGE.read_text())
     assert named
     assert [name for name in named if not (source / name).exists()] == []

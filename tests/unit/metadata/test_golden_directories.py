@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.files import DiskFiles
-from tailrace.metadata.features import BOOTSTRAP_LEVELS, record_versions
-from tailrace.metadata.image import ConfigResource, MetadataImage
-from tailrace.metadata.metadata_log import MetadataLog
-from tailrace.metadata.metadata_snapshot import FORMATTED, read_snapshot, snapshot_batches
-from tailrace.metadata.quorum_state import QUORUM_STATE, QuorumState
-from tailrace.metadata.record_framing import build_batch, build_control_batch, records_in, version_of
-from tailrace.metadata.registrations import Endpoint
-from tailrace.metadata.storage_format import METADATA_FOLDER, read_identity
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, record_versions
+from tailrace.metadata.image.image import ConfigResource, MetadataImage
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.quorum.quorum_state import QUORUM_STATE, QuorumState
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.metadata_snapshot import FORMATTED, read_snapshot, snapshot_batches
+from tailrace.metadata.storage.record_framing import build_batch, build_control_batch, records_in, version_of
+from tailrace.metadata.storage.storage_format import METADATA_FOLDER, read_identity
 from tailrace.protocol.metadata_frames import decode_frame
 from tailrace.records.batch import split_batches
 from tailrace.records.control import parse_control

@@ -6,9 +6,9 @@ import random
 import tracemalloc
 from functools import cache
 
-from tailrace.metadata.delta import MetadataDelta
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.layered_map import FEW, LayeredMap, changed
+from tailrace.metadata.image.delta import MetadataDelta
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.layered_map import FEW, LayeredMap, changed
 from tailrace.protocol import messages as m
 
 TOPICS = 8_000

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from tailrace.metadata.features import record_versions
-from tailrace.metadata.loader import MetadataLoader
-from tailrace.metadata.record_framing import build_batch, build_control_batch, in_batches, version_of
-from tailrace.metadata.registrations import InconsistentMetadata
+from tailrace.metadata.image.features import record_versions
+from tailrace.metadata.image.loader import MetadataLoader
+from tailrace.metadata.image.registrations import InconsistentMetadata
+from tailrace.metadata.storage.record_framing import build_batch, build_control_batch, in_batches, version_of
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 from tailrace.records.batch import RecordBatch

@@ -10,15 +10,20 @@ from uuid import UUID
 
 import pytest
 
-from tailrace.log.checkpoints import CorruptCheckpoint, DirectoryIdentity, write_clean_shutdown
-from tailrace.metadata.features import record_versions
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.loader import QuorumFacts
-from tailrace.metadata.metadata_log import MetadataLog, MetadataLogFailed, MetadataLogSettings, NotTheOnlyVoter
-from tailrace.metadata.metadata_snapshot import SnapshotId, UnreadableSnapshot, snapshot_batches, write_snapshot_file
-from tailrace.metadata.quorum_state import QuorumState
-from tailrace.metadata.registrations import Endpoint, InconsistentMetadata, fresh_id
-from tailrace.metadata.storage_format import (
+from tailrace.log.disk.checkpoints import CorruptCheckpoint, DirectoryIdentity, write_clean_shutdown
+from tailrace.metadata.image.features import record_versions
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.loader import QuorumFacts
+from tailrace.metadata.image.registrations import Endpoint, InconsistentMetadata, fresh_id
+from tailrace.metadata.quorum.quorum_state import QuorumState
+from tailrace.metadata.storage.metadata_log import MetadataLog, MetadataLogFailed, MetadataLogSettings, NotTheOnlyVoter
+from tailrace.metadata.storage.metadata_snapshot import (
+    SnapshotId,
+    UnreadableSnapshot,
+    snapshot_batches,
+    write_snapshot_file,
+)
+from tailrace.metadata.storage.storage_format import (
     WrongDirectory,
     bootstrap_records,
     format_directory,

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.checkpoints import write_clean_shutdown
-from tailrace.log.files import Files
-from tailrace.metadata import migration as steps
-from tailrace.metadata.image import MetadataImage
-from tailrace.metadata.metadata_log import MetadataLog, NotTheOnlyVoter
-from tailrace.metadata.migration import CannotMigrate, NewController, read_standing
-from tailrace.metadata.observed_log import ObservedLog
-from tailrace.metadata.registrations import Endpoint
-from tailrace.metadata.storage_format import is_formatted, read_identity
+from tailrace.log.disk.checkpoints import write_clean_shutdown
+from tailrace.log.disk.files import Files
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.quorum.observed_log import ObservedLog
+from tailrace.metadata.storage import migration as steps
+from tailrace.metadata.storage.metadata_log import MetadataLog, NotTheOnlyVoter
+from tailrace.metadata.storage.migration import CannotMigrate, NewController, read_standing
+from tailrace.metadata.storage.storage_format import is_formatted, read_identity
 from tailrace.protocol import messages as m
 from tests.support.controller_twin import NOW_MS, LocalNode, counted_ids
 from tests.support.crash_states import DROPPED, CrashPoint, CrashState, crash_points, describe

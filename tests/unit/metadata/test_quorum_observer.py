@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tailrace.metadata.registrations import InconsistentMetadata
+from tailrace.metadata.image.registrations import InconsistentMetadata
 from tailrace.protocol import messages as m
 from tests.unit.metadata.played_quorum import PORTS, SMALL, Observing, PlayedQuorum
 

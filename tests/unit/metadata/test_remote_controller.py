@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.broker_lifecycle import BrokerLifecycle, LifecycleState
-from tailrace.metadata.quorum_observer import ControllerAddress, ObserverSettings
-from tailrace.metadata.registrations import BrokerRegistration
-from tailrace.metadata.remote_controller import RemoteController
+from tailrace.metadata.controller.remote_controller import RemoteController
+from tailrace.metadata.image.registrations import BrokerRegistration
+from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle, LifecycleState
+from tailrace.metadata.quorum.quorum_observer import ControllerAddress, ObserverSettings
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.outgoing import Failure, OutgoingRequest
 from tailrace.protocol import messages as m
+from tailrace.waiting.outbox import Failure, OutgoingRequest
 from tests.unit.metadata.played_quorum import PORTS, Observing, PlayedQuorum
 
 DIRECTORIES = (b"a" * 16, b"b" * 16)

@@ -8,10 +8,10 @@ import pytest
 
 from tailrace.cli.main import main
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.load import _target
+from tailrace.spark.jobs.load.load import _target
 from tailrace.spark.jobs.place import Place
-from tailrace.spark.jobs.reindex import reindex
-from tailrace.spark.jobs.verify import verify
+from tailrace.spark.jobs.verify.reindex import reindex
+from tailrace.spark.jobs.verify.verify import verify
 from tests.support.golden import golden
 from tests.support.inline_spark import InlineSpark
 from tests.support.s3_server import KEYS, S3Server

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.files import DiskFiles
-from tailrace.log.recovery import open_log
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.recovery.recovery import open_log
 from tailrace.model.topic_config import TopicConfig
 from tailrace.object_stores import object_file, read_ahead
 from tailrace.object_stores.address import Place, WrongAddress, parse_place

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tailrace.protocol.codegen.schema import Field, StructSchema
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.primitives import FORMATS, Reader, Writer
 from tailrace.protocol.registry import message_class
-from tailrace.protocol.schema import Field, StructSchema
 
 
 class PlainCodec:

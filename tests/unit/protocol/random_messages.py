@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from tailrace.protocol.codegen.schema import Field, StructSchema, message_names
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.registry import message_class
-from tailrace.protocol.schema import Field, StructSchema, message_names
 
 INTEGERS = {
     "int8": (-(2**7), 2**7 - 1),

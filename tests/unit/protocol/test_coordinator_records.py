@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.protocol.codegen.schema import index
 from tailrace.protocol.coordinator_records import (
     FAMILIES,
     decode_key,
@@ -22,7 +23,6 @@ from tailrace.protocol.messages import (
     OffsetCommitValue,
 )
 from tailrace.protocol.registry import record_class
-from tailrace.protocol.schema import index
 from tests.unit.protocol.random_messages import random_message
 
 KEY = b"\0\1\0\5group\0\5topic\0\0\0\3"

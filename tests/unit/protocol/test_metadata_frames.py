@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.protocol.codegen.schema import index
 from tailrace.protocol.errors import MalformedMessage, UnknownRecordType
 from tailrace.protocol.messages import FeatureLevelRecord, PartitionRecord, RemotePartitionDeleteMetadataRecord
 from tailrace.protocol.metadata_frames import decode_frame, encode_frame, frame_to_dict
 from tailrace.protocol.registry import message_class
-from tailrace.protocol.schema import index
 from tests.unit.protocol.random_messages import random_message
 
 # As Kafka 4.3.1 wrote it when it formatted a directory.

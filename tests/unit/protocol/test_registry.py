@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from tailrace.protocol import messages
+from tailrace.protocol.codegen.schema import message_names
 from tailrace.protocol.errors import UnsupportedVersion
 from tailrace.protocol.registry import message_class, record_class, request_class, response_class
-from tailrace.protocol.schema import message_names
 
 
 def test_by_name_and_by_key() -> None:
@@ -35,7 +35,7 @@ def test_what_is_not_there_is_refused() -> None:
 def test_importing_loads_no_schema_and_no_compiler() -> None:
     program = (
         "import sys, tailrace.protocol.messages as m\n"
-        "from tailrace.protocol import schema\n"
+        "from tailrace.protocol.codegen import schema\n"
         "assert schema.index.cache_info().currsize == 0\n"
         "assert 'tailrace.protocol.compiler' not in sys.modules\n"
         "heavy = {'dataclasses', 'inspect', 'importlib.resources', 'uuid', 'asyncio', 'socket'} & set(sys.modules)\n"

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from tailrace.protocol.errors import UnsupportedVersion
-from tailrace.protocol.schema import (
+from tailrace.protocol.codegen.schema import (
     SCHEMAS,
     MessageSchema,
     StructSchema,
@@ -17,6 +16,7 @@ from tailrace.protocol.schema import (
     load_schema,
     message_names,
 )
+from tailrace.protocol.errors import UnsupportedVersion
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tailrace.records import columns
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.columns import RecordColumns
+from tailrace.records.columnar import columns
+from tailrace.records.columnar.columns import RecordColumns
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, RecordHeader, TimestampType
 from tests.support.batches import batch, end_marker

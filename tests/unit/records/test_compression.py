@@ -11,8 +11,8 @@ import zstandard
 
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, CorruptBatch
-from tailrace.records.compression import compress, topic_codec
-from tailrace.records.decompression import DecompressionFailed, decompress
+from tailrace.records.codecs.compression import compress, topic_codec
+from tailrace.records.codecs.decompression import DecompressionFailed, decompress
 from tailrace.records.kernels import xxh32
 
 PACKED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]

@@ -1,6 +1,6 @@
 """CRC-32C, not zlib's CRC-32."""
 
-from tailrace.records.crc32c import crc32c
+from tailrace.records.codecs.crc32c import crc32c
 
 
 def test_the_check_value_of_the_polynomial():

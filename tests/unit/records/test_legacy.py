@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from tailrace.records.batch import Codec, CorruptBatch
-from tailrace.records.compression import compress
+from tailrace.records.codecs.compression import compress
 from tailrace.records.legacy import (
     Message,
     build_messages,

@@ -11,7 +11,7 @@ from tailrace.records import validation
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checked_records import ValidatedRecords
-from tailrace.records.compression import compress
+from tailrace.records.codecs.compression import compress
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records

@@ -9,12 +9,12 @@ import pytest
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.outgoing import Failure, Outbox, OutgoingRequest, Peer
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from tailrace.replication.fetching.replica_fetcher import FetcherSettings, ReplicaFetcher
+from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.partition import Partition
-from tailrace.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
-from tailrace.replication.replica_fetchers import ReplicaFetchers
+from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
 from tests.simulation.node import LATEST_VERSION, NOW_MS, Asked, Node, broker, registration, sent_and_read
 from tests.support.batches import stored_batches
 

@@ -9,13 +9,13 @@ import pytest
 
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
-from tailrace.outgoing import Outbox, OutgoingRequest, Peer
 from tailrace.protocol.messages import FetchResponse
 from tailrace.quota.rate import Windows
 from tailrace.quota.replication_quota import ReplicationQuota
-from tailrace.replication.replica_fetcher import FetcherSettings
-from tailrace.replication.replica_fetchers import ReplicaFetchers, fetcher_of
-from tailrace.replication.throttles import FollowerThrottle
+from tailrace.replication.fetching.replica_fetcher import FetcherSettings
+from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers, fetcher_of
+from tailrace.replication.fetching.throttles import FollowerThrottle
+from tailrace.waiting.outbox import Outbox, OutgoingRequest, Peer
 from tests.simulation.node import LATEST_VERSION, NOW_MS, Asked, Node, broker, registration, sent_and_read
 
 STEP_MS = 100

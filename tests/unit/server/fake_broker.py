@@ -25,12 +25,12 @@ from struct import Struct
 from typing import Any
 
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.internal_errors import InternalErrors
-from tailrace.log.files import File
+from tailrace.diagnostics.internal_errors import InternalErrors
+from tailrace.log.disk.files import File
 from tailrace.log.position import FileSlice
 from tailrace.metrics.families import Family, Kind, Sample, gauge
 from tailrace.model.errors import FatalError
-from tailrace.outgoing import Outbox
+from tailrace.waiting.outbox import Outbox
 
 INT = Struct(">i")
 RANGE = Struct(">qi")

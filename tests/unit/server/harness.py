@@ -9,8 +9,8 @@ from struct import Struct
 from types import TracebackType
 
 from tailrace.server.chores import Chores
-from tailrace.server.endpoints import Endpoint
-from tailrace.server.listener import Listener
+from tailrace.server.connections.endpoints import Endpoint
+from tailrace.server.connections.listener import Listener
 from tailrace.server.loop import Loop
 from tailrace.server.settings import ServerSettings
 from tailrace.server.turn import Turn

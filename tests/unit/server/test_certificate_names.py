@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.server.certificate_names import NoSuchName, PrincipalRules, subject_of
+from tailrace.server.tls.certificate_names import NoSuchName, PrincipalRules, subject_of
 
 TLS = Path(__file__).parents[2] / "support" / "tls"
 

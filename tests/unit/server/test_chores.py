@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.internal_errors import InternalErrors
+from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.server.chores import Chores
 
 ERRORS = InternalErrors(logging.getLogger(__name__))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.server.connection_limits import ConnectionLimits
+from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.settings import LimitSettings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.model.topic_config import InvalidConfig
-from tailrace.server.endpoints import (
+from tailrace.server.connections.endpoints import (
     Endpoint,
     advertise,
     check_ports,

@@ -14,7 +14,7 @@ from tailrace.client.addresses import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.headers import read_request_header
 from tailrace.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from tailrace.server.last_will import LastWill
+from tailrace.server.peers.last_will import LastWill
 
 PATIENCE_S = 60
 
@@ -53,7 +53,7 @@ class Controller:
 def test_a_broker_that_is_killed_asks_to_be_fenced() -> None:
     controller = Controller()
     program = (
-        "import sys, signal; from tailrace.server.last_will import LastWill; "
+        "import sys, signal; from tailrace.server.peers.last_will import LastWill; "
         "from tailrace.client.addresses import Address; will = LastWill(); "
         f"will.write(4, 16, [Address('127.0.0.1', {controller.address.port})]); "
         f"will.write(4, 17, [Address('127.0.0.1', {controller.address.port})]); "

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tailrace.limited_log import INTERVAL_MS, LimitedLog
+from tailrace.diagnostics.limited_log import INTERVAL_MS, LimitedLog
 
 
 def test_the_first_line_is_written_and_the_next_ones_are_counted(caplog: pytest.LogCaptureFixture) -> None:

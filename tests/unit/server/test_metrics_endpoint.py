@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tailrace.server.endpoints import Endpoint
-from tailrace.server.listener import Listener
-from tailrace.server.metrics_endpoint import CONNECTIONS_MAX, HEAD_BYTES_MAX
+from tailrace.server.connections.endpoints import Endpoint
+from tailrace.server.connections.listener import Listener
+from tailrace.server.http.metrics_endpoint import CONNECTIONS_MAX, HEAD_BYTES_MAX
 from tailrace.server.settings import ServerSettings
 from tests.unit.server.harness import LOOPBACK, PATIENCE_S, Harness
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tailrace.outgoing import Failure, Outbox, Peer
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.messages import (
     ApiVersionsResponse,
@@ -19,7 +18,8 @@ from tailrace.protocol.messages import (
     DescribeClusterResponse,
     EnvelopeRequest,
 )
-from tailrace.server.peers import BACKOFF_MS, CONNECT_MS_MAX, Peers
+from tailrace.server.peers.peers import BACKOFF_MS, CONNECT_MS_MAX, Peers
+from tailrace.waiting.outbox import Failure, Outbox, Peer
 
 VERSIONS = ApiVersionsResponse.ApiVersion
 NOW_MS = 1_700_000_000_000

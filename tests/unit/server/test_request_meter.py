@@ -10,10 +10,10 @@ import pytest
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.protocol.headers import RequestHeader, write_request_header
-from tailrace.server.connection import Connection
+from tailrace.server.connections.connection import Connection
 from tailrace.server.frame_input import FrameInput
+from tailrace.server.metrics.request_meter import OTHER, VERSIONS_MAX, ApiMeter, RequestMeter
 from tailrace.server.receive_buffers import FrameBuffers
-from tailrace.server.request_meter import OTHER, VERSIONS_MAX, ApiMeter, RequestMeter
 
 MS = 1_000_000
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tailrace.broker.request_context import Part
-from tailrace.log.files import DiskFiles, File
+from tailrace.log.disk.files import DiskFiles, File
 from tailrace.log.position import FileSlice
-from tailrace.server.response_writer import SEND_BYTES_MAX, ResponseWriter
+from tailrace.server.sending.response_writer import SEND_BYTES_MAX, ResponseWriter
+from tailrace.server.sending.slice_sender import SliceGone, SliceSender
 from tailrace.server.settings import SliceStrategy
-from tailrace.server.slice_sender import SliceGone, SliceSender
 from tests.support.memory_files import MemoryFiles
 from tests.unit.server.harness import framed
 

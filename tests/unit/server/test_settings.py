@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.model.topic_config import INT_MAX, InvalidConfig
-from tailrace.server.endpoints import Endpoint
+from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.settings import LimitSettings, ServerSettings, SliceStrategy
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tailrace.log.files import DiskFiles
+from tailrace.log.disk.files import DiskFiles
 from tailrace.log.position import FileSlice
-from tailrace.server import slice_sender
+from tailrace.server.sending import slice_sender
+from tailrace.server.sending.slice_sender import CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, PendingSlice, SliceSender
 from tailrace.server.settings import SliceStrategy
-from tailrace.server.slice_sender import CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, PendingSlice, SliceSender
 from tests.unit.server.test_response_writer import FILE, Socket
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.source.admission import admitted, is_too_little
+from tailrace.spark.source.planning.admission import admitted, is_too_little
 
 P = [TopicPartition("t", number) for number in range(4)]
 

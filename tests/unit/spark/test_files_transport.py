@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.data_directory import PartitionFolder
-from tailrace.log.files import DiskFiles, Entry
-from tailrace.log.offline import open_bounds
-from tailrace.log.offline_records import RecordReader, Selection
+from tailrace.log.directories.data_directory import PartitionFolder
+from tailrace.log.disk.files import DiskFiles, Entry
+from tailrace.log.inspect.offline import open_bounds
+from tailrace.log.inspect.offline_records import RecordReader, Selection
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import TopicPartition
-from tailrace.records import columns as kernel
-from tailrace.records.columns import RecordColumns
+from tailrace.records.columnar import columns as kernel
+from tailrace.records.columnar.columns import RecordColumns
 from tailrace.records.record import Record
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
 from tailrace.spark.source.options import read_options
-from tailrace.spark.source.pruning import Condition, narrowing
-from tailrace.spark.source.query_plan import planned_ranges
-from tailrace.spark.source.segment_feed import CHUNK_BYTES
-from tailrace.spark.source.transport import open_transport
+from tailrace.spark.source.planning.pruning import Condition, narrowing
+from tailrace.spark.source.planning.query_plan import planned_ranges
+from tailrace.spark.source.transports.segment_feed import CHUNK_BYTES
+from tailrace.spark.source.transports.transport import open_transport
 from tests.support.batches import batch
 from tests.support.column_rows import rows
 from tests.support.golden import golden, golden_names

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.cli.job_diff import report_text
+from tailrace.cli.jobs.diff import report_text
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
-from tailrace.spark.jobs.diff import DiffReport, compare, plan_diff
+from tailrace.spark.jobs.diff.diff import DiffReport, compare, plan_diff
 from tailrace.spark.jobs.errors import JobError
 from tests.support.filled_topics import numbered, put
 from tests.support.golden import golden
@@ -76,7 +76,7 @@ def test_offsets_ignored_pairs_records_in_their_order(two: Any, tmp_path: Path) 
         later.create_topic("t")
         put(later.bootstrap, "t", 0, [(b"", b"")] * 3)
         from tailrace.client.admin import delete_records
-        from tailrace.client.cluster import ClusterClient
+        from tailrace.client.cluster.cluster import ClusterClient
 
         put(later.bootstrap, "t", 0, numbered(40))
         with ClusterClient(later.bootstrap) as cluster:

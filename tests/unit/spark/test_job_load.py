@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.log.adoption import NotAdoptable
+from tailrace.log.recovery.adoption import NotAdoptable
 from tailrace.model.ids import TopicPartition
-from tailrace.offline_node import OfflineNode
+from tailrace.node.offline_node import OfflineNode
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.record import iter_records
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.load_build import BuildTask, BuiltLog, build_log
-from tailrace.spark.jobs.load_chunks import Chunk, ChunkPlan, ChunkWriter, batches_of
+from tailrace.spark.jobs.load.build import BuildTask, BuiltLog, build_log
+from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan, ChunkWriter, batches_of
 from tests.support.command import contents
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -110,7 +110,7 @@ def test_rows_become_batches_of_their_partitions(
 
 
 def test_keys_go_where_kafkas_clients_put_them(tmp_path: Path) -> None:
-    from tailrace.client.partitioner import partition_of_key
+    from tailrace.client.producing.partitioner import partition_of_key
 
     plan = ChunkPlan(folder=str(tmp_path), topic="t", partitions=5)
     keys = [b"key %d" % number for number in range(50)]
@@ -190,8 +190,8 @@ def test_a_log_is_adopted_and_goes_on(tmp_path: Path) -> None:
 
 def test_segments_are_what_a_broker_would_have_written(tmp_path: Path) -> None:
     """The same batches, appended by a leader and built by a load, make the same files."""
-    from tailrace.log.files import DiskFiles
-    from tailrace.log.recovery import open_log
+    from tailrace.log.disk.files import DiskFiles
+    from tailrace.log.recovery.recovery import open_log
     from tailrace.model.topic_config import TopicConfig
 
     config = TopicConfig.parse({"internal.segment.bytes": "2000", "index.interval.bytes": "300"})
@@ -215,7 +215,7 @@ def test_segments_are_what_a_broker_would_have_written(tmp_path: Path) -> None:
 
 def propose(tmp_path: Path, broker: Any, offsets: list[int], monkeypatch: pytest.MonkeyPatch) -> Any:
     """A load into the directory of a running broker, with its tasks run here."""
-    from tailrace.spark.jobs import load_propose
+    from tailrace.spark.jobs.load import propose as load_propose
 
     def run_tasks(spark: Any, tasks: Any, work: Any, label: str) -> list[Any]:
         return [work(task) for task in tasks]
@@ -257,8 +257,8 @@ def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import tailrace
-    from tailrace.log import load_proposal
-    from tailrace.spark.jobs import load_propose
+    from tailrace.log.directories import load_proposal
+    from tailrace.spark.jobs.load import propose as load_propose
     from tests.support.filled_topics import numbered, put
     from tests.support.source_rows import offsets, read
 
@@ -279,7 +279,7 @@ def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
 
 def test_one_of_several_directories_is_left_alone(tmp_path: Path) -> None:
     import tailrace
-    from tailrace.offline_node import NodeRefused
+    from tailrace.node.offline_node import NodeRefused
 
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
     with tailrace.Broker(config={"log.dirs": ",".join(paths)}) as broker:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.client.producer import BatchProducer
+from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.records.record import iter_records
-from tailrace.spark.jobs.diff import DiffReport, compare, plan_diff
+from tailrace.spark.jobs.diff.diff import DiffReport, compare, plan_diff
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.replay import ReplayRange, plan_replay
-from tailrace.spark.jobs.replay_copy import Replayed, replay_partition
+from tailrace.spark.jobs.replay.copy import Replayed, replay_partition
+from tailrace.spark.jobs.replay.replay import ReplayRange, plan_replay
 from tests.support.filled_topics import numbered, put
 from tests.support.golden import golden
 
@@ -136,7 +136,7 @@ def test_batches_too_large_for_the_target_are_halved(source: tailrace.Broker, ta
 
 def test_provenance_says_where_a_record_comes_from(source: tailrace.Broker, target: tailrace.Broker) -> None:
     from tailrace.client.batches import fetch_range
-    from tailrace.client.cluster import ClusterClient
+    from tailrace.client.cluster.cluster import ClusterClient
 
     replay(source.bootstrap, target.bootstrap, topics=["t"], create=True, provenance=True)
     with ClusterClient(target.bootstrap) as cluster:

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.errors import OffsetRangeLost, UnknownLog, WrongOption
-from tailrace.spark.source.offset_ranges import (
+from tailrace.spark.source.planning.offset_ranges import (
     AT_EARLIEST,
     AT_LATEST,
     OffsetRange,

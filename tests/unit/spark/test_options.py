@@ -8,8 +8,8 @@ import pytest
 
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.errors import WrongOption
-from tailrace.spark.source.offset_ranges import AT_EARLIEST, AT_LATEST, Point
 from tailrace.spark.source.options import ReadOptions, read_options
+from tailrace.spark.source.planning.offset_ranges import AT_EARLIEST, AT_LATEST, Point
 
 WIRE = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}
 ORDERS = TopicPartition("orders", 0)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.source.offset_ranges import OffsetRange
-from tailrace.spark.source.planning import CutPoint, bytes_per_slice, cut_by_bytes, extents, split_by_count
+from tailrace.spark.source.planning.offset_ranges import OffsetRange
+from tailrace.spark.source.planning.planning import CutPoint, bytes_per_slice, cut_by_bytes, extents, split_by_count
 
 T = TopicPartition("t", 0)
 

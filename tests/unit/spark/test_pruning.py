@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.model.ids import TopicPartition
-from tailrace.spark.source.offset_ranges import OffsetRange
-from tailrace.spark.source.pruning import LONG_MAX, LONG_MIN, Condition, Narrowing, narrowing
+from tailrace.spark.source.planning.offset_ranges import OffsetRange
+from tailrace.spark.source.planning.pruning import LONG_MAX, LONG_MIN, Condition, Narrowing, narrowing
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 RANGES = [OffsetRange(T0, 0, 100), OffsetRange(T1, 50, 60), OffsetRange(U0, 0, 10)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.records import columns
+from tailrace.records.columnar import columns
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.schema import chosen_columns, ddl, default_columns, wanted_bits
 

@@ -10,36 +10,36 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
-from tailrace.coordinator.groups.classic_group import ClassicGroup
-from tailrace.coordinator.groups.classic_members import ClassicMembers
-from tailrace.coordinator.groups.classic_replay import restored_group
-from tailrace.coordinator.groups.commit_replay import CommitReplay
-from tailrace.coordinator.groups.committed_offsets import CommittedOffsets
-from tailrace.coordinator.groups.consumer_group import ConsumerGroup
-from tailrace.coordinator.groups.consumer_groups import ConsumerGroups
-from tailrace.coordinator.groups.consumer_replay import ConsumerKey, replay_consumer_record
-from tailrace.coordinator.groups.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
+from tailrace.coordinator.groups.classic.classic_replay import restored_group
+from tailrace.coordinator.groups.classic.joining import Joining, JoinRequest
+from tailrace.coordinator.groups.classic.member import JoinAnswer, SyncAnswer
+from tailrace.coordinator.groups.classic.membership import LeavingMember, Membership, SyncRequest
+from tailrace.coordinator.groups.classic.rebalance import Rebalances
+from tailrace.coordinator.groups.consumer.classic_members import ClassicMembers
+from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
+from tailrace.coordinator.groups.consumer.consumer_replay import ConsumerKey, replay_consumer_record
+from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.consumer.heartbeat import Heartbeat
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_records import new_group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
-from tailrace.coordinator.groups.heartbeat import Heartbeat
-from tailrace.coordinator.groups.joining import Joining, JoinRequest
-from tailrace.coordinator.groups.member import JoinAnswer, SyncAnswer
-from tailrace.coordinator.groups.membership import LeavingMember, Membership, SyncRequest
-from tailrace.coordinator.groups.offset_commits import OffsetCommits
-from tailrace.coordinator.groups.rebalance import Rebalances
-from tailrace.coordinator.groups.share_group import ShareGroup
-from tailrace.coordinator.groups.share_groups import ShareGroups
-from tailrace.coordinator.groups.share_offsets import ShareOffsets
-from tailrace.coordinator.groups.share_replay import ShareKey, replay_share_record
-from tailrace.coordinator.groups.share_settings import ShareSettings
-from tailrace.coordinator.groups.streams_group import StreamsGroup
-from tailrace.coordinator.groups.streams_groups import StreamsGroups
-from tailrace.coordinator.groups.streams_replay import StreamsKey, replay_streams_record
-from tailrace.coordinator.groups.streams_settings import StreamsSettings
+from tailrace.coordinator.groups.share.share_group import ShareGroup
+from tailrace.coordinator.groups.share.share_groups import ShareGroups
+from tailrace.coordinator.groups.share.share_offsets import ShareOffsets
+from tailrace.coordinator.groups.share.share_replay import ShareKey, replay_share_record
+from tailrace.coordinator.groups.share.share_settings import ShareSettings
+from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
+from tailrace.coordinator.groups.streams.streams_groups import StreamsGroups
+from tailrace.coordinator.groups.streams.streams_replay import StreamsKey, replay_streams_record
+from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
+from tailrace.coordinator.offsets.commit_replay import CommitReplay
+from tailrace.coordinator.offsets.committed_offsets import CommittedOffsets
+from tailrace.coordinator.offsets.offset_commits import OffsetCommits
 from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
 from tailrace.coordinator.timers import Timers
-from tailrace.metadata.image import EMPTY_IMAGE, MetadataImage
+from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import (
     ConsumerGroupDescribeResponse,

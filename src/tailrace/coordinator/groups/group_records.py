@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tailrace.coordinator.groups.group import CommittedOffset
-from tailrace.coordinator.groups.offset_bytes import write_commit
+from tailrace.coordinator.offsets.offset_bytes import write_commit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.protocol.messages import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 if TYPE_CHECKING:
-    from tailrace.coordinator.groups.classic_group import ClassicGroup
+    from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 
 GROUP_VERSION = 3
 OFFSET_VERSION = 4

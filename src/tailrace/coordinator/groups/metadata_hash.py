@@ -11,7 +11,7 @@ from struct import pack
 
 from xxhash import xxh3_64
 
-from tailrace.metadata.image import MetadataImage, TopicImage
+from tailrace.metadata.image.image import MetadataImage, TopicImage
 
 
 class TopicHashes:

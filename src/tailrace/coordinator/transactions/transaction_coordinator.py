@@ -25,7 +25,7 @@ from tailrace.coordinator.transactions.transaction_shard import (
     TransactionSettings,
     TransactionShard,
 )
-from tailrace.limited_log import LimitedLog
+from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, LeaderEpoch, ProducerId, TopicPartition
 

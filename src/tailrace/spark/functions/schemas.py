@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from tailrace.redirects import open_url
+from tailrace.client.security.redirects import open_url
 
 _TIMEOUT_S: Final = 30
 

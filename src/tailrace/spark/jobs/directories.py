@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tailrace.log.data_directory import DataDirectory, PartitionFolder, look_at
-from tailrace.log.files import Files
-from tailrace.log.findings import CannotLook
+from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, look_at
+from tailrace.log.disk.files import Files
+from tailrace.log.inspect.findings import CannotLook
 from tailrace.object_stores.address import WrongAddress, is_remote, parse_place
 from tailrace.object_stores.opening import files_of
 from tailrace.spark.jobs.errors import JobError

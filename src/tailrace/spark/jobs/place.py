@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tailrace.client.addresses import parse_bootstrap
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused
-from tailrace.client.producer import NotDelivered
+from tailrace.client.producing.producer import NotDelivered
 from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.address import WrongAddress, is_remote, parse_place
 from tailrace.object_stores.settings import StoreSettings
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.source.errors import DamagedLog, SourceError
-from tailrace.spark.source.offset_ranges import AT_EARLIEST, OffsetRange
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
-from tailrace.spark.source.transport import Slice, Transport, open_transport
+from tailrace.spark.source.planning.offset_ranges import AT_EARLIEST, OffsetRange
+from tailrace.spark.source.transports.transport import Slice, Transport, open_transport
 
 _WHOLE = 2**62  # bytes of a slice that is not to be cut
 _ADDRESS = re.compile(r"[^/\s]+:[0-9]+(,[^/\s]+)*")

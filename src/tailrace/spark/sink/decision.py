@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tailrace.client.transactions import Transaction
+from tailrace.client.producing.transactions import Transaction
 
 NOTE_MAX: Final = 4_000
 _PACKED: Final = "zlib "

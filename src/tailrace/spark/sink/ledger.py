@@ -18,10 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.coordinators import Coordinators
-from tailrace.client.group_offsets import commit_offset, committed_offsets
-from tailrace.client.transactions import Transaction, TransactionLost, Transactions
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
+from tailrace.client.groups.group_offsets import commit_offset, committed_offsets
+from tailrace.client.producing.transactions import Transaction, TransactionLost, Transactions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.sink.decision import Decision, Share, from_notes, piece_count, to_notes

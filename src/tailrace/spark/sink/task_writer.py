@@ -13,9 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.client.cluster import ClusterClient
+from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused, UnknownTopic
-from tailrace.client.sequenced import SequencedProducer
+from tailrace.client.producing.sequenced import SequencedProducer
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_LEADER_EPOCH, TopicPartition
 from tailrace.records.batch import (
@@ -29,7 +29,9 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.builder import batch_attributes
-from tailrace.records.column_encoder import (
+from tailrace.records.codecs.compression import compress
+from tailrace.records.codecs.crc32c import crc32c
+from tailrace.records.columnar.column_encoder import (
     NO_ROW,
     BytesInput,
     HeadersInput,
@@ -38,8 +40,6 @@ from tailrace.records.column_encoder import (
     RowEncoder,
     choose_batches,
 )
-from tailrace.records.compression import compress
-from tailrace.records.crc32c import crc32c
 from tailrace.spark.sink.errors import NotWritten, UnwritableRows
 from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.options import WriteOptions

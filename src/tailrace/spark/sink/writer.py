@@ -18,11 +18,11 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.coordinators import Coordinators
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import ClientError, UnknownTopic, Unreachable
-from tailrace.client.sequenced import SequencedProducer
-from tailrace.client.transactions import Transactions
+from tailrace.client.producing.sequenced import SequencedProducer
+from tailrace.client.producing.transactions import Transactions
 from tailrace.spark.sink.decision import Decision, Share, task_id
 from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
 from tailrace.spark.sink.input_columns import InputColumns

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tailrace.model.ids import TopicPartition
-from tailrace.records import columns as kernel
 from tailrace.records.batch import CODEC_MASK, TRANSACTIONAL_BIT, Codec
-from tailrace.records.columns import BytesColumn, RecordColumns
+from tailrace.records.columnar import columns as kernel
+from tailrace.records.columnar.columns import BytesColumn, RecordColumns
 from tailrace.spark.source.schema import Column
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])

@@ -20,10 +20,10 @@ from pyspark.sql.datasource import (
 )
 
 from tailrace.spark.source.options import ReadOptions
-from tailrace.spark.source.pruning import Condition, narrowing
-from tailrace.spark.source.query_plan import planned_ranges
+from tailrace.spark.source.planning.pruning import Condition, narrowing
+from tailrace.spark.source.planning.query_plan import planned_ranges
 from tailrace.spark.source.slice_reader import ReadPlan, read_slice
-from tailrace.spark.source.transport import Slice, open_transport
+from tailrace.spark.source.transports.transport import Slice, open_transport
 
 _OPERATORS: dict[type[Filter], str] = {
     EqualTo: "=",

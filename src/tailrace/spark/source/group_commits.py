@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 
-from tailrace.client.cluster import ClusterClient
-from tailrace.client.coordinators import Coordinators
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import ClientError
-from tailrace.client.group_offsets import NotedOffset, commit_offsets
+from tailrace.client.groups.group_offsets import NotedOffset, commit_offsets
 from tailrace.spark.source.errors import NotCommitted
-from tailrace.spark.source.offset_ranges import Offsets
 from tailrace.spark.source.options import WireOptions
+from tailrace.spark.source.planning.offset_ranges import Offsets
 
 _log = logging.getLogger(__name__)
 

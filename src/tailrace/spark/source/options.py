@@ -16,7 +16,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.settings import StoreSettings
 from tailrace.spark.option_values import CLUSTER_OPTIONS, OptionNames, OptionValues, client_settings
 from tailrace.spark.source.errors import WrongOption
-from tailrace.spark.source.offset_ranges import (
+from tailrace.spark.source.planning.offset_ranges import (
     AT_EARLIEST,
     AT_LATEST,
     EARLIEST,

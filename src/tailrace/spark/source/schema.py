@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tailrace.records import columns
+from tailrace.records.columnar import columns
 from tailrace.spark.source.errors import WrongOption
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"

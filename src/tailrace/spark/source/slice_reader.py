@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailrace.records.columns import RecordColumns
+from tailrace.records.columnar.columns import RecordColumns
 from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema
-from tailrace.spark.source.pruning import Narrowing
+from tailrace.spark.source.planning.pruning import Narrowing
 from tailrace.spark.source.schema import Column, wanted_bits
-from tailrace.spark.source.transport import Slice
+from tailrace.spark.source.transports.transport import Slice
 from tailrace.spark.worker_process import settle
 
 

@@ -24,20 +24,20 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tailrace.model.ids import Offset, TopicPartition
-from tailrace.spark.source.admission import admitted, is_too_little
 from tailrace.spark.source.batch_reader import SliceTask, read_task
 from tailrace.spark.source.errors import OffsetRangeLost
 from tailrace.spark.source.group_commits import GroupCommits
-from tailrace.spark.source.offset_ranges import (
+from tailrace.spark.source.options import ReadOptions
+from tailrace.spark.source.planning.admission import admitted, is_too_little
+from tailrace.spark.source.planning.offset_ranges import (
     Offsets,
     offsets_from_json,
     offsets_to_json,
     readable_ranges,
     resolve_start,
 )
-from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.slice_reader import ReadPlan
-from tailrace.spark.source.transport import Transport, open_transport
+from tailrace.spark.source.transports.transport import Transport, open_transport
 
 JsonOffset = dict[str, dict[str, int]]
 

@@ -1,1 +1,0 @@
-"""One module per API, named after it; `api_table.py` lists them."""

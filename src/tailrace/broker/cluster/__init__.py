@@ -1,0 +1,1 @@
+"""What a broker of a cluster does with its controllers and the other brokers."""

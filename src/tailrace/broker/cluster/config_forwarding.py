@@ -1,0 +1,69 @@
+"""AlterConfigs and IncrementalAlterConfigs where the controller is another node.
+
+What a broker may be set to only it can tell, so its own settings are checked here, and those of its loggers, which
+nobody keeps, are changed here. The rest, and what has stood the check, is the controller's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_changes import check_broker_change
+from tailrace.broker.request_context import Request
+from tailrace.metadata.controller.control import ControlState
+from tailrace.metadata.decisions.config_changes import plan_alter_configs, plan_incremental_alter_configs
+from tailrace.metadata.image.image import ResourceType
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import IncrementalAlterConfigsRequest
+from tailrace.protocol.registry import response_class
+
+
+def forward_alter_configs(
+    broker: Broker, request: Request, now_ms: int, alter_loggers: Callable[[Any], Any] | None = None
+) -> None:
+    """Either request; `alter_loggers(resource)` carries out and answers for one of loggers, where the API has them."""
+    assert broker.forwarding is not None
+    body = request.body
+    done: dict[int, Any] = {}  # what is answered here, by its place in the request
+    for place, resource in enumerate(body.resources):
+        if resource.resource_type == ResourceType.BROKER_LOGGER and alter_loggers is not None:
+            done[place] = alter_loggers(resource)
+        elif resource.resource_type == ResourceType.BROKER:
+            result = _checked(broker, body, resource)
+            if result.error_code != ErrorCode.NONE:
+                done[place] = result
+    left = [place for place in range(len(body.resources)) if place not in done]
+
+    def complete(response: Any) -> None:
+        """Put the controller's answers and ours in the order of the request."""
+        answers = {**dict(zip(left, response.responses, strict=False)), **done}
+        response.responses = [answers[place] for place in sorted(answers)]
+
+    if not left:
+        response: Any = response_class(request.api_key)()
+        complete(response)
+        broker.answer(request, response, now_ms)
+        return
+    body.resources = [body.resources[place] for place in left]
+    broker.forwarding.forward(request, now_ms, complete)
+
+
+def _checked(broker: Broker, body: Any, resource: Any) -> Any:
+    """What a controller that knows this broker would answer."""
+    state = ControlState(image=broker.image, configs=broker.config.effective, new_id=_nothing_new, next_int=_no_dice)
+    alone = body.__class__(resources=[resource], validate_only=True)
+    check = partial(check_broker_change, broker.config, broker.image)
+    if isinstance(alone, IncrementalAlterConfigsRequest):
+        return plan_incremental_alter_configs(state, alone, check_broker=check).result.responses[0]
+    return plan_alter_configs(state, alone, check_broker=check).result.responses[0]
+
+
+def _nothing_new() -> bytes:
+    raise AssertionError("a check makes nothing")
+
+
+def _no_dice(_: int) -> int:
+    raise AssertionError("a check throws no dice")

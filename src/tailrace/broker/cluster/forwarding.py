@@ -1,0 +1,182 @@
+"""Forwarding: what only the controller may answer, passed on to it where that is another node.
+
+A client's request travels in an Envelope, with its header, and with who asked and from where, since it is the
+controller that decides what they may do. Its answer goes back to the client as it is. A version so old that
+controllers no longer serve it is asked in the oldest that they do, and answered in the client's.
+
+Topics that nobody asked for in so many words, those of the coordinators and those made on first use, are asked for in
+the same way: once at a time, while whoever needs one is told to come again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+
+from tailrace.broker.request_context import Request
+from tailrace.diagnostics.limited_log import LimitedLog
+from tailrace.metadata.controller.remote_controller import FORWARDING, RemoteController
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.api_keys import ApiKey, api
+from tailrace.protocol.errors import ProtocolError
+from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
+from tailrace.protocol.message import Message
+from tailrace.protocol.messages import CreateTopicsRequest, DefaultPrincipalData
+from tailrace.protocol.registry import response_class
+from tailrace.waiting.outbox import Failure
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+
+# Requests that no handler here sees. AlterConfigs, IncrementalAlterConfigs and requests about delegation tokens are
+# checked by their handlers first.
+FORWARDED: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+_PRINCIPAL_VERSION: Final = 0
+_log = logging.getLogger(__name__)
+
+
+def _as_it_is(_: Any) -> None:
+    """There is nothing to add."""
+
+
+class Forwarding:
+    def __init__(self, broker: Broker, controller: RemoteController) -> None:
+        self._broker = broker
+        self._controller = controller
+        self._limited_log = LimitedLog(_log)
+        self._being_made: set[str] = set()  # topics that the controller was asked for
+
+    def _warn(self, event: str, now_ms: int, **about: str) -> None:
+        self._limited_log.write(logging.WARNING, event, now_ms, event, trace=None, **about)
+
+    # Requests of clients
+
+    def forward(self, request: Request, now_ms: int, complete: Callable[[Any], None] = _as_it_is) -> None:
+        """Pass on a request; it is answered when the controller has. `complete` may add to the answer."""
+        version = max(request.version, api(request.api_key).offered.low)
+        header = RequestHeader(request.api_key, version, request.correlation_id, request.client_id)
+        asked = request.without_body()
+
+        def answered(response: Any, now_ms: int) -> None:
+            self._answer(asked, version, response, complete, now_ms)
+
+        def failed(failure: Failure, now_ms: int) -> None:
+            self._warn("a request is not forwarded", now_ms, api=api(asked.api_key).name, error=failure.value)
+            self._refuse(asked, ErrorCode.REQUEST_TIMED_OUT, now_ms)
+
+        self._controller.forward(
+            _encoded(header, request.body),
+            serialized_principal(request.context.principal, has_token=request.context.has_token),
+            ip_address(request.context.client_host).packed,
+            answered,
+            failed,
+            now_ms,
+        )
+
+    def _answer(
+        self, request: Request, version: int, envelope: Any, complete: Callable[[Any], None], now_ms: int
+    ) -> None:
+        if envelope.error_code or envelope.response_data is None:
+            code = ErrorCode(envelope.error_code).name
+            self._warn("the controller refuses a forwarded request", now_ms, api=api(request.api_key).name, error=code)
+            self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            return
+        data = envelope.response_data
+        try:
+            _, position = read_response_header(request.api_key, version, data)
+            response: Any = response_class(request.api_key).decode(data, version, position)
+        except ProtocolError as error:
+            _log.error("the controller's answer to a forwarded request cannot be read: %s", error)
+            self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            return
+        complete(response)
+        self._broker.answer(request, response, now_ms, getattr(response, "throttle_time_ms", 0))
+
+    def _refuse(self, request: Request, code: ErrorCode, now_ms: int) -> None:
+        """An error for the whole request where the API has a place for one; else the connection is closed."""
+        response: Any = response_class(request.api_key)()
+        if hasattr(response, "error_code"):
+            response.error_code = code
+            self._broker.answer(request, response, now_ms)
+        else:
+            self._broker.reply_nothing(request, close=True)
+
+    # Topics that are made on the way
+
+    def make_topic(self, topic: CreateTopicsRequest.CreatableTopic, request: Request | None, now_ms: int) -> None:
+        """Ask for a topic, in the name of whoever's request needs it or in the broker's own."""
+        name = topic.name
+        if name in self._being_made:
+            return
+        self._being_made.add(name)
+        body = CreateTopicsRequest(topics=[topic], timeout_ms=self._broker.config.integer("request.timeout.ms"))
+
+        def answered(response: Any, now_ms: int) -> None:
+            self._being_made.discard(name)
+            result = response.topics[0]
+            if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                code = ErrorCode(result.error_code).name
+                self._warn("a topic is not created", now_ms, topic=name, error=f"{code} {result.error_message or ''}")
+
+        def envelope_answered(envelope: Any, now_ms: int) -> None:
+            if envelope.error_code or envelope.response_data is None:
+                failed(Failure.UNREADABLE, now_ms)
+                return
+            data = envelope.response_data
+            _, position = read_response_header(ApiKey.CREATE_TOPICS, version, data)
+            answered(response_class(ApiKey.CREATE_TOPICS).decode(data, version, position), now_ms)
+
+        def failed(failure: Failure, now_ms: int) -> None:
+            self._being_made.discard(name)
+            self._warn("a topic is not created", now_ms, topic=name, error=failure.value)
+
+        version = api(ApiKey.CREATE_TOPICS).offered.high
+        if request is None:
+            self._controller.ask(FORWARDING, body, answered, failed, now_ms)
+            return
+        header = RequestHeader(ApiKey.CREATE_TOPICS, version, request.correlation_id, request.client_id)
+        self._controller.forward(
+            _encoded(header, body),
+            serialized_principal(request.context.principal, has_token=request.context.has_token),
+            ip_address(request.context.client_host).packed,
+            envelope_answered,
+            failed,
+            now_ms,
+        )
+
+
+def serialized_principal(principal: str, *, has_token: bool = False) -> bytes:
+    """As Kafka's DefaultKafkaPrincipalBuilder writes it."""
+    kind, _, name = principal.partition(":")
+    parts: list[Any] = [_PRINCIPAL_VERSION.to_bytes(2, "big")]
+    DefaultPrincipalData(type=kind, name=name, token_authenticated=has_token).write(parts, _PRINCIPAL_VERSION)
+    return b"".join(parts)
+
+
+def _encoded(header: RequestHeader, body: Message) -> bytes:
+    parts: list[Any] = [write_request_header(header)]
+    try:
+        body.write(parts, header.api_version)
+    except ProtocolError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    return b"".join(parts)

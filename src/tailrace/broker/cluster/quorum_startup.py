@@ -1,0 +1,144 @@
+"""Joining a cluster: a broker whose controllers are other nodes, up to where its logs can be loaded.
+
+    1  the copy of the metadata log is opened, and followed from where it ends
+    2  the broker registers, and says how far it has come, until the controller calls that caught up
+    3  (the logs are loaded, with what the metadata says of them)
+    4  it may be let in, and is served from when its own metadata says so
+
+The network is played by whoever opens the broker: `Network` runs it until something is so, and says what time it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.directory_assignments import DirectoryAssignments
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.cluster.replication import Replication
+from tailrace.broker.cluster.share_state_peers import ShareStatePeers
+from tailrace.broker.cluster.transaction_peers import TransactionPeers
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import DirectoryIdentity, read_clean_shutdown
+from tailrace.log.disk.files import Files, join
+from tailrace.metadata.controller.remote_controller import RemoteController
+from tailrace.metadata.image.features import SUPPORTED
+from tailrace.metadata.image.partition_registration import PartitionRegistration
+from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint, endpoints_by_name, fresh_id
+from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
+from tailrace.metadata.quorum.observed_log import ObservedLog
+from tailrace.metadata.quorum.quorum_observer import ControllerAddress, ObserverSettings
+from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.partition import Partition
+from tailrace.waiting.outbox import Outbox
+
+
+class Network(Protocol):
+    """Who sends for a broker that is not served yet."""
+
+    def follow(self, controller: RemoteController) -> None:
+        """What the broker sends is sent from here on."""
+
+    def join(self) -> None:
+        """The broker's heartbeats may begin."""
+
+    def run_until(self, is_so: Callable[[], bool], what: str) -> int:
+        """Send, receive and tick until something is so; the time it is then."""
+
+
+def observer_settings(config: BrokerConfig) -> ObserverSettings:
+    return ObserverSettings(
+        bootstrap=[ControllerAddress(host, port) for host, port in config.roles.controllers],
+        listener=config.roles.controller_listener,
+        request_timeout_ms=config.integer("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=config.integer("controller.quorum.retry.backoff.ms"),
+    )
+
+
+def open_remote_controller(
+    files: Files,
+    config: BrokerConfig,
+    identity: DirectoryIdentity,
+    *,
+    outbox: Outbox,
+    endpoints: Sequence[Endpoint],
+    directories: Mapping[str, bytes],
+    new_id: Callable[[], bytes],
+    now_ms: int,
+) -> RemoteController:
+    """`directories`: the ids of the log directories by their paths. Nothing is sent yet."""
+    log = ObservedLog(files, config.metadata_log_dir, identity, config.metadata_log, now_ms=now_ms)
+    lifecycle = BrokerLifecycle(
+        BrokerRegistration(
+            id=config.node_id,
+            epoch=-1,
+            incarnation_id=fresh_id(new_id),
+            endpoints=endpoints_by_name(endpoints),
+            features=SUPPORTED,
+            rack=config.rack,
+            directories=tuple(directories.values()),
+        ),
+        identity.cluster_id,
+        previous_epoch=_previous_epoch(files, directories),
+        heartbeat_interval_ms=config.integer("broker.heartbeat.interval.ms"),
+    )
+    return RemoteController(log, outbox, observer_settings(config), lifecycle)
+
+
+def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
+    """Follow the quorum until the metadata is that of now; the time it is then."""
+    controller.begin(now_ms)
+    network.follow(controller)
+    if controller.lifecycle.previous_epoch >= 0:
+        network.run_until(lambda: controller.observer.is_current, "a controller says what the cluster knows")
+        controller.lifecycle.come_back(controller.image.brokers.get(controller.node_id))
+    network.join()
+    return network.run_until(lambda: controller.has_caught_up, "the controllers let this broker in")
+
+
+def join_cluster(
+    broker: Broker, controller: RemoteController, network: Network, replicas: ReplicaSettings, now_ms: int
+) -> None:
+    """Everything is loaded: wait to be let in."""
+    broker.forwarding = Forwarding(broker, controller)
+    coordinator = broker.transactions.coordinator
+    broker.transaction_peers = TransactionPeers(
+        broker.outbox,
+        lambda: controller.image,
+        coordinator.markers,
+        listener=broker.config.inter_broker_listener.name,
+        timeout_ms=broker.config.integer("request.timeout.ms"),
+    )
+    coordinator.send_markers = broker.transaction_peers.send_markers
+    broker.shares.persister.peers = ShareStatePeers(
+        broker.outbox,
+        lambda: controller.image,
+        listener=broker.config.inter_broker_listener.name,
+        node_id=broker.node_id,
+        # By then a coordinator that is well has answered, that it could not write in time if need be.
+        timeout_ms=2 * broker.config.integer("share.coordinator.write.timeout.ms"),
+    )
+    controller.note_time = broker.note_time
+    if not broker.config.flag("controlled.shutdown.enable"):
+        controller.has_farewell = False
+    assignments = DirectoryAssignments(controller, broker.logs, broker.partitions)
+    replication = broker.replication = Replication(broker, controller, replicas, now_ms)
+    broker.timed_parts.add("replication", replication.tick, replication.next_deadline_ms)
+
+    def hosted(partition: Partition, state: PartitionRegistration, now_ms: int) -> None:
+        assignments.check(partition, state, now_ms)
+        replication.hosted(partition)
+
+    broker.publisher.on_hosted = hosted
+    assignments.check_all(now_ms)
+    controller.start_broker(now_ms)
+    network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
+    replication.start()
+
+
+def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:
+    """The epoch that the last stop noted in every directory; -1 if it was not a clean one everywhere."""
+    noted = [read_clean_shutdown(files, join(path, file_names.CLEAN_SHUTDOWN)) for path in directories]
+    return min(-1 if one is None else one for one in noted)

@@ -1,0 +1,89 @@
+"""Replication: what a broker of a cluster does for replicas on several brokers.
+
+It fetches what it follows, and tells the controller who is in sync with what it leads. A broker that is alone has none.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.transaction_peers import peer_of
+from tailrace.broker.throttling import windows_of
+from tailrace.metadata.controller.remote_controller import RemoteController
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.ids import BrokerId
+from tailrace.quota.replication_quota import ReplicationQuota
+from tailrace.replication.fetching.replica_fetcher import CHANNEL, FetcherSettings
+from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
+from tailrace.replication.fetching.throttles import FollowerThrottle
+from tailrace.replication.isr_proposals import IsrProposals
+from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.partition import Partition
+from tailrace.waiting.outbox import Peer
+
+
+class Replication:
+    def __init__(self, broker: Broker, controller: RemoteController, replicas: ReplicaSettings, now_ms: int) -> None:
+        config, partitions = broker.config, broker.partitions
+        self._config = config
+        self._controller = controller
+        self._partitions = partitions
+        self._image: MetadataImage | None = None  # whose settings are in force
+        self._is_started = False
+        listener = config.inter_broker_listener.name
+
+        def locate(broker_id: BrokerId) -> Peer | None:
+            return peer_of(controller.image, broker_id, listener, CHANNEL)
+
+        self.throttle = FollowerThrottle(
+            config.node_id,
+            ReplicationQuota(
+                windows_of(config, "replication.quota.window"),
+                lambda: config.current_integer("follower.replication.throttled.rate", controller.image),
+            ),
+        )
+        self.fetchers = ReplicaFetchers(
+            FetcherSettings(
+                broker_id=config.node_id,
+                broker_epoch=lambda: controller.broker_epoch,
+                wait_ms_max=config.integer("replica.fetch.wait.max.ms"),
+                bytes_min=config.integer("replica.fetch.min.bytes"),
+                partition_bytes_max=config.integer("replica.fetch.max.bytes"),
+                response_bytes_max=config.integer("replica.fetch.response.max.bytes"),
+                backoff_ms=config.integer("replica.fetch.backoff.ms"),
+                timeout_ms=config.integer("replica.socket.timeout.ms"),
+                throttle=self.throttle,
+            ),
+            broker.outbox,
+            partitions,
+            locate,
+            broker.appended,
+            count=config.current_integer("num.replica.fetchers", controller.image),
+        )
+        self.proposals = IsrProposals(
+            controller, partitions, broker.appended, lag_ms_max=replicas.replica_lag_time_max_ms, now_ms=now_ms
+        )
+        replicas.on_proposal = self.proposals.propose
+
+    def hosted(self, partition: Partition) -> None:
+        """A partition has got its role from new metadata."""
+        if self._is_started:
+            self.fetchers.follow(partition)
+
+    def start(self) -> None:
+        """The broker is let in: its followers may begin."""
+        self._is_started = True
+        for partition in self._partitions:
+            self.fetchers.follow(partition)
+
+    def tick(self, now_ms: int) -> None:
+        image = self._controller.image
+        if image is not self._image:
+            self._image = image
+            self.fetchers.resize(self._config.current_integer("num.replica.fetchers", image))
+        self.fetchers.tick(now_ms)
+        self.proposals.tick(now_ms)
+
+    def next_deadline_ms(self) -> int:
+        other_ms = self.fetchers.next_deadline_ms()
+        due_ms = self.proposals.next_deadline_ms()
+        return due_ms if other_ms is None else min(due_ms, other_ms)

@@ -1,0 +1,66 @@
+"""What a change of a broker's settings has to satisfy, being what the broker is now.
+
+Counts of threads are halved or doubled at most; some of these pools we do not have, but what Kafka's brokers would
+refuse, their cluster cannot be set to. Only directories of the broker's can be cordoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.dynamic_config import check_dynamic_config
+from tailrace.broker.storage.cordoned_directories import CORDONED, check_cordoned
+from tailrace.metadata.image.config_definitions import definition
+from tailrace.metadata.image.image import ALL_BROKERS, MetadataImage, broker_resource
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
+
+_COUNTS: Final = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
+
+
+def check_broker_change(
+    config: BrokerConfig, image: MetadataImage, settings: Mapping[str, str], per_broker: bool
+) -> None:
+    """Refuse what this broker, or all of them, could not be set to."""
+    check_dynamic_config(settings, per_broker)
+    if CORDONED in settings:
+        names = definition("broker")[CORDONED].parse(settings[CORDONED])
+        assert isinstance(names, tuple)
+        try:
+            check_cordoned(names, config.log_dirs)
+        except InvalidConfig as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    _check_assignment_intervals(config, settings)
+    own, common = image.config(broker_resource(config.node_id)), image.config(ALL_BROKERS)
+    layers = (settings, common) if per_broker else (own, settings)
+    for name in _COUNTS:
+        now = config.current_integer(name, image)
+        texts = [layer[name] for layer in layers if name in layer]
+        then = definition("broker")[name].parse(texts[0]) if texts else config.value(name)
+        assert isinstance(then, int)
+        if then == now:
+            continue
+        if then < now // 2:
+            raise _refusal(name, then, f"value should be at least half the current value {now}")
+        if then > now * 2:
+            raise _refusal(name, then, f"value should not be greater than double the current value {now}")
+
+
+def _check_assignment_intervals(config: BrokerConfig, settings: Mapping[str, str]) -> None:
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        low, high = f"group.{kind}.min.assignment.interval.ms", f"group.{kind}.max.assignment.interval.ms"
+        if name in settings and not config.integer(low) <= int(settings[name]) <= config.integer(high):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} is {settings[name]}; it must be between {low}, {config.integer(low)}, "
+                f"and {high}, {config.integer(high)}",
+            )
+
+
+def _refusal(name: str, value: int, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_REQUEST, f"Dynamic thread count update validation failed for {name}={value}, {why}"
+    )

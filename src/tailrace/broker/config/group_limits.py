@@ -1,0 +1,52 @@
+"""Limits of group settings: the broker's own configuration must satisfy them, a group's is brought within them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.model.topic_config import InvalidConfig
+
+_KINDS: Final = ("consumer", "share", "streams")
+_LIMITED: Final = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+_LIMITED_OF_SHARES: Final = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+
+
+def check_group_limits(config: BrokerConfig) -> None:
+    """InvalidConfig, in Kafka's words."""
+    if "classic" not in config.names("group.coordinator.rebalance.protocols"):
+        raise InvalidConfig("Disabling the 'classic' protocol is not supported.")
+    for kind in _KINDS:
+        for name in _LIMITED:
+            low, key, high = f"group.{kind}.min.{name}", f"group.{kind}.{name}", f"group.{kind}.max.{name}"
+            _check_order(config, low, high)
+            _check_order(config, low, key)
+            if config.integer(key) > config.integer(high):
+                raise InvalidConfig(f"{key} must be less than or equal to {high}")
+        beat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+        if config.integer(beat) >= config.integer(session):
+            raise InvalidConfig(f"{beat} must be less than {session}")
+    copies, copies_max = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    if config.integer(copies) > config.integer(copies_max):
+        raise InvalidConfig(f"{copies} must be less than or equal to {copies_max}")
+
+
+def clamp_group_config(config: BrokerConfig, own: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a group's settings within the limits of the broker, which may have changed since they were set."""
+    if not own:
+        return own
+    clamped = dict(own)
+    for name, text in own.items():
+        kind, _, key = name.partition(".")
+        if name == "streams.num.standby.replicas":
+            clamped[name] = str(min(int(text), config.integer("group.streams.max.standby.replicas")))
+        elif key in _LIMITED or key in _LIMITED_OF_SHARES:
+            low, high = config.integer(f"group.{kind}.min.{key}"), config.integer(f"group.{kind}.max.{key}")
+            clamped[name] = str(max(low, min(int(text), high)))
+    return clamped
+
+
+def _check_order(config: BrokerConfig, smaller: str, larger: str) -> None:
+    if config.integer(larger) < config.integer(smaller):
+        raise InvalidConfig(f"{larger} must be greater than or equal to {smaller}")

@@ -1,0 +1,1 @@
+"""The coordinators that run on this broker, and how they reach their topics."""

@@ -1,0 +1,77 @@
+"""Coordinators: the coordinators on this broker, by the topic that is their memory, and which keys belong to which.
+
+They hear of it when a partition of their topic is led here or no more, and get their share of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tailrace.coordinator.key_partition import partition_of
+from tailrace.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from tailrace.metadata.image.image import MetadataImage, TopicImage
+
+
+class Coordinator(Protocol):
+    """A CoordinatorRuntime, or what stands before one."""
+
+    topic: str
+
+    def lead(self, partition: int, now_ms: int) -> None: ...
+
+    def resign(self, partition: int, now_ms: int) -> None: ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def next_deadline_ms(self) -> int | None: ...
+
+
+class Coordinators:
+    def __init__(self) -> None:
+        self._runtimes: dict[str, Coordinator] = {}
+        self.on_topics_deleted: list[Callable[[Sequence[TopicImage], int], None]] = []  # whom that concerns
+
+    def add(self, runtime: Coordinator) -> None:
+        assert runtime.topic not in self._runtimes, f"{runtime.topic} has a coordinator already"
+        self._runtimes[runtime.topic] = runtime
+
+    def get(self, topic: str) -> Coordinator | None:
+        return self._runtimes.get(topic)
+
+    def partition_of(self, topic: str, key: str, image: MetadataImage) -> int:
+        """The partition of a coordinator's topic that a key belongs to; -1, which nobody leads, if there is none."""
+        known = image.topics.get(topic)
+        return -1 if known is None else partition_of(key, len(known.partitions))
+
+    def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
+        for hear in self.on_topics_deleted:
+            hear(topics, now_ms)
+
+    # Leadership
+
+    def lead(self, key: TopicPartition, now_ms: int) -> None:
+        runtime = self._runtimes.get(key.topic)
+        if runtime is not None:
+            runtime.lead(key.partition, now_ms)
+
+    def resign(self, key: TopicPartition, now_ms: int) -> None:
+        runtime = self._runtimes.get(key.topic)
+        if runtime is not None:
+            runtime.resign(key.partition, now_ms)
+
+    # Time
+
+    def tick(self, now_ms: int) -> None:
+        for runtime in self._runtimes.values():
+            runtime.tick(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        first_ms = None
+        for runtime in self._runtimes.values():
+            deadline_ms = runtime.next_deadline_ms()
+            if deadline_ms is not None and (first_ms is None or deadline_ms < first_ms):
+                first_ms = deadline_ms
+        return first_ms

@@ -1,0 +1,235 @@
+"""The group coordinator of a broker, put together: its log, its settings, and where a group belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.config.group_limits import check_group_limits, clamp_group_config
+from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.coordination.partition_writer import PartitionWriter
+from tailrace.coordinator.groups.consumer.assignors import ASSIGNORS
+from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.groups.share import simple_assignor
+from tailrace.coordinator.groups.share.share_settings import ShareSettings
+from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
+from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
+from tailrace.coordinator.shard import StateChange
+from tailrace.metadata.image.features import GROUP_VERSION, STREAMS_VERSION
+from tailrace.metadata.image.image import ConfigResource, MetadataImage, ResourceType, TopicImage
+from tailrace.model.ids import TopicPartition
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.protocol import json_form
+from tailrace.records.batch import Codec
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.waiting.purgatory import Purgatory
+
+R = TypeVar("R")
+
+_SHARE_LIMITED = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+_FEATURES = {"consumer": GROUP_VERSION, "streams": STREAMS_VERSION}
+
+
+class Groups:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: Callable[[], MetadataImage],
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        coordinators: Coordinators,
+        new_id: Callable[[], bytes],
+    ) -> None:
+        self.appended: Callable[[TopicPartition, int], None] = _nobody  # the broker's, once it is there
+        check_group_limits(config)
+        self.settings = group_settings(config)
+        self._consumer_settings = consumer_settings(config)
+        self._streams_settings = streams_settings(config)
+        self._share_settings = share_settings(config)
+        self._config = config
+        self._coordinators = coordinators
+        self._image = image
+        self.runtime: CoordinatorRuntime[GroupCoordinator] = CoordinatorRuntime(
+            CONSUMER_OFFSETS,
+            PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms)),
+            purgatory,
+            lambda _, timers: GroupCoordinator(
+                timers,
+                self.settings,
+                lambda: uuid_text(new_id()),
+                image,
+                self.consumer_settings,
+                self.share_settings,
+                self.streams_settings,
+                lambda: json_form.uuid_text(new_id()),
+            ),
+            write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
+            codec=Codec(config.integer("offsets.topic.compression.codec")),
+            quick_replay=lambda shard: shard.quick_replay,
+        )
+        coordinators.add(self.runtime)
+        coordinators.on_topics_deleted.append(self.topics_deleted)
+
+    def partition_of(self, group_id: str) -> int:
+        """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
+        return self._coordinators.partition_of(CONSUMER_OFFSETS, group_id, self._image())
+
+    @property
+    def assignors(self) -> tuple[str, ...]:
+        """What assigns partitions to the members of consumer groups; the first is the default."""
+        return self._consumer_settings.assignors
+
+    def consumer_settings(self, group_id: str) -> ConsumerSettings:
+        """The broker's, with what is set for the group itself."""
+        image = self._image()
+        interval_ms = self._config.current_integer("group.consumer.assignment.interval.ms", image)
+        own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
+        if not own and interval_ms == self._consumer_settings.assignment_interval_ms:
+            return self._consumer_settings
+        base = self._consumer_settings
+        return replace(
+            base,
+            session_timeout_ms=int(own.get("consumer.session.timeout.ms", base.session_timeout_ms)),
+            heartbeat_interval_ms=int(own.get("consumer.heartbeat.interval.ms", base.heartbeat_interval_ms)),
+            assignment_interval_ms=int(own.get("consumer.assignment.interval.ms", interval_ms)),
+        )
+
+    def share_settings(self, group_id: str) -> ShareSettings:
+        """The broker's, with what is set for the group itself."""
+        image = self._image()
+        base = self._share_settings
+        own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
+        interval_ms = self._config.current_integer("group.share.assignment.interval.ms", image)
+        return replace(
+            base,
+            session_timeout_ms=int(own.get("share.session.timeout.ms", base.session_timeout_ms)),
+            heartbeat_interval_ms=int(own.get("share.heartbeat.interval.ms", base.heartbeat_interval_ms)),
+            assignment_interval_ms=int(own.get("share.assignment.interval.ms", interval_ms)),
+        )
+
+    def streams_settings(self, group_id: str) -> StreamsSettings:
+        """The broker's, with what is set for the group itself."""
+        image = self._image()
+        base = self._streams_settings
+        interval_ms = self._config.current_integer("group.streams.assignment.interval.ms", image)
+        own = clamp_group_config(self._config, image.config(ConfigResource(ResourceType.GROUP, group_id)))
+        if not own and interval_ms == base.assignment_interval_ms:
+            return base
+        return replace(
+            base,
+            session_timeout_ms=int(own.get("streams.session.timeout.ms", base.session_timeout_ms)),
+            heartbeat_interval_ms=int(own.get("streams.heartbeat.interval.ms", base.heartbeat_interval_ms)),
+            assignment_interval_ms=int(own.get("streams.assignment.interval.ms", interval_ms)),
+            initial_rebalance_delay_ms=int(
+                own.get("streams.initial.rebalance.delay.ms", base.initial_rebalance_delay_ms)
+            ),
+            standby_replicas=int(own.get("streams.num.standby.replicas", base.standby_replicas)),
+        )
+
+    def is_enabled(self, kind: str) -> bool:
+        """Whether groups of a kind (consumer, streams) are served: by configuration, and as the cluster has agreed."""
+        is_agreed = self._image().features.get(_FEATURES[kind], 0) >= 1
+        return is_agreed and kind in self._config.names("group.coordinator.rebalance.protocols")
+
+    def write(
+        self,
+        group_id: str,
+        operation: Callable[[GroupCoordinator], StateChange[R]],
+        answer: Answer[R],
+        refuse: Refuse,
+        now_ms: int,
+    ) -> None:
+        """Ask the coordinator of a group for a change; `answer` or `refuse` is called, now or later."""
+        self.runtime.write(self.partition_of(group_id), operation, answer, refuse, now_ms)
+
+    def read(
+        self,
+        group_id: str,
+        operation: Callable[[GroupCoordinator], R],
+        answer: Answer[R],
+        refuse: Refuse,
+        now_ms: int,
+    ) -> None:
+        self.runtime.read(self.partition_of(group_id), operation, answer, refuse, now_ms)
+
+    def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
+        """What groups have committed for topics that are no more is forgotten."""
+        names = frozenset(topic.name for topic in topics)
+        ids = frozenset(topic.id for topic in topics)
+        self.runtime.change_all(lambda shard: shard.forget_topics(names.__contains__), now_ms)
+        self.runtime.change_all(lambda shard: shard.share_offsets.forget_topics(ids, now_ms), now_ms)
+
+
+def group_settings(config: BrokerConfig) -> GroupSettings:
+    return GroupSettings(
+        session_timeout_ms_min=config.integer("group.min.session.timeout.ms"),
+        session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
+        size_max=config.integer("group.max.size"),
+        offset_metadata_size_max=config.integer("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.integer("offsets.retention.minutes") * 60_000,
+        retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+    )
+
+
+def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
+    assignors = config.names("group.consumer.assignors")
+    for name in assignors:
+        if name not in ASSIGNORS:
+            raise InvalidConfig(f"group.consumer.assignors: there is no {name}, only {', '.join(ASSIGNORS)}")
+    return ConsumerSettings(
+        session_timeout_ms=config.integer("group.consumer.session.timeout.ms"),
+        heartbeat_interval_ms=config.integer("group.consumer.heartbeat.interval.ms"),
+        assignment_interval_ms=config.integer("group.consumer.assignment.interval.ms"),
+        size_max=config.integer("group.consumer.max.size"),
+        pattern_refresh_ms=config.integer("group.consumer.regex.refresh.interval.ms"),
+        assignors=assignors,
+        classic_size_max=config.integer("group.max.size"),
+        migration_policy=(config.text("group.consumer.migration.policy") or "").lower(),
+    )
+
+
+def share_settings(config: BrokerConfig) -> ShareSettings:
+    if config.names("group.share.assignors") != (simple_assignor.NAME,):
+        raise InvalidConfig(f"group.share.assignors: there is only {simple_assignor.NAME}")
+    for name in _SHARE_LIMITED:
+        low, high = f"group.share.min.{name}", f"group.share.max.{name}"
+        if not config.integer(low) <= config.integer(f"group.share.{name}") <= config.integer(high):
+            raise InvalidConfig(f"group.share.{name} must be between {low} and {high}")
+    if config.integer("group.share.max.share.sessions") < config.integer("group.share.max.size"):
+        raise InvalidConfig("group.share.max.share.sessions must not be less than group.share.max.size")
+    return ShareSettings(
+        session_timeout_ms=config.integer("group.share.session.timeout.ms"),
+        heartbeat_interval_ms=config.integer("group.share.heartbeat.interval.ms"),
+        assignment_interval_ms=config.integer("group.share.assignment.interval.ms"),
+        size_max=config.integer("group.share.max.size"),
+        initialize_retry_ms=max(
+            config.integer("group.share.initialize.retry.interval.ms"), config.integer("offsets.commit.timeout.ms")
+        ),
+    )
+
+
+def streams_settings(config: BrokerConfig) -> StreamsSettings:
+    return StreamsSettings(
+        session_timeout_ms=config.integer("group.streams.session.timeout.ms"),
+        heartbeat_interval_ms=config.integer("group.streams.heartbeat.interval.ms"),
+        assignment_interval_ms=config.integer("group.streams.assignment.interval.ms"),
+        initial_rebalance_delay_ms=config.integer("group.streams.initial.rebalance.delay.ms"),
+        standby_replicas=config.integer("group.streams.num.standby.replicas"),
+        size_max=config.integer("group.streams.max.size"),
+    )
+
+
+def uuid_text(value: bytes) -> str:
+    """Sixteen bytes as a UUID is written."""
+    digits = value.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _nobody(_: TopicPartition, __: int) -> None:
+    """Nobody waits yet."""

@@ -1,0 +1,108 @@
+"""MarkerWriter: the end of a transaction, written into a partition that is led here.
+
+For WriteTxnMarkers, whoever sends it, and for the transaction coordinator of this broker. A marker in
+`__consumer_offsets` goes through the group coordinator, which counts the offsets that were pending, or forgets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.coordinator.coordinator_log import CoordinatorLog
+from tailrace.coordinator.delayed_commit import DelayedCommit
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import ProducerId, TopicPartition
+from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.waiting.purgatory import Purgatory
+
+Answer: TypeAlias = Callable[[ErrorCode, int], None]  # (what became of it, now_ms)
+
+_SHARD_IS_ELSEWHERE = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+@runtime_checkable
+class EndsTransactions(Protocol):
+    """A coordinator whose records may be part of transactions."""
+
+    def end_transaction(
+        self,
+        partition: int,
+        producer_id: ProducerId,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        is_committed: bool,
+        answer: Callable[[None, int], None],
+        refuse: Callable[[KafkaError, int], None],
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> None: ...
+
+
+class Marker(NamedTuple):
+    producer_id: ProducerId
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
+
+
+class MarkerWriter:
+    def __init__(
+        self, log: CoordinatorLog, coordinators: Coordinators, purgatory: Purgatory, *, write_timeout_ms: int
+    ) -> None:
+        self._log = log
+        self._coordinators = coordinators
+        self._purgatory = purgatory
+        self._write_timeout_ms = write_timeout_ms
+
+    def write(self, key: TopicPartition, marker: Marker, answer: Answer, now_ms: int) -> None:
+        """Append a marker; `answer` is called once, when it is on every in-sync replica, or never will be."""
+        groups: object = self._coordinators.get(CONSUMER_OFFSETS) if key.topic == CONSUMER_OFFSETS else None
+        if groups is not None and isinstance(groups, EndsTransactions):
+            groups.end_transaction(
+                key.partition,
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                marker.is_commit,
+                lambda _, now_ms: answer(ErrorCode.NONE, now_ms),
+                lambda error, now_ms: answer(_told(error.code), now_ms),
+                now_ms,
+                marker.transaction_version,
+            )
+            return
+        kind = ControlType.COMMIT if marker.is_commit else ControlType.ABORT
+        try:
+            batch = build_end_marker(
+                EndTransactionMarker(kind, marker.coordinator_epoch),
+                timestamp=now_ms,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+            )
+        except ValueError:  # no producer has this id and epoch; Kafka answers so
+            answer(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            return
+        try:
+            end = self._log.append(key, batch, now_ms, marker.transaction_version)
+        except KafkaError as error:
+            answer(error.code, now_ms)
+            return
+        code = self._log.commit_error(key, end)
+        if code is not None:
+            answer(code, now_ms)
+            return
+        waiting = DelayedCommit(lambda: self._log.commit_error(key, end), answer, now_ms + self._write_timeout_ms)
+        self._purgatory.watch(waiting, [key])
+
+
+def _told(code: ErrorCode) -> ErrorCode:
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _SHARD_IS_ELSEWHERE else code

@@ -1,0 +1,85 @@
+"""The transaction coordinator of a broker, put together: its log, its settings, and where its markers go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.coordinator_topics import TRANSACTION_STATE
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.coordination.marker_writer import Answer, Marker, MarkerWriter
+from tailrace.broker.coordination.partition_writer import PartitionWriter
+from tailrace.coordinator.runtime import CoordinatorRuntime
+from tailrace.coordinator.transactions.markers import TransactionEnd
+from tailrace.coordinator.transactions.producer_ids import ProducerIds
+from tailrace.coordinator.transactions.transaction_coordinator import TransactionConfig, TransactionCoordinator
+from tailrace.coordinator.transactions.transaction_shard import TransactionShard
+from tailrace.metadata.image.features import TRANSACTION_VERSION
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.ids import TopicPartition
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.waiting.purgatory import Purgatory
+
+
+class Transactions:
+    """What a broker has for transactions: the coordinator, producer ids, and the writer of markers."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        image: Callable[[], MetadataImage],
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        coordinators: Coordinators,
+        allocate_producer_ids: Callable[[int], range],
+        now_ms: int,
+    ) -> None:
+        self.appended: Callable[[TopicPartition, int], None] = lambda key, now_ms: (
+            None
+        )  # the broker's, once it is there
+        log = PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms))
+        write_timeout_ms = config.integer("request.timeout.ms")
+        self.producer_ids = ProducerIds(allocate_producer_ids)
+        self.marker_writer = MarkerWriter(log, coordinators, purgatory, write_timeout_ms=write_timeout_ms)
+
+        def make_runtime(make_shard: Callable[[int], TransactionShard]) -> CoordinatorRuntime[TransactionShard]:
+            return CoordinatorRuntime(
+                TRANSACTION_STATE,
+                log,
+                purgatory,
+                lambda index, _: make_shard(index),
+                write_timeout_ms=write_timeout_ms,
+            )
+
+        def log_partitions() -> int:
+            known = image().topics.get(TRANSACTION_STATE)
+            return config.integer("transaction.state.log.num.partitions") if known is None else len(known.partitions)
+
+        def leader_of(key: TopicPartition) -> int | None:
+            state = image().partition(key)
+            return None if state is None else state.leader
+
+        self.coordinator = TransactionCoordinator(
+            TransactionConfig(
+                max_timeout_ms=config.integer("transaction.max.timeout.ms"),
+                expiration_ms=config.integer("transactional.id.expiration.ms"),
+                abort_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+                expire_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            ),
+            make_runtime,
+            broker_id=config.node_id,
+            log_partitions=log_partitions,
+            log_epoch=lambda index: partitions.find(TopicPartition(TRANSACTION_STATE, index)).leader_epoch,
+            server_version=lambda: image().features.get(TRANSACTION_VERSION, 0),
+            new_producer_id=self.producer_ids.next,
+            leader_of=leader_of,
+            write_marker=self._write_marker,
+            now_ms=now_ms,
+        )
+        coordinators.add(self.coordinator)
+
+    def _write_marker(self, end: TransactionEnd, key: TopicPartition, answer: Answer, now_ms: int) -> None:
+        marker = Marker(
+            end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_commit, end.transaction_version
+        )
+        self.marker_writer.write(key, marker, answer, now_ms)

@@ -1,0 +1,1 @@
+"""Metrics of the broker, and metrics that clients push to it."""

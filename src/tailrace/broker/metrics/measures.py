@@ -1,0 +1,323 @@
+"""What the broker measures, as families of samples under the names that Kafka's dashboards know.
+
+Nothing here is kept: counters live where they are counted, and everything else is looked up when it is asked for.
+`docs/operations/metrics.md` lists the names with Kafka's MBeans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from tailrace.broker.metrics.replication_measures import replication_families
+from tailrace.broker.metrics.share_measures import share_families
+from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge, histogram_samples
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import api
+from tailrace.replication.topic_traffic import TopicTraffic
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+    from tailrace.log.partition_log import PartitionLog
+
+RUNNING: Final = 3  # in Kafka's BrokerState
+_OWNERS_MAX: Final = 100
+_TRAFFIC: Final = (
+    ("messagesin", "messages_in", "Records appended for clients."),
+    ("bytesin", "bytes_in", "Bytes of records appended for clients."),
+    ("bytesout", "bytes_out", "Bytes of records sent to consumers."),
+    ("bytesrejected", "bytes_rejected", "Bytes of records refused because they are larger than max.message.bytes."),
+    ("totalproducerequests", "produce_requests", "Appends asked for, one for each partition of a Produce request."),
+    ("totalfetchrequests", "fetch_requests", "Reads of a partition for Fetch requests."),
+    ("failedproducerequests", "failed_produce_requests", "Appends that failed or whose records were refused."),
+    ("failedfetchrequests", "failed_fetch_requests", "Reads of a partition that failed unexpectedly."),
+)
+_LOG_GAUGES: Final[tuple[tuple[str, str, Callable[[PartitionLog], int]], ...]] = (
+    ("kafka_log_log_size", "Bytes of the log.", lambda log: log.size),
+    ("kafka_log_log_numlogsegments", "Segments of the log.", lambda log: len(log.segments)),
+    ("kafka_log_log_logstartoffset", "First offset of the log.", lambda log: log.log_start_offset),
+    ("kafka_log_log_logendoffset", "Offset of the next record.", lambda log: log.log_end_offset),
+    ("tailrace_log_high_watermark", "Offset up to which consumers may read.", lambda log: log.high_watermark),
+    (
+        "kafka_cluster_partition_laststableoffsetlag",
+        "How far open transactions hold read_committed consumers back.",
+        lambda log: log.high_watermark - log.last_stable_offset,
+    ),
+)
+
+
+def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
+    yield from _traffic(broker)
+    yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(broker))
+    yield broker.internal_errors.family()
+    yield from _quotas(broker, now_ms)
+    yield from _waiting(broker)
+    yield from _coordinators(broker)
+    yield from share_families(broker.shares)
+    if broker.telemetry is not None:
+        yield from broker.telemetry.families(now_ms)
+    yield from _replicas(broker)
+    yield from _isr(broker)
+    yield from replication_families(broker, now_ms)
+    yield from _controller(broker)
+    yield from _directories(broker)
+    yield from _moves(broker)
+    yield from _cleaner(broker, now_ms)
+    for name, help_text, value in _LOG_GAUGES:
+        yield Family(name, Kind.GAUGE, help_text, _of_logs(broker, value))
+
+
+# Requests
+
+
+def _traffic(broker: Broker) -> Iterator[Family]:
+    hosted = broker.partitions
+    together = TopicTraffic()
+    for traffic in (hosted.past_traffic, *hosted.traffic.values()):
+        together.add(traffic)
+    for name, attribute, help_text in _TRAFFIC:
+        samples = [Sample(NO_LABELS, getattr(together, attribute))]
+        samples += [Sample({"topic": topic}, getattr(one, attribute)) for topic, one in hosted.traffic.items()]
+        yield Family(f"kafka_server_brokertopicmetrics_{name}", Kind.COUNTER, help_text, samples)
+    yield counter(
+        "kafka_server_brokertopicmetrics_replicationbytesin",
+        "Bytes of records fetched from leaders.",
+        together.replication_bytes_in,
+    )
+    yield counter(
+        "kafka_server_brokertopicmetrics_replicationbytesout",
+        "Bytes of records sent to followers.",
+        together.replication_bytes_out,
+    )
+
+
+def _errors(broker: Broker) -> Iterator[Sample]:
+    for key, codes in broker.errors.items():
+        for code, count in codes.items():
+            yield Sample({"request": api(key).name, "error": ErrorCode(code).name}, count)
+
+
+def _quotas(broker: Broker, now_ms: int) -> Iterator[Family]:
+    """Only of quotas that are set, as in Kafka; of the clients of the last seconds, the busiest."""
+    throttling = broker.throttling
+    for name, used, words, quota in (
+        ("produce", "byte_rate", "Bytes a second that clients produce", throttling.produce),
+        ("fetch", "byte_rate", "Bytes a second that clients fetch", throttling.fetch),
+        ("request", "request_time", "Percent of a thread that requests of clients take", throttling.request),
+    ):
+        used_by = quota.used(now_ms) if quota.is_enabled else ()
+        owners = sorted(used_by, key=lambda one: one.per_second, reverse=True)[:_OWNERS_MAX]
+        labels: list[Labels] = [{"user": one.owner[0], "client_id": one.owner[1]} for one in owners]
+        rates = [Sample(told, one.per_second) for told, one in zip(labels, owners, strict=True)]
+        pauses = [Sample(told, one.pause_ms) for told, one in zip(labels, owners, strict=True)]
+        yield Family(f"kafka_server_{name}_{used}", Kind.GAUGE, f"{words}, by whose quota it is.", rates)
+        yield Family(f"kafka_server_{name}_throttle_time", Kind.GAUGE, "Milliseconds of their pauses.", pauses)
+
+
+def _waiting(broker: Broker) -> Iterator[Family]:
+    kinds = {"Produce": 0, "Fetch": 0, "DeleteRecords": 0}
+    for name, waiting in broker.purgatory.waiting_by_kind().items():
+        # Those that wait on a short way have names of their own.
+        kind = name.removeprefix("Delayed").removeprefix("Waiting").removeprefix("Replica")
+        kinds[kind] = kinds.get(kind, 0) + waiting
+    purgatory = broker.purgatory.statistics()
+    yield Family(
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        Kind.GAUGE,
+        "Requests that wait for something.",
+        [Sample({"delayedOperation": kind}, waiting) for kind, waiting in kinds.items()],
+    )
+    yield counter(
+        "tailrace_purgatory_completed", "Waiting requests that got what they waited for.", purgatory.completed
+    )
+    yield counter("tailrace_purgatory_expired", "Waiting requests whose time ran out.", purgatory.expired)
+    sessions = broker.fetches.sessions.statistics()
+    prefix = "kafka_server_fetchsessioncache"
+    yield gauge(f"{prefix}_numincrementalfetchsessions", "Fetch sessions.", sessions.sessions)
+    yield gauge(f"{prefix}_numincrementalfetchpartitionscached", "Partitions in fetch sessions.", sessions.partitions)
+    yield counter(f"{prefix}_incrementalfetchsessionevictions", "Sessions that made room.", sessions.evictions)
+
+
+def _coordinators(broker: Broker) -> Iterator[Family]:
+    runtimes = (broker.groups.runtime, broker.transactions.coordinator.runtime, broker.share_states.runtime)
+    for name, attribute, help_text in (
+        ("failed_operations", "operations", "Requests and timers of a coordinator that failed unexpectedly."),
+        ("skipped_records", "skipped", "Records that a coordinator could not read while it was loading."),
+        ("reloads", "reloads", "Partitions loaded again, because an appended record could not be replayed."),
+    ):
+        samples = [Sample({"topic": one.topic}, getattr(one.failures, attribute)) for one in runtimes]
+        yield Family(f"tailrace_coordinator_{name}", Kind.COUNTER, help_text, samples)
+
+
+# Partitions
+
+
+def _replicas(broker: Broker) -> Iterator[Family]:
+    hosted = list(broker.partitions)
+    leaders = [(one, one.leader) for one in hosted if one.leader is not None]
+    prefix = "kafka_server_replicamanager"
+    yield gauge(f"{prefix}_partitioncount", "Partitions hosted here.", len(hosted))
+    yield gauge(f"{prefix}_leadercount", "Partitions led from here.", len(leaders))
+    yield gauge(
+        f"{prefix}_underreplicatedpartitions",
+        "Partitions led from here with replicas out of sync.",
+        sum(len(leader.isr.committed) < len(one.replicas) for one, leader in leaders),
+    )
+    yield gauge(
+        f"{prefix}_underminisrpartitioncount",
+        "Partitions led from here that refuse acks=all.",
+        sum(leader.is_under_min_isr for _, leader in leaders),
+    )
+    yield gauge(
+        f"{prefix}_atminisrpartitioncount",
+        "Partitions led from here that can lose no further replica.",
+        sum(len(leader.isr.committed) == leader.min_isr for _, leader in leaders),
+    )
+    yield gauge(
+        f"{prefix}_reassigningpartitions",
+        "Partitions led from here that are on the move.",
+        sum(bool(one.adding or one.removing) for one, _ in leaders),
+    )
+    yield gauge(f"{prefix}_offlinereplicacount", "Replicas whose disk failed.", len(broker.partitions.offline))
+    yield gauge(
+        f"{prefix}_produceridcount",
+        "Producers whose state is kept.",
+        sum(len(one.log.producers.producers) for one in hosted),
+    )
+
+
+def _isr(broker: Broker) -> Iterator[Family]:
+    yield gauge(
+        "kafka_server_replicafetchermanager_maxlag",
+        "How far the follower that lags most here is behind its leader's high watermark.",
+        0 if broker.replication is None else broker.replication.fetchers.max_lag,
+    )
+    changes = broker.publisher.isr_changes
+    prefix = "kafka_server_replicamanager"
+    yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)
+    yield counter(f"{prefix}_isrexpands", "Times that replicas joined an ISR.", changes.expands)
+    yield counter(f"{prefix}_failedisrupdates", "Changes that the controller refused.", changes.failed)
+    leaders = [(one, one.leader) for one in broker.partitions if one.leader is not None]
+    labels: list[Labels] = [{"topic": one.key.topic, "partition": str(one.key.partition)} for one, _ in leaders]
+    for name, words, values in (
+        (
+            "underreplicated",
+            "1 if a replica is out of sync.",
+            [len(two.isr.committed) < len(one.replicas) for one, two in leaders],
+        ),
+        ("underminisr", "1 if acks=all is refused.", [two.is_under_min_isr for _, two in leaders]),
+        ("insyncreplicascount", "Replicas in sync.", [len(two.isr.committed) for _, two in leaders]),
+    ):
+        samples = [Sample(told, int(value)) for told, value in zip(labels, values, strict=True)]
+        yield Family(f"kafka_cluster_partition_{name}", Kind.GAUGE, words, samples)
+
+
+def _controller(broker: Broker) -> Iterator[Family]:
+    image = broker.image
+    partitions = [state for _, _, state in image.partitions()]
+    prefix = "kafka_controller_kafkacontroller"
+    yield gauge("kafka_server_kafkaserver_brokerstate", "3: running.", RUNNING)
+    is_here = int(broker.controller.leader_id == broker.node_id)
+    yield gauge(f"{prefix}_activecontrollercount", "1 where the active controller is.", is_here)
+    yield gauge(f"{prefix}_activebrokercount", "Brokers that are there.", len(image.unfenced_brokers()))
+    yield gauge(
+        f"{prefix}_fencedbrokercount", "Brokers that are not.", len(image.brokers) - len(image.unfenced_brokers())
+    )
+    yield gauge(f"{prefix}_globaltopiccount", "Topics of the cluster.", len(image.topics))
+    yield gauge(f"{prefix}_globalpartitioncount", "Partitions of the cluster.", len(partitions))
+    yield gauge(
+        f"{prefix}_offlinepartitionscount", "Partitions without a leader.", sum(one.leader < 0 for one in partitions)
+    )
+    yield gauge(
+        f"{prefix}_preferredreplicaimbalancecount",
+        "Partitions that their first replica does not lead.",
+        sum(one.leader != one.replicas[0] for one in partitions),
+    )
+    yield gauge(f"{prefix}_lastappliedrecordoffset", "Where the metadata log is.", image.offset)
+    metadata = broker.controller.log
+    prefix = "kafka_server_raft_metrics"
+    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", broker.controller.leader_id)
+    yield gauge(f"{prefix}_current_epoch", "Its epoch.", metadata.epoch)
+    yield gauge(f"{prefix}_high_watermark", "Up to where the metadata log is committed.", metadata.log.high_watermark)
+    yield gauge(f"{prefix}_log_end_offset", "Where it ends.", metadata.log.log_end_offset)
+
+
+# Logs
+
+
+def _directories(broker: Broker) -> Iterator[Family]:
+    loads = broker.load_reports
+    recoveries = [found for load in loads for found in load.recoveries.values()]
+    yield Family(
+        "tailrace_log_directory_bytes",
+        Kind.GAUGE,
+        "Bytes of the logs in a directory.",
+        [
+            Sample({"logDirectory": directory.path}, sum(log.size for log in directory.logs.values()))
+            for directory in broker.logs.directories
+        ],
+    )
+    offline = {directory.path: int(directory.failure is not None) for directory in broker.logs.directories}
+    offline.update(dict.fromkeys(broker.logs.unusable, 1))
+    yield gauge("kafka_log_logmanager_offlinelogdirectorycount", "Directories that failed.", sum(offline.values()))
+    yield Family(
+        "kafka_log_logmanager_logdirectoryoffline",
+        Kind.GAUGE,
+        "1 if the directory has failed.",
+        [Sample({"logDirectory": path}, value) for path, value in offline.items()],
+    )
+    if broker.log_flushes is not None:
+        flushes = broker.log_flushes
+        yield Family(
+            "kafka_log_logflushstats_logflushrateandtimems",
+            Kind.HISTOGRAM,
+            "Milliseconds that flushing a segment took.",
+            histogram_samples(flushes, NO_LABELS, unit=1_000_000),
+        )
+    yield gauge("tailrace_load_clean", "1 if the last stop was clean.", int(all(load.was_clean for load in loads)))
+    yield gauge("tailrace_load_failed_logs", "Logs that could not be opened.", sum(len(load.failed) for load in loads))
+    yield gauge("tailrace_load_recovered_logs", "Logs that were recovered at the start.", len(recoveries))
+    yield gauge(
+        "tailrace_load_scanned_bytes", "Bytes that were read for that.", sum(one.bytes_scanned for one in recoveries)
+    )
+    yield gauge("tailrace_load_cut_bytes", "Bytes that were lost then.", sum(one.bytes_cut for one in recoveries))
+
+
+def _moves(broker: Broker) -> Iterator[Family]:
+    """Between log directories."""
+    lags = [one.move.lag for one in broker.partitions if one.move is not None]
+    yield gauge(
+        "kafka_server_replicaalterlogdirsmanager_maxlag", "Records that a moving copy lacks.", max(lags, default=0)
+    )
+    yield gauge("tailrace_moves_pending", "Partitions that move to another directory.", len(broker.moves))
+    yield counter("tailrace_moves_completed", "Partitions that have moved.", broker.moves.completed)
+    yield counter("tailrace_moves_copied_bytes", "Bytes copied for them.", broker.moves.bytes_copied)
+
+
+def _cleaner(broker: Broker, now_ms: int) -> Iterator[Family]:
+    cleaning = broker.cleaning
+    if cleaning is None:
+        return
+    yield gauge("tailrace_cleaner_busy", "1 while a log is compacted.", int(cleaning.is_busy))
+    yield counter("tailrace_cleaner_rounds", "Logs compacted.", cleaning.rounds)
+    yield counter("tailrace_cleaner_failures", "Compactions that failed.", cleaning.failures)
+    yield counter("tailrace_cleaner_read_bytes", "Bytes read to be compacted.", cleaning.bytes_read)
+    yield counter("tailrace_cleaner_written_bytes", "Bytes left of them.", cleaning.bytes_written)
+    yield gauge(
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "Logs that are not compacted for a while, since it has failed.",
+        cleaning.left_alone(now_ms),
+    )
+    if cleaning.last_round_ms is not None:
+        yield gauge(
+            "kafka_log_logcleanermanager_time_since_last_run_ms",
+            "Milliseconds since a log was last compacted.",
+            now_ms - cleaning.last_round_ms,
+        )
+
+
+def _of_logs(broker: Broker, value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
+    for partition in broker.partitions:
+        key = partition.key
+        labels: Labels = {"topic": key.topic, "partition": str(key.partition)}
+        yield Sample(labels, value(partition.log))

@@ -1,0 +1,98 @@
+"""MetricsSubscription: which metrics the clients it matches push, and how often (KIP-714).
+
+Subscriptions are config resources of the type CLIENT_METRICS:
+
+    metrics       prefixes of metric names; "*" means all
+    interval.ms   time between two pushes
+    match         property=pattern, …; a client must match all. Without any, every client matches
+
+A pattern is matched with text that the client chooses, so it is compiled with RE2: its time grows with the text alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import re2
+
+from tailrace.coordinator.groups.streams.java_collections import hash_map_order
+from tailrace.metadata.image.config_definitions import definition
+from tailrace.model.java_hash import to_int32
+from tailrace.records.codecs.crc32c import crc32c
+
+ALL_METRICS: Final = "*"
+DEFAULT_INTERVAL_MS: Final = 300_000
+MATCHED_LENGTH_MAX: Final = 249  # a longer text matches no pattern
+PROGRAM_SIZE_MAX: Final = 8_192  # instructions: with the longest text about 10 ms at worst
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 20
+
+
+class UnusablePattern(ValueError):
+    """RE2 does not know the pattern, or it is too large."""
+
+
+class MetricsSubscription(NamedTuple):
+    metrics: tuple[str, ...]
+    interval_ms: int
+    patterns: Mapping[str, Any]  # by the client's property
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> MetricsSubscription:
+        """Read the settings of a config resource, which were checked when they were set. Raises UnusablePattern."""
+        keys = definition("client_metrics")
+        values: dict[str, Any] = {name: key.parse(settings.get(name, key.default)) for name, key in keys.items()}
+        patterns = {}
+        for entry in values["match"] or ():
+            name, _, pattern = entry.rstrip("=").partition("=")
+            patterns[name.strip()] = _compiled(pattern.strip())
+        return cls(tuple(values["metrics"] or ()), values["interval.ms"], patterns)
+
+    def matches(self, client: Mapping[str, str]) -> bool:
+        """Return True if the properties of a client match."""
+        for name, pattern in self.patterns.items():
+            text = client.get(name)
+            if text is None or len(text) > MATCHED_LENGTH_MAX or not pattern.fullmatch(text):
+                return False
+        return True
+
+
+class RequestedMetrics(NamedTuple):
+    """The metrics that one client pushes."""
+
+    names: list[str]
+    interval_ms: int
+    subscription_id: int
+
+
+def requested_metrics(subscriptions: Iterable[MetricsSubscription], instance_id: bytes) -> RequestedMetrics:
+    """Join the subscriptions that a client matches. Id and order are Kafka's, so brokers of both kinds agree."""
+    names: dict[str, None] = {}
+    interval_ms = DEFAULT_INTERVAL_MS
+    for one in subscriptions:
+        names.update(dict.fromkeys(one.metrics))
+        interval_ms = min(interval_ms, one.interval_ms)
+    ordered = [ALL_METRICS] if ALL_METRICS in names else hash_map_order(names)
+    checksum = crc32c(f"[{', '.join(ordered)}]{interval_ms}".encode())
+    return RequestedMetrics(ordered, interval_ms, to_int32(checksum ^ _uuid_hash(instance_id)))
+
+
+def _uuid_hash(uuid: bytes) -> int:
+    """Return Java's hash code of a UUID, without a sign."""
+    bits = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
+    return (bits >> 32 ^ bits) & 0xFFFF_FFFF
+
+
+def _compiled(pattern: str) -> Any:
+    try:
+        compiled = re2.compile(pattern, _OPTIONS)
+    except re2.error as error:
+        raise UnusablePattern(f"RE2 refuses the pattern {pattern!r}") from error
+    if compiled.programsize > PROGRAM_SIZE_MAX:
+        raise UnusablePattern(
+            f"pattern {pattern!r} compiles to {compiled.programsize} instructions, the limit is {PROGRAM_SIZE_MAX}"
+        )
+    return compiled

@@ -1,0 +1,31 @@
+"""What is told Prometheus of the delivery to share groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tailrace.metrics.families import Family, Kind, Sample, counter, gauge
+from tailrace.shares.acknowledging import AcknowledgeType
+
+if TYPE_CHECKING:
+    from tailrace.broker.shares.shares import Shares
+
+_COUNTED = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
+
+
+def share_families(shares: Shares) -> Iterator[Family]:
+    sessions, partitions = shares.sessions, shares.partitions
+    prefix = "kafka_server_sharesessioncache"
+    yield gauge(f"{prefix}_sharesessionscount", "Share sessions.", len(sessions))
+    yield gauge(f"{prefix}_sharepartitionscount", "Partitions in share sessions.", sessions.partition_count)
+    in_flight = sum(hosted.share.in_flight_count for hosted in partitions.shares())
+    yield gauge("tailrace_share_records_in_flight", "Records that share groups are busy with.", in_flight)
+    yield counter("tailrace_share_records_acquired", "Records handed to members.", partitions.acquired_records)
+    yield counter("tailrace_share_lock_timeouts", "Records that nobody answered for in time.", partitions.lock_timeouts)
+    yield Family(
+        "kafka_server_sharegroupmetrics_recordacknowledgements",
+        Kind.COUNTER,
+        "Records acknowledged by members.",
+        [Sample({"ack_type": kind.name.lower()}, partitions.acknowledged_records[kind]) for kind in _COUNTED],
+    )

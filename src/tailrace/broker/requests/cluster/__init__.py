@@ -1,0 +1,1 @@
+"""Requests about the cluster: versions, brokers, quorum, features, log directories."""

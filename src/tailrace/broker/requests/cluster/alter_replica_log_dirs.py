@@ -1,0 +1,36 @@
+"""AlterReplicaLogDirs (key 34), versions 0–2.
+
+Behaviour
+    Moves partitions to other log directories of this broker. Answered when the copying is ordered; DescribeLogDirs
+    tells how far it is, with the copy as a future replica. Ordering another directory meanwhile gives the first one up.
+    A partition that is not there yet is REPLICA_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION, and will be made there.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+
+Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> AlterReplicaLogDirsResponse:
+    body: AlterReplicaLogDirsRequest = request.body
+    places = {
+        TopicPartition(topic.name, number): one.path
+        for one in body.dirs
+        for topic in one.topics
+        for number in topic.partitions
+    }
+    is_allowed = broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME)
+    topics: dict[str, Topic] = {}
+    for key, path in places.items():
+        error = broker.moves.order(key, path, now_ms) if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        topic = topics.setdefault(key.topic, Topic(topic_name=key.topic))
+        topic.partitions.append(Partition(partition_index=key.partition, error_code=error))
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))

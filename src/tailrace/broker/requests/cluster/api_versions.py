@@ -1,0 +1,63 @@
+"""ApiVersions (key 18), versions 0–4.
+
+Behaviour
+    Says which APIs and versions are served, which feature levels this node supports, and the levels that the cluster
+    has agreed on, as of the offset that is told as their epoch.
+    A version that is not served is answered in version 0 with UNSUPPORTED_VERSION and the versions of this API, so
+    that the client can ask again (KIP-511). The response header never has tagged fields.
+Version notes
+    3   the client tells its name and version; flexible encoding; features
+    4   features whose levels start at 0 are told as supported; before, they are kept from clients that would choke
+"""
+
+from __future__ import annotations
+
+import re
+
+from tailrace.broker.api_table import API_TABLE, ApiRow
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.metadata.image.features import KRAFT_VERSION, SUPPORTED
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.messages import ApiVersionsResponse
+
+_LEVEL_ZERO_FROM = 4
+_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ApiVersionsResponse:
+    body = request.body
+    if request.version >= 3:
+        if not (_NAME.fullmatch(body.client_software_name) and _NAME.fullmatch(body.client_software_version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        request.context.software_name = body.client_software_name
+        request.context.software_version = body.client_software_version
+    return ApiVersionsResponse(
+        api_keys=[_versions(broker.rows[key]) for key in sorted(broker.rows)],
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=levels.low, max_version=levels.high)
+            for name, levels in SUPPORTED.items()
+            if levels.low > 0 or request.version >= _LEVEL_ZERO_FROM
+        ],
+        finalized_features_epoch=broker.image.offset,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in _finalized(broker).items()
+        ],
+    )
+
+
+def _finalized(broker: Broker) -> dict[str, int]:
+    levels = {**broker.image.features, KRAFT_VERSION: broker.controller.log.quorum.kraft_version}
+    return {name: level for name, level in levels.items() if level > 0}
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_versions(API_TABLE[ApiKey.API_VERSIONS])]
+    )
+
+
+def _versions(row: ApiRow) -> ApiVersionsResponse.ApiVersion:
+    return ApiVersionsResponse.ApiVersion(api_key=row.key, min_version=row.min_version, max_version=row.max_version)

@@ -1,0 +1,1 @@
+"""Requests about configs, client quotas and telemetry subscriptions."""

@@ -1,0 +1,21 @@
+"""refusal: who may see or change the configuration of a resource; brokers and metrics count as the cluster's."""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.metadata.controller.control import ApiError
+from tailrace.metadata.image.image import ConfigResource, ResourceType
+from tailrace.model.errors import ErrorCode
+
+
+def refusal(broker: Broker, request: Request, operation: Operation, resource: ConfigResource) -> ApiError | None:
+    """Why this client may not do that to the configuration of a resource; None if it may."""
+    if resource.type == ResourceType.TOPIC:
+        kind, name, error = AclResource.TOPIC, resource.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif resource.type == ResourceType.GROUP:
+        kind, name, error = AclResource.GROUP, resource.name, ErrorCode.GROUP_AUTHORIZATION_FAILED
+    else:
+        kind, name, error = AclResource.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return None if broker.allows(request, operation, kind, name) else ApiError(error, "not authorized")

@@ -1,0 +1,24 @@
+"""DescribeClientQuotas (key 48), versions 0–1.
+
+Behaviour
+    The quotas of users, client ids and addresses that match a filter: an exact name, the default, or any.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.metadata.decisions.client_quotas import describe_client_quotas
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DescribeClientQuotasResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClientQuotasResponse:
+    if not broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
+    try:
+        return describe_client_quotas(broker.image, request.body)
+    except KafkaError as error:
+        return DescribeClientQuotasResponse(error_code=error.code, error_message=str(error), entries=None)

@@ -1,0 +1,90 @@
+"""DescribeConfigs (key 32), versions 0–4.
+
+Behaviour
+    The settings of topics, brokers, groups and metrics subscriptions: all keys, or those asked for, with the place
+    that each value comes from. Secrets are told without their value. The levels of this process's loggers.
+Version notes
+    0   only whether a value is the default
+    1   where a value comes from, and on request all places that could have given one
+    3   types, and on request documentation
+Not implemented
+    documentation: it is Kafka's prose, so none is told
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.config.config_description import DescribedConfig, describe_config
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.configs.config_authorization import refusal
+from tailrace.broker.requests.configs.loggers import describe_loggers
+from tailrace.broker.security.authorizer import Operation
+from tailrace.metadata.image.effective_config import ConfigSource
+from tailrace.metadata.image.image import ConfigResource, ResourceType
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
+
+_RESOURCE_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeConfigsResponse:
+    body: DescribeConfigsRequest = request.body
+    odd = next((one.resource_type for one in body.resources if one.resource_type not in _RESOURCE_TYPES), None)
+    if odd is not None:
+        # One resource of a kind that nobody knows spoils the request.
+        error = KafkaError(ErrorCode.INVALID_REQUEST, f"there is no resource type {odd}")
+        return DescribeConfigsResponse(results=[_refused(one, error) for one in body.resources])
+    return DescribeConfigsResponse(results=[_describe(broker, request, one) for one in body.resources])
+
+
+def _describe(broker: Broker, request: Request, asked: DescribeConfigsRequest.DescribeConfigsResource) -> Result:
+    resource = ConfigResource(asked.resource_type, asked.resource_name)
+    denied = refusal(broker, request, Operation.DESCRIBE_CONFIGS, resource)
+    if denied is not None:
+        return _refused(asked, KafkaError(denied.code, denied.message or ""))
+    try:
+        if resource.type == ResourceType.BROKER_LOGGER:
+            found = describe_loggers(broker.node_id, resource.name)
+        else:
+            found = describe_config(broker.config, broker.image, resource)
+    except KafkaError as error:
+        return _refused(asked, error)
+    keys = asked.configuration_keys
+    return Result(
+        error_message=None,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=[_entry(one, request) for one in found if not keys or one.name in keys],
+    )
+
+
+def _entry(config: DescribedConfig, request: Request) -> Entry:
+    entry = Entry(
+        name=config.name,
+        value=config.value,
+        read_only=config.read_only,
+        is_sensitive=config.is_sensitive,
+        config_source=config.source,
+        config_type=config.config_type,
+        documentation="" if config.source == ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG else None,
+    )
+    if request.version == 0:
+        entry.is_default = config.source == ConfigSource.DEFAULT_CONFIG
+    if request.body.include_synonyms:
+        entry.synonyms = [
+            DescribeConfigsResponse.DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
+            for one in config.synonyms
+        ]
+    return entry
+
+
+def _refused(asked: DescribeConfigsRequest.DescribeConfigsResource, error: KafkaError) -> Result:
+    return Result(
+        error_code=error.code,
+        error_message=None if str(error) == error.code.name else str(error),
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+    )

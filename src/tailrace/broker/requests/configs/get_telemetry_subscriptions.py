@@ -1,0 +1,33 @@
+"""GetTelemetrySubscriptions (key 71), version 0. Served with `tailrace.telemetry.enable=true`.
+
+Behaviour
+    Tells a client which metrics to push, how often, and in which codecs. A client without an instance id gets one.
+    A client that asks twice in an interval gets THROTTLING_QUOTA_EXCEEDED (`client_telemetry.py` has the rules).
+    Sums are asked for as totals, as Prometheus has them; Kafka asks for the changes since the last push.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.metrics.client_telemetry import ACCEPTED_CODECS
+from tailrace.broker.request_context import Request
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import GetTelemetrySubscriptionsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> GetTelemetrySubscriptionsResponse:
+    telemetry = broker.telemetry
+    assert telemetry is not None, "the API is served only with telemetry"
+    instance = telemetry.get(request, now_ms)
+    if isinstance(instance, ErrorCode):
+        return GetTelemetrySubscriptionsResponse(error_code=instance)
+    requested = instance.requested
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance.id,
+        subscription_id=requested.subscription_id,
+        accepted_compression_types=list(ACCEPTED_CODECS),
+        push_interval_ms=requested.interval_ms,
+        telemetry_max_bytes=telemetry.max_bytes,
+        delta_temporality=False,
+        requested_metrics=requested.names,
+    )

@@ -1,0 +1,52 @@
+"""ListConfigResources (key 74), versions 0–1.
+
+Behaviour
+    The names of everything that has a configuration: topics and brokers that exist, groups and metrics subscriptions
+    for which something was set.
+Version notes
+    0   metrics subscriptions only
+    1   of the types asked for; none asked for: all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
+from tailrace.broker.security.authorizer import Operation
+from tailrace.metadata.image.image import MetadataImage, ResourceType
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import ListConfigResourcesResponse
+
+_TYPES = (
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.GROUP,
+)
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ListConfigResourcesResponse:
+    check_cluster(broker, request, Operation.DESCRIBE_CONFIGS)
+    asked = request.body.resource_types or _TYPES if request.version >= 1 else (ResourceType.CLIENT_METRICS,)
+    odd = [one for one in asked if one not in _TYPES]
+    if odd:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there is no resource type {odd[0]}")
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in dict.fromkeys(asked)
+            for name in _names(broker.image, kind)
+        ]
+    )
+
+
+def _names(image: MetadataImage, kind: int) -> Iterable[str]:
+    if kind == ResourceType.TOPIC:
+        return image.topics
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(one.id) for one in image.brokers.values() if not one.fenced]
+    return [resource.name for resource in image.configs if resource.type == kind]

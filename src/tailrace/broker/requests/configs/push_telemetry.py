@@ -1,0 +1,45 @@
+"""PushTelemetry (key 72), version 0. Served with `tailrace.telemetry.enable=true`.
+
+Behaviour
+    Takes the metrics of a client, a compressed OTLP message, and exposes their latest values at /metrics. They are
+    decompressed and read beside the loop (`request_work.py`).
+    INVALID_REQUEST for a reserved instance id or after the last push of a terminating client,
+    THROTTLING_QUOTA_EXCEEDED for two pushes in an interval, or while READS_MAX pushes of others are read;
+    UNKNOWN_SUBSCRIPTION_ID after a change of subscriptions,
+    UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above `telemetry.max.bytes` or 4 MB decompressed, and
+    INVALID_RECORD for metrics that cannot be read.
+Not implemented
+    histograms and summaries: they are skipped and counted; clients of Kafka send gauges and sums
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.metrics.client_telemetry import READS_MAX, read_pushed
+from tailrace.broker.request_context import Request
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.messages import PushTelemetryResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> PushTelemetryResponse | None:
+    telemetry = broker.telemetry
+    assert telemetry is not None, "the API is served only with telemetry"
+    if broker.request_work.count(ApiKey.PUSH_TELEMETRY) >= READS_MAX:
+        return PushTelemetryResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    instance = telemetry.begin_push(request, now_ms)
+    if isinstance(instance, ErrorCode):
+        return PushTelemetryResponse(error_code=instance)
+    body = request.body
+    if not body.metrics:
+        return PushTelemetryResponse()
+
+    def resume(results: list[Any], now_ms: int) -> None:
+        broker.answer(request, PushTelemetryResponse(error_code=telemetry.end_push(instance, results[0])), now_ms)
+
+    read = partial(read_pushed, body.compression_type, bytes(body.metrics), instance.labels)
+    broker.request_work.start(request, [read], resume)
+    return None

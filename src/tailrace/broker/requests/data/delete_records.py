@@ -1,0 +1,63 @@
+"""DeleteRecords (key 21), versions 0–2.
+
+Behaviour
+    Moves a partition's log start up to an offset, -1 meaning the high watermark, and answers with the low watermark
+    once every live replica has followed, or the timeout passes.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
+from tailrace.replication.delayed_delete_records import DelayedDeleteRecords, DeletedPartition, delete_on_leader
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DeleteRecordsResponse | None:
+    body: DeleteRecordsRequest = request.body
+    topics = [(topic.name, _delete(broker, request, topic, now_ms)) for topic in body.topics]
+    parts = [part for _, deleted in topics for part in deleted]
+    if all(part.is_done for part in parts):
+        return _response(topics)
+
+    waiting = request.without_body()
+
+    def answer(_: DelayedDeleteRecords, now_ms: int) -> None:
+        broker.answer(waiting, _response(topics), now_ms)
+
+    operation = DelayedDeleteRecords(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
+    if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
+        broker.parked(waiting.context, operation)
+    return None
+
+
+def _delete(
+    broker: Broker, request: Request, topic: DeleteRecordsRequest.DeleteRecordsTopic, now_ms: int
+) -> list[DeletedPartition]:
+    error = None
+    if not broker.allows(request, Operation.DELETE, AclResource.TOPIC, topic.name):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif topic.name not in broker.image.topics:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    deleted = []
+    for asked in {one.partition_index: one for one in topic.partitions}.values():  # of a repeated one the last counts
+        key = TopicPartition(topic.name, asked.partition_index)
+        if error is None:
+            deleted.append(delete_on_leader(broker.partitions, key, asked.offset, now_ms))
+        else:
+            part = DeletedPartition(key)
+            part.response.error_code = error
+            deleted.append(part)
+    return deleted
+
+
+def _response(topics: list[tuple[str, list[DeletedPartition]]]) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=[part.response for part in deleted])
+            for name, deleted in topics
+        ]
+    )

@@ -1,0 +1,288 @@
+"""ListOffsets (key 2), versions 0–11.
+
+Behaviour
+    The offset of the first record at or after a timestamp, or one of the log's bounds. "Latest" is the end for this
+    reader: the high watermark, the last stable offset for read_committed, the log end for a replica. An offset past
+    that end is not returned. A large or compressed batch is searched beside the loop (`request_work.py`).
+Version notes
+    0   a list of offsets, found by the dates of segment files
+    1   one offset with its timestamp
+    2   isolation level
+    4   leader epochs, asked with and told
+    7   -3, the record with the largest timestamp
+    8   -4, the first offset that is local
+    9   -5, the last offset that is in tiered storage
+    11  -6, the first offset that is not yet in tiered storage
+Not implemented
+    tiered storage: nothing is in it, and nothing waits for it, so -5 and -6 are answered with no offset
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.log.timestamp_lookup import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    BatchSearch,
+    FoundOffset,
+    begin_search,
+)
+from tailrace.log.watermarks import Isolation
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
+from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from tailrace.records.batch import CorruptBatch
+from tailrace.records.checked_records import LOOP_COST_MAX, walk_cost
+from tailrace.replication.partition import Partition
+
+Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+_CONSUMER, _DEBUGGER = -1, -2
+_EPOCHS_FROM = 4
+_NO_EPOCH = -1
+_COST_AT_ONCE = LOOP_COST_MAX // 64  # a piece of a request has up to 64 partitions
+_EARLIEST_PENDING_UPLOAD = -6
+_FIRST_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+class _Pending(NamedTuple):
+    """A lookup that must look into a batch."""
+
+    partition: Partition
+    answer: Answer
+    search: BatchSearch
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ListOffsetsResponse | None:
+    body: ListOffsetsRequest = request.body
+    counts: dict[TopicPartition, int] = {}
+    for topic in body.topics:
+        for asked in topic.partitions:
+            key = TopicPartition(topic.name, asked.partition_index)
+            counts[key] = counts.get(key, 0) + 1
+    repeated = {key for key, count in counts.items() if count > 1}
+    pending: list[_Pending] = []
+    response = ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(
+                name=topic.name, partitions=_answer_topic(broker, request, topic, repeated, pending, now_ms)
+            )
+            for topic in _distinct(body.topics)
+        ]
+    )
+    if not pending:
+        return response
+    _search_beside(broker, request, response, pending)
+    return None
+
+
+def _search_beside(
+    broker: Broker, request: Request, response: ListOffsetsResponse, pending: Sequence[_Pending]
+) -> None:
+    """Search batches beside the loop, and answer when no lookup is pending."""
+
+    def resume(results: list[FoundOffset | CorruptBatch | None], now_ms: int) -> None:
+        left: list[_Pending] = []
+        for (partition, answer, search), found in zip(pending, results, strict=True):
+            with _errors_in(answer, broker, partition):
+                if broker.partitions.get(partition.key) is not partition:
+                    raise KafkaError(broker.partitions.error_of(partition.key))
+                partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
+                if isinstance(found, CorruptBatch):
+                    raise found
+                if found is None and not search.is_last:
+                    _go_on(
+                        partition, begin_search(partition.log, search.target, search.next_start), request, answer, left
+                    )
+                else:
+                    _tell_found(partition, found, request, answer)
+        if left:
+            _search_beside(broker, request, response, left)
+        else:
+            broker.answer(request, response, now_ms)
+
+    broker.request_work.start(request, [partial(_found_in, one.search) for one in pending], resume)
+
+
+def _found_in(search: BatchSearch) -> FoundOffset | CorruptBatch | None:
+    """Search a batch, on any thread."""
+    try:
+        return search.find()
+    except CorruptBatch as error:
+        return error
+
+
+@contextmanager
+def _errors_in(answer: Answer, broker: Broker, partition: Partition | None) -> Iterator[None]:
+    """Put what goes wrong with a partition into its answer."""
+    try:
+        yield
+    except KafkaError as error:
+        answer.error_code = error.code
+    except CorruptBatch:
+        answer.error_code = ErrorCode.CORRUPT_MESSAGE
+    except OSError as error:
+        assert partition is not None
+        broker.partitions.failed(partition, error)
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def _distinct(topics: list[ListOffsetsRequest.ListOffsetsTopic]) -> list[ListOffsetsRequest.ListOffsetsTopic]:
+    """Each partition once; one that is asked for twice is refused once."""
+    for topic in topics:
+        topic.partitions = list({one.partition_index: one for one in topic.partitions}.values())
+    return topics
+
+
+def _answer_topic(
+    broker: Broker,
+    request: Request,
+    topic: ListOffsetsRequest.ListOffsetsTopic,
+    repeated: set[TopicPartition],
+    pending: list[_Pending],
+    now_ms: int,
+) -> list[Answer]:
+    """Answer for each partition; `pending` gets the lookups that must look into a batch."""
+    allowed = broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.name)
+    answers = []
+    for asked in topic.partitions:
+        key = TopicPartition(topic.name, asked.partition_index)
+        answer = Answer(partition_index=asked.partition_index)
+        partition = broker.partitions.get(key)
+        with _errors_in(answer, broker, partition):
+            if not allowed:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if key in repeated and request.version > 0:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is asked for twice")
+            partition = broker.partitions.find(key)
+            if request.version == 0:
+                partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
+                answer.old_style_offsets = _offsets_before(partition, asked, request.body.replica_id, now_ms)
+            else:
+                _look_up(partition, asked, request, answer, pending)
+        answers.append(answer)
+    return answers
+
+
+def _end_for(partition: Partition, request: ListOffsetsRequest) -> Offset:
+    """Up to where this reader may know offsets."""
+    if request.replica_id != _CONSUMER:
+        return partition.log.log_end_offset
+    isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
+    return partition.log.marks.bound(isolation).offset
+
+
+def _look_up(
+    partition: Partition,
+    asked: ListOffsetsRequest.ListOffsetsPartition,
+    request: Request,
+    answer: Answer,
+    pending: list[_Pending],
+) -> None:
+    target = asked.timestamp
+    if target < 0 and request.version < _FIRST_VERSION.get(target, 2**15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {request.version}")
+    if request.body.replica_id == _CONSUMER and request.body.isolation_level not in (0, 1):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {request.body.isolation_level}")
+    if asked.current_leader_epoch < _NO_EPOCH:
+        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+    partition.fence(asked.current_leader_epoch, leader_only=request.body.replica_id != _DEBUGGER)
+    if target == _EARLIEST_PENDING_UPLOAD:
+        return
+    if target == LATEST:
+        _check_caught_up(partition, request)
+        answer.offset = _end_for(partition, request.body)
+        _tell_epoch(answer, partition.leader_epoch, request.version)
+        return
+    _go_on(partition, begin_search(partition.log, target), request, answer, pending)
+
+
+def _go_on(
+    partition: Partition,
+    search: FoundOffset | BatchSearch | None,
+    request: Request,
+    answer: Answer,
+    pending: list[_Pending],
+) -> None:
+    """Search small batches at once; a batch that may take longer is pending."""
+    while isinstance(search, BatchSearch):
+        if walk_cost(search.data) > _COST_AT_ONCE:
+            pending.append(_Pending(partition, answer, search))
+            return
+        found = search.find()
+        if found is not None or search.is_last:
+            _tell_found(partition, found, request, answer)
+            return
+        search = begin_search(partition.log, search.target, search.next_start)
+    if search is not None and search.timestamp == NO_TIMESTAMP:  # one of the log's bounds
+        _tell(answer, search, request.version)
+    else:
+        _tell_found(partition, search, request, answer)
+
+
+def _tell_found(partition: Partition, found: FoundOffset | None, request: Request, answer: Answer) -> None:
+    """Tell the record that was found, unless the reader may not know of it yet."""
+    if found is None:
+        return
+    if found.offset >= _end_for(partition, request.body):
+        _check_caught_up(partition, request)
+        return
+    _tell(answer, found, request.version)
+
+
+def _tell(answer: Answer, found: FoundOffset, version: int) -> None:
+    answer.offset = found.offset
+    answer.timestamp = found.timestamp
+    _tell_epoch(answer, found.leader_epoch, version)
+
+
+def _tell_epoch(answer: Answer, epoch: int | None, version: int) -> None:
+    if version >= _EPOCHS_FROM and epoch is not None:
+        answer.leader_epoch = epoch
+
+
+def _check_caught_up(partition: Partition, request: Request) -> None:
+    """A new leader whose high watermark has yet to reach its own epoch cannot tell the end without going back.
+
+    The last stable offset may lie before it for long: a transaction that was open when the epoch began holds it there.
+    """
+    leader = partition.leader
+    high_watermark = partition.log.high_watermark
+    if leader is not None and request.body.replica_id == _CONSUMER and leader.epoch_start_offset > high_watermark:
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if request.version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+        raise KafkaError(code, f"{partition.key}: the high watermark has not reached this leader epoch yet")
+
+
+def _offsets_before(
+    partition: Partition, asked: ListOffsetsRequest.ListOffsetsPartition, replica_id: int, now_ms: int
+) -> list[Offset]:
+    """Version 0: base offsets of segments last written at or before a time, latest first."""
+    log = partition.log
+    end = log.log_end_offset if replica_id != _CONSUMER else log.high_watermark
+    marks = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in log.segments]
+    if log.segments.active.size:
+        marks.append((log.log_end_offset, now_ms))
+    if asked.timestamp == EARLIEST:
+        marks = marks[:1]
+    elif asked.timestamp != LATEST:
+        while marks and marks[-1][1] > asked.timestamp:
+            marks.pop()
+    offsets = sorted((min(offset, end) for offset, _ in marks[-max(asked.max_num_offsets, 0) :]), reverse=True)
+    return offsets if asked.max_num_offsets > 0 else []

@@ -1,0 +1,71 @@
+"""OffsetForLeaderEpoch (key 23), versions 0–4.
+
+Behaviour
+    Where a leader epoch ends in this log, so that a consumer or follower finds out how far it agrees.
+Version notes
+    1   the epoch that the end belongs to
+    2   the asker's current epoch, for fencing
+    3   replica id; a consumer may ask a follower
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+_DEBUGGER = -2
+_NO_EPOCH = -1
+End = OffsetForLeaderEpochResponse.EpochEndOffset
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> OffsetForLeaderEpochResponse:
+    body: OffsetForLeaderEpochRequest = request.body
+    is_replica = broker.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    _answer(
+                        broker,
+                        request,
+                        TopicPartition(topic.topic, asked.partition),
+                        asked,
+                        is_replica or broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic),
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _answer(
+    broker: Broker,
+    request: Request,
+    key: TopicPartition,
+    asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
+    allowed: bool,
+) -> End:
+    answer = End(partition=key.partition)
+    try:
+        if not allowed:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = broker.partitions.find(key)
+        if asked.current_leader_epoch < _NO_EPOCH:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        end = partition.end_of_epoch(
+            asked.leader_epoch,
+            current_leader_epoch=asked.current_leader_epoch,
+            leader_only=request.body.replica_id != _DEBUGGER,
+        )
+    except KafkaError as error:
+        answer.error_code = error.code
+    else:
+        answer.leader_epoch, answer.end_offset = end
+    return answer

@@ -1,0 +1,171 @@
+"""What a Produce request is about to write in a transaction, made known to the coordinator first.
+
+As long as the transaction before is still ending, the coordinator is asked again, a few times, before the producer is
+told (KIP-890): a producer that begins the next one at once mostly does not notice.
+
+How Kafka tells a producer what the coordinator said depends on the version: what is only so for the moment is
+NOT_ENOUGH_REPLICAS, which every producer tries again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.transaction_verification import verify_partitions
+from tailrace.broker.request_context import Request
+from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import ProduceRequest
+from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
+from tailrace.records.produce_request import check_produce_request
+from tailrace.waiting.purgatory import DelayedOperation
+
+_TOPIC_IDS_FROM = 13
+_ADDS_FROM = 12
+_ABORTABLE_FROM = 11
+_FIRST_WITH_TRANSACTIONS = 3
+_MAGIC_POSITION = 16
+_ATTRIBUTES_LOW_POSITION = 22
+
+_NOT_NOW = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+class Refusal(NamedTuple):
+    code: ErrorCode
+    message: str | None = None
+
+
+Refusals: TypeAlias = dict[TopicPartition, Refusal]
+
+
+def is_transactional(records: Buffer | None) -> bool:
+    """Whether records begin with a transactional batch."""
+    return (
+        records is not None
+        and len(records) >= HEADER_SIZE
+        and records[_MAGIC_POSITION] == 2
+        and bool(records[_ATTRIBUTES_LOW_POSITION] & TRANSACTIONAL_BIT)
+    )
+
+
+def has_transactional_records(request: Request) -> bool:
+    body: ProduceRequest = request.body
+    return request.version >= _FIRST_WITH_TRANSACTIONS and any(
+        is_transactional(one.records) for topic in body.topic_data for one in topic.partition_data
+    )
+
+
+def verify_produce(
+    broker: Broker, request: Request, go_on: Callable[[Refusals, int], None], now_ms: int
+) -> ErrorCode | None:
+    """Have what a request is about to write known to its coordinator; `go_on(refusals, now_ms)` is called, now or
+    later. If the request is refused as a whole, why: then it is not called."""
+    batches = dict(_transactional_batches(broker, request))
+    producers = {ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in batches.values()}
+    if len(producers) > 1:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if not batches:
+        go_on({}, now_ms)
+        return None
+    (producer,) = producers
+    first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
+    question = _Question(
+        broker, request.body.transactional_id, producer, first_sequences, request.version, now_ms, go_on
+    )
+    question.ask(now_ms)
+    return None
+
+
+class _Question(NamedTuple):
+    """What a coordinator is asked for a request, perhaps several times."""
+
+    broker: Broker
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    first_sequences: dict[TopicPartition, int]
+    version: int
+    began_ms: int
+    go_on: Callable[[Refusals, int], None]
+
+    def ask(self, now_ms: int) -> None:
+        verify_partitions(
+            self.broker,
+            self.transactional_id,
+            self.producer,
+            self.first_sequences,
+            self.answered,
+            now_ms,
+            is_added=self.version >= _ADDS_FROM,
+            is_abortable=self.version >= _ABORTABLE_FROM,
+        )
+
+    def answered(self, errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
+        broker = self.broker
+        if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < self.began_ms + _patience_ms(broker):
+            backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
+            broker.purgatory.watch(_AskedAgain(now_ms + backoff_ms, self.ask), ())
+            return
+        self.go_on({key: _told(error, self.version) for key, error in errors.items()}, now_ms)
+
+
+def _patience_ms(broker: Broker) -> int:
+    config = broker.config
+    return min(config.integer("add.partitions.to.txn.retry.backoff.max.ms"), config.integer("request.timeout.ms"))
+
+
+class _AskedAgain(DelayedOperation):
+    """Waits for nothing but its time."""
+
+    __slots__ = ("_ask",)
+
+    def __init__(self, deadline_ms: int, ask: Callable[[int], None]) -> None:
+        super().__init__(deadline_ms)
+        self._ask = ask
+
+    def try_complete(self, now_ms: int) -> bool:
+        return False
+
+    def expire(self, now_ms: int) -> None:
+        self._ask(now_ms)
+
+
+def _transactional_batches(broker: Broker, request: Request) -> Iterator[tuple[TopicPartition, RecordBatch]]:
+    """Of topics that there are, and records that are sound; everything else is refused when it is its turn."""
+    body: ProduceRequest = request.body
+    for topic in body.topic_data:
+        name = topic.name
+        if request.version >= _TOPIC_IDS_FROM:
+            found = broker.image.topics_by_id.get(topic.topic_id)
+            name = found.name if found else ""
+        if name not in broker.image.topics:
+            continue
+        for one in topic.partition_data:
+            if one.records is None or not is_transactional(one.records):
+                continue
+            try:
+                check_produce_request(one.records, request.version)
+            except KafkaError:
+                continue
+            yield TopicPartition(name, one.index), RecordBatch(one.records)
+
+
+def _told(error: ErrorCode, version: int) -> Refusal:
+    """As Kafka tells a producer what the coordinator said, in words that its version knows."""
+    if error is ErrorCode.INVALID_TXN_STATE:
+        return Refusal(error, "Partition was not added to the transaction")
+    if error in _NOT_NOW or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_FROM):
+        return Refusal(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}",
+        )
+    return Refusal(error)

@@ -1,0 +1,73 @@
+"""ShareAcknowledge (key 79), versions 1–2.
+
+Behaviour
+    What a member of a share group says of records that it has acquired: done with, to be delivered again, not fit to be
+    delivered at all. It is answered when that is persisted. The last request of a session (epoch -1) gives back
+    whatever the member still has.
+Version notes
+    2   locks can be renewed; the duration of a lock
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.shares.share_acknowledgements import Verdicts, acknowledge_all, session_key, topic_names
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from tailrace.replication.current_leader import LeaderNode, current_leader
+from tailrace.shares.share_sessions import FINAL_EPOCH, INITIAL_EPOCH
+
+_LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ShareAcknowledgeResponse | None:
+    body: ShareAcknowledgeRequest = request.body
+    try:
+        key = session_key(broker, request)
+        epoch = body.share_session_epoch
+        if epoch == INITIAL_EPOCH:
+            raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        broker.shares.sessions.going_on(key, epoch)
+    except KafkaError as error:
+        return ShareAcknowledgeResponse(error_code=error.code)
+    pending = PendingAnswer(broker, request)
+    names = topic_names(broker, body.topics)
+    listener = request.context.listener
+
+    def answer(verdicts: Verdicts, now_ms: int) -> None:
+        if epoch == FINAL_EPOCH:
+            broker.shares.release_session(key, now_ms)
+        topics: dict[bytes, ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
+        nodes: dict[int, LeaderNode] = {}
+        for partition, verdict in verdicts.items():
+            told = ShareAcknowledgeResponse.PartitionData(
+                partition_index=partition.partition, error_code=verdict.code, error_message=verdict.message
+            )
+            name = names[partition]
+            if verdict.code in _LED_ELSEWHERE and name is not None:
+                leader = current_leader(
+                    TopicPartition(name, partition.partition), broker.partitions, broker.image, listener
+                )
+                told.current_leader = ShareAcknowledgeResponse.LeaderIdAndEpoch(
+                    leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+                )
+                if leader.node is not None:
+                    nodes[leader.leader_id] = leader.node
+            topics.setdefault(
+                partition.topic_id, ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse(topic_id=partition.topic_id)
+            ).partitions.append(told)
+        response = ShareAcknowledgeResponse(
+            acquisition_lock_timeout_ms=broker.shares.settings(key.group_id).record_lock_duration_ms,
+            responses=list(topics.values()),
+            node_endpoints=[
+                ShareAcknowledgeResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+                for node in nodes.values()
+            ],
+        )
+        pending(response, now_ms)
+
+    acknowledge_all(broker, request, key, body.topics, answer, now_ms)
+    return None

@@ -1,0 +1,287 @@
+"""ShareFetch (key 78), versions 1–2.
+
+Behaviour
+    Records for a member of a share group, which has them until it acknowledges them or their lock ends. A request may
+    carry acknowledgements; these come first. What is acquired is told as ranges of offsets beside the batches that hold
+    them, which are sent as ranges of files and may hold others' records as well.
+    A member that is over its quota gets an answer without partitions; what was acquired for it stays so.
+    A member for whom there is no room for a session is told so when it has waited as long as it would have.
+Version notes
+    2   exactly as many records as are asked for (record limit mode); locks can be renewed
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.shares.share_acknowledgements import (
+    Verdict,
+    Verdicts,
+    acknowledge_all,
+    readable_error,
+    session_key,
+    topic_names,
+)
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import ShareFetchRequest, ShareFetchResponse
+from tailrace.replication.current_leader import LeaderNode, current_leader
+from tailrace.shares.acquiring import AcquireMode
+from tailrace.shares.share_fetch import Answers, ShareAnswer, ShareFetchParams, start_share_fetch
+from tailrace.shares.share_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    SessionKey,
+    SharedPartition,
+    ShareSession,
+    next_epoch,
+)
+from tailrace.waiting.purgatory import DelayedOperation
+
+PartitionData = ShareFetchResponse.PartitionData
+_LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ShareFetchResponse | None:
+    body: ShareFetchRequest = request.body
+    has_acknowledgements = any(one.acknowledgement_batches for topic in body.topics for one in topic.partitions)
+    try:
+        key = session_key(broker, request)
+        if body.is_renew_ack and (body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        AcquireMode(body.share_acquire_mode)
+        session = _session(broker, request, key, has_acknowledgements=has_acknowledgements)
+    except ValueError:
+        return ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    except KafkaError as error:
+        refusal = ShareFetchResponse(error_code=error.code)
+        if error.code != ErrorCode.SHARE_SESSION_LIMIT_REACHED or body.max_wait_ms <= 0:
+            return refusal
+        waiting = _Refusal(broker, request.without_body(), refusal, now_ms + body.max_wait_ms)
+        broker.purgatory.watch(waiting, ())
+        broker.parked(request.context, waiting)
+        return None
+    _Exchange(broker, request, key, session).begin(has_acknowledgements, now_ms)
+    return None
+
+
+def _session(broker: Broker, request: Request, key: SessionKey, *, has_acknowledgements: bool) -> ShareSession:
+    body: ShareFetchRequest = request.body
+    sessions, epoch = broker.shares.sessions, body.share_session_epoch
+    wanted = topic_names(broker, body.topics)
+    if epoch == INITIAL_EPOCH:
+        if has_acknowledgements:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return sessions.begin(key, wanted, request.context.connection_id)
+    session = sessions.going_on(key, epoch)
+    if epoch != FINAL_EPOCH:
+        forgotten = [
+            SharedPartition(bytes(topic.topic_id), partition)
+            for topic in body.forgotten_topics_data
+            for partition in topic.partitions
+        ]
+        session.update(wanted, forgotten)
+    return session
+
+
+class _Refusal(DelayedOperation):
+    """An answer that is held back, so that nobody asks again and again."""
+
+    __slots__ = ("_broker", "_request", "_response")
+
+    def __init__(self, broker: Broker, request: Request, response: ShareFetchResponse, deadline_ms: int) -> None:
+        super().__init__(deadline_ms)
+        self._broker = broker
+        self._request = request
+        self._response = response
+
+    def try_complete(self, now_ms: int) -> bool:
+        return False
+
+    def expire(self, now_ms: int) -> None:
+        self._broker.answer(self._request, self._response, now_ms)
+
+
+class _Exchange:
+    """A request whose records are fetched and whose acknowledgements are carried out at the same time."""
+
+    def __init__(self, broker: Broker, request: Request, key: SessionKey, session: ShareSession) -> None:
+        self._broker = broker
+        self._request = request
+        self._key = key
+        self._session = session
+        self._epoch: int = request.body.share_session_epoch
+        self._names = {one: known.topic for one, known in session.partitions.items()}
+        self._answers: Answers | None = None
+        self._verdicts: Verdicts | None = {}
+
+    def begin(self, has_acknowledgements: bool, now_ms: int) -> None:
+        broker, request = self._broker, self._request
+        body: ShareFetchRequest = request.body
+        if has_acknowledgements:
+            self._verdicts = None
+            acknowledge_all(broker, request, self._key, body.topics, self._acknowledged, now_ms)
+        refused: Answers = {}
+        readable: dict[SharedPartition, str] = {}
+        if self._epoch != FINAL_EPOCH and not body.is_renew_ack:
+            for partition, topic in self._names.items():
+                error = readable_error(broker, request, partition, topic)
+                if error is not None:
+                    refused[partition] = ShareAnswer(error)
+                elif topic is not None:
+                    readable[partition] = topic
+        params = self._params(body)
+        self._request = request.without_body()
+        fetch = start_share_fetch(
+            broker.shares.partitions,
+            params,
+            readable,
+            self._epoch,
+            lambda answers, now_ms: self._fetched({**answers, **refused}, now_ms),
+            now_ms,
+        )
+        if fetch is not None and fetch.is_waiting:
+            broker.parked(request.context, fetch)
+
+    def _params(self, body: ShareFetchRequest) -> ShareFetchParams:
+        broker = self._broker
+        max_bytes = min(body.max_bytes, broker.fetches.max_bytes, broker.throttling.fetch_bytes_max(self._request))
+        return ShareFetchParams(
+            self._key.group_id,
+            self._key.member_id,
+            body.max_wait_ms,
+            min(body.min_bytes, max_bytes),
+            max_bytes,
+            body.max_records,
+            body.batch_size,
+            AcquireMode(body.share_acquire_mode),
+        )
+
+    def _acknowledged(self, verdicts: Verdicts, now_ms: int) -> None:
+        self._verdicts = verdicts
+        if self._answers is not None:
+            self._answer(self._answers, verdicts, now_ms)
+
+    def _fetched(self, answers: Answers, now_ms: int) -> None:
+        self._answers = answers
+        if self._verdicts is not None:
+            self._answer(answers, self._verdicts, now_ms)
+
+    # Both are there
+
+    def _answer(self, answers: Answers, verdicts: Verdicts, now_ms: int) -> None:
+        broker, throttling = self._broker, self._broker.throttling
+        response, throttle_ms = self._response(answers), 0
+        if throttling.is_on:
+            throttle_ms = throttling.of_fetch(self._request, self._size(response), now_ms)
+            if throttle_ms:
+                response = self._response({})
+        if not throttle_ms:
+            self._tell_session(response)
+        self._count_bytes(response)
+        _add_verdicts(response, verdicts)
+        if self._epoch == FINAL_EPOCH:
+            broker.shares.release_session(self._key, now_ms)
+        broker.reply(self._request, response, throttle_ms)
+
+    def _response(self, answers: Answers) -> ShareFetchResponse:
+        topics: dict[bytes, ShareFetchResponse.ShareFetchableTopicResponse] = {}
+        nodes: dict[int, LeaderNode] = {}
+        for partition, answer in answers.items():
+            topic = topics.get(partition.topic_id)
+            if topic is None:
+                topic = topics[partition.topic_id] = ShareFetchResponse.ShareFetchableTopicResponse(
+                    topic_id=partition.topic_id
+                )
+            told = PartitionData(
+                partition_index=partition.partition,
+                error_code=answer.error_code,
+                records=answer.records if answer.records is not None else b"",
+                acquired_records=[
+                    ShareFetchResponse.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+                    for first, last, count in answer.acquired
+                ],
+            )
+            if answer.error_code in _LED_ELSEWHERE:
+                self._tell_leader(partition, told, nodes)
+            topic.partitions.append(told)
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=self._broker.shares.settings(self._key.group_id).record_lock_duration_ms,
+            responses=list(topics.values()),
+            node_endpoints=[
+                ShareFetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+                for node in nodes.values()
+            ],
+        )
+
+    def _tell_leader(self, partition: SharedPartition, told: PartitionData, nodes: dict[int, LeaderNode]) -> None:
+        broker, topic = self._broker, self._names.get(partition)
+        if topic is None:
+            return
+        place = TopicPartition(topic, partition.partition)
+        leader = current_leader(place, broker.partitions, broker.image, self._request.context.listener)
+        told.current_leader = ShareFetchResponse.LeaderIdAndEpoch(
+            leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+        )
+        if leader.node is not None:
+            nodes[leader.leader_id] = leader.node
+
+    def _tell_session(self, response: ShareFetchResponse) -> None:
+        """Of a session's later requests only partitions that have news are in the answer."""
+        if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return
+        session = self._session
+        if session.epoch != next_epoch(self._epoch):
+            response.error_code = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+            response.responses = []
+            return
+        for topic in response.responses:
+            topic.partitions = [
+                one
+                for one in topic.partitions
+                if session.is_told(
+                    SharedPartition(topic.topic_id, one.partition_index),
+                    has_records=bool(one.records),
+                    has_error=one.error_code != ErrorCode.NONE,
+                )
+            ]
+        response.responses = [topic for topic in response.responses if topic.partitions]
+
+    def _size(self, response: ShareFetchResponse) -> int:
+        parts: list[bytes] = []
+        response.write(parts, self._request.version)
+        return 4 + sum(map(len, parts))
+
+    def _count_bytes(self, response: ShareFetchResponse) -> None:
+        traffic = self._broker.partitions.traffic
+        for topic in response.responses:
+            for one in topic.partitions:
+                name = self._names.get(SharedPartition(topic.topic_id, one.partition_index))
+                if one.records and name is not None and (counts := traffic.get(name)) is not None:
+                    counts.bytes_out += len(one.records)
+
+
+def _add_verdicts(response: ShareFetchResponse, verdicts: Verdicts) -> None:
+    """What came of acknowledgements stands with the partition's records, or by itself."""
+    missing: dict[bytes, dict[int, Verdict]] = {}
+    for partition, verdict in verdicts.items():
+        missing.setdefault(partition.topic_id, {})[partition.partition] = verdict
+    topics = {topic.topic_id: topic for topic in response.responses}
+    for topic_id, of_topic in missing.items():
+        topic = topics.get(topic_id)
+        if topic is None:
+            topic = ShareFetchResponse.ShareFetchableTopicResponse(topic_id=topic_id)
+            response.responses.append(topic)
+        for one in topic.partitions:
+            found = of_topic.pop(one.partition_index, None)
+            if found is not None:
+                one.acknowledge_error_code, one.acknowledge_error_message = found
+        topic.partitions += [
+            PartitionData(
+                partition_index=index,
+                acknowledge_error_code=verdict.code,
+                acknowledge_error_message=verdict.message,
+                records=b"",
+            )
+            for index, verdict in of_topic.items()
+        ]

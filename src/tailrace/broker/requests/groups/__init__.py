@@ -1,0 +1,1 @@
+"""Requests of classic, consumer and streams groups, and their committed offsets."""

@@ -1,0 +1,65 @@
+"""DeleteGroups (key 42), versions 0–2.
+
+Behaviour
+    Forgets groups without members, and the offsets they have committed; of a share group its state first.
+    Each group has an error of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.shares.share_group_state import Errors, delete_state
+from tailrace.coordinator.groups.share.share_topics import Progress
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    body: DeleteGroupsRequest = request.body
+    names = list(dict.fromkeys(body.groups_names))
+    answer = PendingAnswer(broker, request)
+
+    def finish(codes: list[ErrorCode], now_ms: int) -> None:
+        results = [
+            DeleteGroupsResponse.DeletableGroupResult(group_id=name, error_code=code)
+            for name, code in zip(names, codes, strict=True)
+        ]
+        answer(DeleteGroupsResponse(results=results), now_ms)
+
+    gathering: Gathering[ErrorCode] = Gathering(len(names), finish)
+    for index, name in enumerate(names):
+        _delete(broker, request, name, gathering.part(index), now_ms)
+    gathering.begin(now_ms)
+
+
+def _delete(broker: Broker, request: Request, name: str, take: Callable[[ErrorCode, int], None], now_ms: int) -> None:
+    if not broker.allows(request, Operation.DELETE, AclResource.GROUP, name):
+        take(ErrorCode.GROUP_AUTHORIZATION_FAILED, now_ms)
+        return
+
+    def refuse(error: KafkaError, now_ms: int) -> None:
+        take(error.code, now_ms)
+
+    def forget(state: Progress, now_ms: int) -> None:
+        kept = {topic: one.partitions for topic, one in state.items()}
+        delete_state(broker, name, kept, forgotten, now_ms)
+
+    def forgotten(errors: Errors, now_ms: int) -> None:
+        if errors:
+            refuse(next(iter(errors.values())), now_ms)
+            return
+        broker.groups.write(
+            name,
+            lambda shard: shard.delete_groups([name]),
+            lambda codes, now_ms: take(codes[0], now_ms),
+            refuse,
+            now_ms,
+        )
+
+    broker.groups.write(name, lambda shard: shard.share_offsets.delete_group(name), forget, refuse, now_ms)

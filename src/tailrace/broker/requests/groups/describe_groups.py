@@ -1,0 +1,69 @@
+"""DescribeGroups (key 15), versions 0–6.
+
+Behaviour
+    State, protocol and members of classic groups, with what each member was given to do.
+Version notes
+    3   authorized operations
+    4   static members
+    6   GROUP_ID_NOT_FOUND for a group that is not there; before, it is told to be Dead
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, group_operations
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+
+_Take: TypeAlias = Callable[[DescribeGroupsResponse.DescribedGroup, int], None]
+
+_NOT_FOUND_FROM = 6
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    body: DescribeGroupsRequest = request.body
+    answer = PendingAnswer(broker, request)
+    gathering: Gathering[DescribeGroupsResponse.DescribedGroup] = Gathering(
+        len(body.groups), lambda groups, now_ms: answer(DescribeGroupsResponse(groups=groups), now_ms)
+    )
+    for index, group_id in enumerate(body.groups):
+        _describe(broker, request, group_id, gathering.part(index), now_ms)
+    gathering.begin(now_ms)
+
+
+def _describe(broker: Broker, request: Request, group_id: str, answer: _Take, now_ms: int) -> None:
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+        answer(
+            DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED),
+            now_ms,
+        )
+        return
+    operations = NOT_ASKED
+    if request.body.include_authorized_operations:
+        context = request.context
+        operations = group_operations(broker.authorizer, context.principal, context.client_host, group_id)
+    version = request.version
+
+    def describe(shard: GroupCoordinator) -> DescribeGroupsResponse.DescribedGroup:
+        group = shard.describe(group_id)
+        group.authorized_operations = operations
+        return group
+
+    def refuse(error: KafkaError, now_ms: int) -> None:
+        is_missing = error.code is ErrorCode.GROUP_ID_NOT_FOUND
+        group = DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state="Dead" if is_missing else "")
+        if is_missing and version < _NOT_FOUND_FROM:
+            group.authorized_operations = operations
+        else:
+            group.error_code = error.code
+            group.error_message = str(error) if is_missing else None
+        answer(group, now_ms)
+
+    broker.groups.read(group_id, describe, answer, refuse, now_ms)

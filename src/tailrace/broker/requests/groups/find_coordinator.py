@@ -1,0 +1,123 @@
+"""FindCoordinator (key 10), versions 0–6.
+
+Behaviour
+    Names the broker that coordinates a group or a transactional id: the leader of the partition that its name is hashed
+    to. The coordinator's topic is made when somebody first asks.
+Version notes
+    1   transactional ids as well as groups
+    4   several keys at once
+    6   share groups
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.coordinator_topics import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    ensure_topic,
+)
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
+from tailrace.broker.requests.topics.topic_view import endpoint_of
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+_log = logging.getLogger(__name__)
+
+_BATCHES_FROM = 4
+
+
+class _KeyType(NamedTuple):
+    from_version: int
+    topic: str
+    resource: AclResource
+    refusal: ErrorCode
+
+
+_KEY_TYPES = {
+    0: _KeyType(0, CONSUMER_OFFSETS, AclResource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: _KeyType(1, TRANSACTION_STATE, AclResource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    2: _KeyType(6, SHARE_GROUP_STATE, AclResource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+}
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResponse | None:
+    body: FindCoordinatorRequest = request.body
+    before = broker.image
+    keys = body.coordinator_keys if request.version >= _BATCHES_FROM else [body.key]
+    response = _response(request.version, [_find(broker, request, key, now_ms) for key in keys])
+    if broker.image is before:
+        return response
+    # Its topic was made for this: whoever is told of the coordinator can use it.
+    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms), now_ms)
+    return None
+
+
+def _response(version: int, found: list[FindCoordinatorResponse.Coordinator]) -> FindCoordinatorResponse:
+    if version >= _BATCHES_FROM:
+        return FindCoordinatorResponse(coordinators=found)
+    (only,) = found
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message or ErrorCode.NONE.name,  # as Kafka says it, in these versions
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _find(broker: Broker, request: Request, key: str, now_ms: int) -> FindCoordinatorResponse.Coordinator:
+    try:
+        node_id, endpoint = _coordinator(broker, request, key, now_ms)
+    except KafkaError as error:
+        # Where several are told of, Kafka leaves a code that says all there is to say without words.
+        is_plain = request.version >= _BATCHES_FROM and str(error) == error.code.name
+        return FindCoordinatorResponse.Coordinator(
+            key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=None if is_plain else str(error)
+        )
+    return FindCoordinatorResponse.Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port)
+
+
+def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tuple[int, Endpoint]:
+    key_type = request.body.key_type
+    known = _KEY_TYPES.get(key_type)
+    if known is None or request.version < known.from_version:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no key type {key_type}")
+    operation = Operation.CLUSTER_ACTION if known.resource is AclResource.CLUSTER else Operation.DESCRIBE
+    name = CLUSTER_NAME if known.resource is AclResource.CLUSTER else key
+    if not broker.allows(request, operation, known.resource, name):
+        raise KafkaError(known.refusal, REFUSED if known.resource is AclResource.CLUSTER else "")
+    if broker.coordinators.get(known.topic) is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no such coordinator yet")
+    if known.topic == SHARE_GROUP_STATE and not _names_share_partition(key):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not of the form group:topic id:partition")
+    try:
+        ensure_topic(broker, known.topic, now_ms)
+    except KafkaError as error:
+        _log.warning("%s cannot be made: %s", known.topic, error)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{known.topic} cannot be made: {error}") from error
+    partition = broker.coordinators.partition_of(known.topic, key, broker.image)
+    state = broker.image.partition(TopicPartition(known.topic, partition))
+    endpoint = None if state is None else endpoint_of(broker.image, state.leader, request.context.listener)
+    if state is None or endpoint is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its partition has no leader")
+    return state.leader, endpoint
+
+
+def _names_share_partition(key: str) -> bool:
+    group_id, _, rest = key.rpartition(":")
+    group_id, _, topic_id = group_id.rpartition(":")
+    try:
+        TopicId.parse(topic_id)
+        int(rest)
+    except ValueError:
+        return False
+    return bool(group_id.strip())

@@ -1,0 +1,52 @@
+"""What topics an offset request means: by name or by id, those that exist and that the client may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
+from tailrace.coordinator.groups.consumer.heartbeat import Sees, sees_all
+from tailrace.metadata.image.image import TopicImage
+from tailrace.model.errors import ErrorCode, KafkaError
+
+OFFSET_TOPIC_IDS_FROM = 10  # OffsetCommit and OffsetFetch
+
+
+class FoundTopic(NamedTuple):
+    name: str
+    topic: TopicImage | None
+    error: ErrorCode  # why nothing can be done for it
+
+
+def sees_of(broker: Broker, request: Request) -> Sees:
+    """Which topics a client may know of; it may be asked long after the request."""
+    authorizer, context = rights_of(broker.authorizer), request.context
+    if authorizer is None:
+        return sees_all
+    return partial(authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC)
+
+
+def check_sees(broker: Broker, request: Request, topics: Iterable[str]) -> None:
+    """Who describes a group has to be allowed to know of what its members read."""
+    if not all(broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
+        raise KafkaError(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "The group has described topic(s) that the client is not authorized to describe.",
+        )
+
+
+def find_topic(broker: Broker, request: Request, name: str, topic_id: bytes, operation: Operation) -> FoundTopic:
+    """A topic as the request's version names it."""
+    if request.version >= OFFSET_TOPIC_IDS_FROM:
+        known = broker.image.topics_by_id.get(topic_id)
+        if known is None:
+            return FoundTopic("", None, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = known.name
+    if not broker.allows(request, operation, AclResource.TOPIC, name):
+        return FoundTopic(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = broker.image.topics.get(name)
+    return FoundTopic(name, topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

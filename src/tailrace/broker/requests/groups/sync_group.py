@@ -1,0 +1,49 @@
+"""SyncGroup (key 14), versions 0–5.
+
+Behaviour
+    A member asks for its work; the leader of the group hands out everybody's. Answered when the leader has done so and
+    the assignment is durable.
+Version notes
+    3   static members
+    5   protocol type and name have to be given, and have to be the group's
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.coordinator.groups.classic.membership import SyncRequest
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
+
+_PROTOCOL_FROM = 5
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> SyncGroupResponse | None:
+    body: SyncGroupRequest = request.body
+    if request.version >= _PROTOCOL_FROM and (body.protocol_type is None or body.protocol_name is None):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+        return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not body.group_id:
+        return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    answer = PendingAnswer(broker, request)
+    wish = SyncRequest(
+        group_id=body.group_id,
+        member_id=body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
+        protocol_type=body.protocol_type,
+        protocol=body.protocol_name,
+        assignments={one.member_id: bytes(one.assignment) for one in body.assignments},
+    )
+    broker.groups.write(
+        body.group_id,
+        lambda shard: shard.sync(wish, answer, now_ms),
+        lambda _, __: None,
+        lambda error, now_ms: answer(SyncGroupResponse(error_code=error.code), now_ms),
+        now_ms,
+    )
+    return None

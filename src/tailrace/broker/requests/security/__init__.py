@@ -1,0 +1,1 @@
+"""Requests about logins, ACLs, SCRAM users and delegation tokens."""

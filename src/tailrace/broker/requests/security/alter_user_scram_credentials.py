@@ -1,0 +1,23 @@
+"""AlterUserScramCredentials (key 51), version 0.
+
+Behaviour
+    Sets and removes SCRAM credentials, each user's by itself. The password stays with the client: it sends what SCRAM
+    salts and hashes it to, and the metadata has the two keys that are made of that.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.metadata.controller.control import ApiError
+from tailrace.metadata.decisions.scram_credentials import refuse_all
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import AlterUserScramCredentialsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> AlterUserScramCredentialsResponse:
+    if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
+        return refuse_all(request.body, ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED))
+    return broker.local_controller.alter_scram_credentials(request.body, now_ms)

@@ -1,0 +1,32 @@
+"""DescribeAcls (key 29), versions 1–3.
+
+Behaviour
+    The entries of the access control lists that a filter finds, by the resources that they are about: of this broker's
+    metadata, wherever the controller is. SECURITY_DISABLED where there is no authorizer.
+Version notes
+    1   patterns of resources
+    2   flexible encoding
+    3   resources of type USER
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
+from tailrace.broker.requests.security.acl_requests import NO_AUTHORIZER, has_authorizer, names_unknown
+from tailrace.broker.security.authorizer import Operation
+from tailrace.metadata.decisions.acls import describe_acls, filter_of
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DescribeAclsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeAclsResponse | None:
+    wanted = filter_of(request.body)
+    if names_unknown(wanted):
+        broker.reply_nothing(request, close=True)
+        return None
+    check_cluster(broker, request, Operation.DESCRIBE)
+    if not has_authorizer(broker):
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
+    return DescribeAclsResponse(resources=describe_acls(broker.image, wanted))

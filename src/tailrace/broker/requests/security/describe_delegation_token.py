@@ -1,0 +1,67 @@
+"""DescribeDelegationToken (key 41), versions 1–3.
+
+Behaviour
+    Lists tokens, all or those of the given owners and renewers. A client sees the tokens that it owns or may renew;
+    others take DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
+Version notes
+    3   the principal that asked for a token
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.security.token_requests import check_connection
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.metadata.decisions.delegation_tokens import is_owner_or_renewer
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
+from tailrace.protocol.messages import DelegationTokenRecord, DescribeDelegationTokenResponse
+
+Described = DescribeDelegationTokenResponse.DescribedDelegationToken
+Renewer = DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> Steps[DescribeDelegationTokenResponse]:
+    check_connection(broker, request)
+    settings = broker.config.tokens
+    if not settings.is_enabled:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    asked = request.body.owners
+    owners = None if asked is None else {f"{one.principal_type}:{one.principal_name}" for one in asked}
+    response = DescribeDelegationTokenResponse()
+    for token in broker.image.delegation_tokens.values():
+        if _is_asked_for(token, owners) and _may_describe(broker, request, token):
+            response.tokens.append(_described(token, settings.hmac_of(token.token_id), request.version))
+        yield
+    return response
+
+
+def _is_asked_for(token: DelegationTokenRecord, owners: set[str] | None) -> bool:
+    return owners is None or token.owner in owners or not owners.isdisjoint(token.renewers)
+
+
+def _may_describe(broker: Broker, request: Request, token: DelegationTokenRecord) -> bool:
+    return (
+        is_owner_or_renewer(token, request.context.principal)
+        or broker.sees(request, Operation.DESCRIBE, AclResource.DELEGATION_TOKEN, token.token_id)
+        or broker.sees(request, Operation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
+    )
+
+
+def _described(token: DelegationTokenRecord, hmac: bytes, version: int) -> Described:
+    owner_type, _, owner = token.owner.partition(":")
+    requester_type, _, requester = token.requester.partition(":") if version >= 3 else ("", "", "")
+    renewers = [one.partition(":") for one in token.renewers]
+    return Described(
+        principal_type=owner_type,
+        principal_name=owner,
+        token_requester_principal_type=requester_type,
+        token_requester_principal_name=requester,
+        issue_timestamp=token.issue_timestamp,
+        expiry_timestamp=token.expiration_timestamp,
+        max_timestamp=token.max_timestamp,
+        token_id=token.token_id,
+        hmac=hmac,
+        renewers=[Renewer(principal_type=kind, principal_name=name) for kind, _, name in renewers],
+    )

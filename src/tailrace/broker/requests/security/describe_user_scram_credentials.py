@@ -1,0 +1,28 @@
+"""DescribeUserScramCredentials (key 50), version 0.
+
+Behaviour
+    Which users have SCRAM credentials, by which mechanisms and with how many iterations; nothing that helps guessing.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.metadata.decisions.scram_credentials import describe_credentials
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeUserScramCredentialsResponse:
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
+        return _denied(request.body)
+    return describe_credentials(broker.image, request.body)
+
+
+def _denied(body: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+    """The error for each user that was asked for, none by name: so does Kafka."""
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    response = DescribeUserScramCredentialsResponse
+    result = response.DescribeUserScramCredentialsResult(error_code=code, error_message=None)
+    return response(error_code=code, error_message=None, results=[result] * len(body.users or []))

@@ -1,0 +1,1 @@
+"""Requests about share groups and their state."""

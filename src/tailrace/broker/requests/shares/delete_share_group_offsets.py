@@ -1,0 +1,72 @@
+"""DeleteShareGroupOffsets (key 92), version 0.
+
+Behaviour
+    A share group without members forgets how far it has come in topics.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.shares.share_group_state import Errors, check_share_groups, delete_state
+from tailrace.coordinator.groups.share.share_offsets import Deletion
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
+
+_Topic: TypeAlias = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DeleteShareGroupOffsetsResponse | None:
+    body: DeleteShareGroupOffsetsRequest = request.body
+    group_id = body.group_id
+    check_share_groups(broker)
+    if not broker.allows(request, Operation.DELETE, AclResource.GROUP, group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    names = dict.fromkeys(topic.topic_name for topic in body.topics)
+    allowed = [name for name in names if broker.allows(request, Operation.READ, AclResource.TOPIC, name)]
+    told = [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in names if name not in allowed]
+    answer = PendingAnswer(broker, request)
+
+    def refuse(error: KafkaError, now_ms: int) -> None:
+        answer(DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error)), now_ms)
+
+    def delete(deletion: Deletion, now_ms: int) -> None:
+        topics, by_id = broker.image.topics, broker.image.topics_by_id
+        for name in deletion.unknown:
+            told.append(_refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            if name in topics:
+                told[-1].error_message = "There is no offset information to delete."
+        known = {topic: by_id[topic].name for topic in deletion.partitions}
+
+        def finish(errors: Errors, now_ms: int) -> None:
+            failed = {topic: error.code for (topic, _), error in errors.items()}
+            told.extend(_refused(known[topic], code, topic) for topic, code in failed.items())
+            done = [topic for topic in known if topic not in failed]
+            told.extend(_Topic(topic_name=known[topic], topic_id=topic) for topic in done)
+            if not done:
+                answer(DeleteShareGroupOffsetsResponse(responses=told), now_ms)
+                return
+            broker.groups.write(
+                group_id,
+                lambda shard: shard.share_offsets.deleted(group_id, done, now_ms),
+                lambda _, now_ms: answer(DeleteShareGroupOffsetsResponse(responses=told), now_ms),
+                refuse,
+                now_ms,
+            )
+
+        delete_state(broker, group_id, deletion.partitions, finish, now_ms)
+
+    broker.groups.write(
+        group_id, lambda shard: shard.share_offsets.delete(group_id, allowed, now_ms), delete, refuse, now_ms
+    )
+    return None
+
+
+def _refused(name: str, code: ErrorCode, topic_id: bytes = bytes(16)) -> _Topic:
+    return _Topic(topic_name=name, topic_id=topic_id, error_code=code, error_message=code.name)

@@ -1,0 +1,145 @@
+"""DescribeShareGroupOffsets (key 90), versions 0–1.
+
+Behaviour
+    Where share groups begin to read partitions, and how many records are left; -1 for what they have not begun. Without
+    topics, everything that a group's state is kept of.
+Version notes
+    1   the lag
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.partition_ends import Ends
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.shares.share_group_state import Summaries, check_share_groups, read_summaries
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
+from tailrace.shares.state.share_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ShareState
+
+_Asked: TypeAlias = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+_Group: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+_Topic: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
+_Partition: TypeAlias = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+_Take: TypeAlias = Callable[[_Group, int], None]
+
+UNKNOWN_LAG = -1
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    body: DescribeShareGroupOffsetsRequest = request.body
+    check_share_groups(broker)
+    answer = PendingAnswer(broker, request)
+    gathering: Gathering[_Group] = Gathering(
+        len(body.groups), lambda groups, now_ms: answer(DescribeShareGroupOffsetsResponse(groups=groups), now_ms)
+    )
+    for index, group in enumerate(body.groups):
+        _describe(broker, request, group, gathering.part(index), now_ms)
+    gathering.begin(now_ms)
+
+
+def _describe(broker: Broker, request: Request, asked: _Asked, take: _Take, now_ms: int) -> None:
+    group_id = asked.group_id
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+        take(_Group(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
+    elif asked.topics is None:
+        broker.groups.read(
+            group_id,
+            lambda shard: shard.share_offsets.kept(group_id),
+            lambda kept, now_ms: _tell(broker, group_id, _visible(broker, request, kept), [], take, now_ms),
+            lambda error, now_ms: take(
+                _Group(group_id=group_id, error_code=error.code, error_message=str(error)), now_ms
+            ),
+            now_ms,
+        )
+    else:
+        known: dict[bytes, list[int]] = {}
+        others = []
+        for topic in asked.topics:
+            found = broker.image.topics.get(topic.topic_name)
+            if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic_name):
+                others.append(_without(topic.topic_name, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif found is None:
+                others.append(_without(topic.topic_name, topic.partitions, ErrorCode.NONE))
+            else:
+                known[found.id] = list(topic.partitions)
+        _tell(broker, group_id, known, others, take, now_ms)
+
+
+def _visible(broker: Broker, request: Request, kept: Mapping[bytes, frozenset[int]]) -> dict[bytes, list[int]]:
+    return {
+        topic: sorted(numbers)
+        for topic, numbers in kept.items()
+        if topic in broker.image.topics_by_id
+        and broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, broker.image.topics_by_id[topic].name)
+    }
+
+
+def _without(name: str, partitions: list[int], code: ErrorCode) -> _Topic:
+    """A topic that there is not, or that is none of the client's business."""
+    return _Topic(
+        topic_name=name,
+        partitions=[
+            _Partition(
+                partition_index=number,
+                start_offset=UNINITIALIZED_OFFSET,
+                error_code=code,
+                error_message=None if code is ErrorCode.NONE else code.name,
+            )
+            for number in partitions
+        ],
+    )
+
+
+def _tell(
+    broker: Broker, group_id: str, asked: Mapping[bytes, list[int]], others: list[_Topic], take: _Take, now_ms: int
+) -> None:
+    names = {topic: broker.image.topics_by_id[topic].name for topic in asked}
+
+    def finish(summaries: Summaries, ends: Ends, now_ms: int) -> None:
+        topics = [
+            _Topic(
+                topic_id=topic,
+                topic_name=names[topic],
+                partitions=[
+                    _described(number, summaries[(topic, number)], ends.get(TopicPartition(names[topic], number)))
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in asked.items()
+        ]
+        take(_Group(group_id=group_id, topics=[*topics, *others]), now_ms)
+
+    def find_ends(summaries: Summaries, now_ms: int) -> None:
+        begun = [
+            TopicPartition(names[topic], number)
+            for (topic, number), summary in summaries.items()
+            if isinstance(summary, ShareState) and _has_lag(summary)
+        ]
+        broker.shares.ends.ask(begun, lambda ends, now_ms: finish(summaries, ends, now_ms), now_ms)
+
+    read_summaries(broker, group_id, asked, find_ends, now_ms)
+
+
+def _has_lag(summary: ShareState) -> bool:
+    return summary.start_offset != UNINITIALIZED_OFFSET and summary.delivery_complete_count != UNKNOWN_COUNT
+
+
+def _described(partition: int, summary: ShareState | KafkaError | None, end: int | KafkaError | None) -> _Partition:
+    if summary is None or isinstance(summary, KafkaError):
+        return _Partition(partition_index=partition, start_offset=UNINITIALIZED_OFFSET, lag=UNKNOWN_LAG)
+    if isinstance(end, KafkaError):
+        return _Partition(partition_index=partition, error_code=end.code, error_message=str(end))
+    return _Partition(
+        partition_index=partition,
+        start_offset=summary.start_offset,
+        leader_epoch=summary.leader_epoch,
+        lag=UNKNOWN_LAG if end is None else end - summary.start_offset - summary.delivery_complete_count,
+    )

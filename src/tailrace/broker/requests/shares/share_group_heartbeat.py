@@ -1,0 +1,66 @@
+"""ShareGroupHeartbeat (key 76), version 1.
+
+Behaviour
+    The one request of a member of a share group (KIP-932): it joins with epoch 0, says what has changed about it, is
+    told its epoch and its partitions, and leaves with epoch -1. Partitions are assigned once their state is
+    initialized, which the first heartbeat that subscribes to them sets going.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.shares.share_group_state import begin_state, check_share_groups
+from tailrace.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH
+from tailrace.coordinator.groups.share.share_groups import Beaten, ShareBeat
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+_MEMBER_ID_MAX = 36  # a UUID
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ShareGroupHeartbeatResponse | None:
+    body: ShareGroupHeartbeatRequest = request.body
+    check_share_groups(broker)
+    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not body.member_id or len(body.member_id) > _MEMBER_ID_MAX:
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
+    for topic in body.subscribed_topic_names or ():
+        if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
+            return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    _check(body)
+    answer = PendingAnswer(broker, request)
+    beat = ShareBeat(
+        group_id=body.group_id,
+        member_id=body.member_id,
+        member_epoch=body.member_epoch,
+        client_id=request.client_id or "",
+        client_host=f"/{request.context.client_host}",
+        rack_id=body.rack_id,
+        topic_names=None if body.subscribed_topic_names is None else frozenset(body.subscribed_topic_names),
+    )
+
+    def beaten(done: Beaten, now_ms: int) -> None:
+        answer(done.response, now_ms)
+        if done.to_initialize is not None:
+            begin_state(broker, done.to_initialize, lambda errors, now_ms: None, now_ms)
+
+    def refuse(error: KafkaError, now_ms: int) -> None:
+        answer(ShareGroupHeartbeatResponse(error_code=error.code, error_message=str(error)), now_ms)
+
+    broker.groups.write(body.group_id, lambda shard: shard.shares.heartbeat(beat, now_ms), beaten, refuse, now_ms)
+    return None
+
+
+def _check(body: ShareGroupHeartbeatRequest) -> None:
+    """A KafkaError for a request that says too little, or what cannot be."""
+    for name, text in (("MemberId", body.member_id), ("GroupId", body.group_id), ("RackId", body.rack_id)):
+        if text is not None and not text.strip():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
+    if body.member_epoch == JOIN_EPOCH and not body.subscribed_topic_names:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
+    if body.member_epoch < LEAVE_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")

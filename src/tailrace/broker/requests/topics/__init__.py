@@ -1,0 +1,1 @@
+"""Requests about topics, partitions and their replicas."""

@@ -1,0 +1,44 @@
+"""AlterPartitionReassignments (key 45), versions 0–1.
+
+Behaviour
+    Moves the replicas of partitions to other brokers, or (null) takes a move back. On one node there is only one
+    place where they can be: what is asked for is either so already or refused.
+Version notes
+    1   the number of replicas can be made to stay the same
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> AlterPartitionReassignmentsResponse:
+    if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
+        return _denied(request.body)
+    return broker.local_controller.alter_partition_reassignments(request.body, now_ms)
+
+
+def _denied(body: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    """The error as a whole, and for each partition."""
+    response, code = AlterPartitionReassignmentsResponse, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return response(
+        error_code=code,
+        error_message=REFUSED,
+        responses=[
+            response.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    response.ReassignablePartitionResponse(
+                        partition_index=one.partition_index, error_code=code, error_message=REFUSED
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ],
+    )

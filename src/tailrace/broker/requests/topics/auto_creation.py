@@ -1,0 +1,25 @@
+"""Topics that are made because a client asked for them (auto.create.topics.enable), with the broker's defaults."""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import may_create
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import CreateTopicsRequest
+
+
+def auto_create_topic(broker: Broker, request: Request, name: str, now_ms: int) -> None:
+    """Make a topic that is not there. KafkaError if it is not made, or not yet: clients ask again."""
+    if not may_create(broker, request, name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+    if broker.forwarding is not None:
+        broker.forwarding.make_topic(topic, request, now_ms)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    charge = broker.throttling.mutations(request, now_ms, strict=True).charge
+    result = broker.local_controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms, charge=charge).topics[0]
+    if result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as before it is made
+    if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        raise KafkaError(ErrorCode(result.error_code), result.error_message or "")

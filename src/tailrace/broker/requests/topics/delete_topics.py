@@ -1,0 +1,41 @@
+"""DeleteTopics (key 20), versions 0–6.
+
+Behaviour
+    Topics go at once; their files a little later (file.delete.delay.ms). Counts towards controller_mutation_rate.
+Version notes
+    5   error messages; THROTTLING_QUOTA_EXCEEDED, before, all is done and the connection pauses
+    6   by topic id as well
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DeleteTopicsRequest
+
+_STRICT_FROM = 5
+_STATES_FROM = 6
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> None:
+    body: DeleteTopicsRequest = request.body
+    if not broker.config.flag("delete.topic.enable"):
+        raise KafkaError(
+            ErrorCode.TOPIC_DELETION_DISABLED if request.version >= 3 else ErrorCode.INVALID_REQUEST,
+            "topic deletion is disabled",
+        )
+    if request.version < _STATES_FROM:
+        body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
+        body.topic_names = []
+    may_delete_all = broker.sees(request, Operation.DELETE, AclResource.CLUSTER, CLUSTER_NAME)
+    quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
+    response = broker.local_controller.delete_topics(
+        body,
+        now_ms,
+        may_describe=lambda name: may_delete_all or broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name),
+        may_delete=lambda name: may_delete_all or broker.allows(request, Operation.DELETE, AclResource.TOPIC, name),
+        charge=quota.charge,
+    )
+    broker.answer(request, response, now_ms, quota.throttle_ms)

@@ -1,0 +1,41 @@
+"""ElectLeaders (key 43), versions 0–2.
+
+Behaviour
+    Makes the preferred replica of partitions their leader, or, as an unclean election, whichever replica is alive.
+    Null asks for all partitions, and then only those are told of that something was done for or went wrong.
+Version notes
+    0   preferred replicas only
+    1   the kind of election
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> ElectLeadersResponse:
+    if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
+        return _denied(request.body, request.version)
+    return broker.local_controller.elect_leaders(request.body, now_ms)
+
+
+def _denied(body: ElectLeadersRequest, version: int) -> ElectLeadersResponse:
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ElectLeadersResponse(
+        error_code=code if version >= 1 else ErrorCode.NONE,
+        replica_election_results=[
+            ElectLeadersResponse.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    ElectLeadersResponse.PartitionResult(partition_id=number, error_code=code, error_message=REFUSED)
+                    for number in topic.partitions
+                ],
+            )
+            for topic in body.topic_partitions or []
+        ],
+    )

@@ -1,0 +1,128 @@
+"""EncodedTopics: the topics of a Metadata answer, each as it was last encoded.
+
+Whoever asks for all topics of a large cluster makes the broker say the same thing again and again. What is said of a
+topic depends on its registration, which is another object once it has changed, and on those of the brokers that have
+replicas of it, likewise; and on the listener and version that are asked in. So it is kept while these are the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from tailrace.metadata.image.image import TopicImage
+from tailrace.metadata.image.registrations import BrokerRegistration
+from tailrace.model.ids import BrokerId
+from tailrace.model.steps import Steps
+from tailrace.protocol.error_codes import error_counter
+from tailrace.protocol.messages import MetadataResponse
+from tailrace.protocol.primitives import uvarint
+
+Brokers: TypeAlias = Mapping[BrokerId, BrokerRegistration]
+Describe: TypeAlias = Callable[[TopicImage], MetadataResponse.MetadataResponseTopic]
+
+_KEPT_BYTES_MAX: Final = 64 * 1024 * 1024  # a million partitions in one version
+_WAYS_MAX: Final = 4  # listeners and versions at the same time
+_CLUSTER_OPERATIONS: Final = range(8, 11)
+_FLEXIBLE_FROM: Final = 9
+_ERROR_FROM: Final = 13
+
+
+class _Encoded(NamedTuple):
+    topic: TopicImage
+    data: bytes
+    codes: dict[int, int]  # how often it tells an error code
+
+
+class _Kept:
+    """What is said in one way."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self.brokers = brokers
+        self.topics: dict[bytes, _Encoded] = {}
+        self.size = 0
+
+
+class EncodedTopics:
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], _Kept] = {}  # by listener and version, the last used last
+        self.encoded = 0  # how often a topic was
+
+    def of(
+        self,
+        topics: Iterable[TopicImage],
+        brokers: Brokers,
+        listener: str,
+        version: int,
+        describe: Describe,
+        codes: defaultdict[int, int],
+    ) -> Steps[list[bytes]]:
+        """Return each topic's bytes, and pause after each. `codes` counts the error codes in them."""
+        before = self._kept.get((listener, version))
+        known: Mapping[bytes, _Encoded] = {} if before is None else before.topics
+        changed = _changed({} if before is None else before.brokers, brokers)
+        room = _KEPT_BYTES_MAX - sum(one.size for one in self._kept.values() if one is not before)
+        now = _Kept(brokers)
+        found: list[bytes] = []
+        for topic in topics:
+            encoded = known.get(topic.id)
+            if encoded is None or encoded.topic is not topic or (changed and _is_on(topic, changed)):
+                encoded = self._encode(topic, version, describe)
+            found.append(encoded.data)
+            for code, count in encoded.codes.items():
+                codes[code] += count
+            if now.size < room:
+                now.topics[topic.id] = encoded
+                now.size += len(encoded.data)
+            yield
+        self._kept.pop((listener, version), None)
+        self._kept[listener, version] = now
+        while len(self._kept) > _WAYS_MAX:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def _encode(self, topic: TopicImage, version: int, describe: Describe) -> _Encoded:
+        self.encoded += 1
+        alone = MetadataResponse(topics=[describe(topic)])
+        codes: defaultdict[int, int] = defaultdict(int)
+        error_counter(MetadataResponse)(alone, codes)
+        codes[alone.error_code] -= 1  # the answer's own
+        data = alone.encode(version)
+        tail = _tail_size(version)
+        return _Encoded(topic, data[_head_size(version) : len(data) - tail], dict(codes))
+
+
+def _changed(before: Brokers, now: Brokers) -> set[BrokerId]:
+    """The brokers that are not what they were."""
+    return set() if before is now else {one for one in {*before, *now} if before.get(one) is not now.get(one)}
+
+
+def _is_on(topic: TopicImage, brokers: set[BrokerId]) -> bool:
+    return not all(brokers.isdisjoint(partition.replicas) for partition in topic.partitions.values())
+
+
+@cache
+def _head_size(version: int) -> int:
+    """How much comes before the topics; their number takes as much for none as for one."""
+    return len(MetadataResponse().encode(version)) - _tail_size(version)
+
+
+def _tail_size(version: int) -> int:
+    """How much comes behind the topics."""
+    return 4 * (version in _CLUSTER_OPERATIONS) + 2 * (version >= _ERROR_FROM) + (version >= _FLEXIBLE_FROM)
+
+
+class WholeMetadata(MetadataResponse):
+    """An answer whose topics are encoded already."""
+
+    encoded_topics: list[bytes]
+
+    def write(self, parts: list[Any], version: int) -> None:
+        without = self.encode(version)
+        end = len(without) - _tail_size(version)
+        count = len(self.encoded_topics)
+        is_flexible = version >= _FLEXIBLE_FROM
+        size = uvarint(count + 1) if is_flexible else count.to_bytes(4, "big")
+        parts += [without[: end - (1 if is_flexible else 4)] + size, *self.encoded_topics, without[end:]]

@@ -1,0 +1,214 @@
+"""Metadata (key 3), versions 0–13.
+
+Behaviour
+    Brokers that are alive, and for the topics asked for their partitions with leaders, replicas and in-sync replicas.
+    A topic that does not exist is created, where the broker and the client allow it, and told at once.
+Version notes
+    0   an empty list asks for all topics, as null does from version 1 on
+    1   controller, rack, internal topics
+    2   cluster id
+    4   the client may forbid the creation of topics
+    5   offline replicas
+    7   leader epochs
+    8   authorized operations, until 10 also of the cluster
+    10  topic ids; asked by from 12 on
+    13  an error of the whole request
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.requests.topics.auto_creation import auto_create_topic
+from tailrace.broker.requests.topics.encoded_topics import WholeMetadata
+from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS, view_partition
+from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
+from tailrace.metadata.decisions.topic_names import name_problem
+from tailrace.metadata.image.image import TopicImage
+from tailrace.metadata.image.registrations import BrokerRegistration
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
+from tailrace.protocol.messages import MetadataRequest, MetadataResponse
+
+_IDS_FROM = 12
+_ZERO_ID = bytes(16)
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse | Steps[MetadataResponse] | None:
+    wanted = request.body.topics
+    if wanted is None or (request.version == 0 and not wanted):
+        return _all_topics(broker, request)
+    refused = _refuse_whole(request.body, request.version)
+    if refused is not None:
+        return refused
+    before = broker.image
+    response = MetadataResponse(topics=[_answer(broker, request, one, now_ms) for one in _distinct(wanted)])
+    _add_cluster(response, broker, request)
+    if broker.image is before:
+        return response
+    # A topic was made for this: whoever is told of it can use it.
+    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms), now_ms)
+    return None
+
+
+def _add_cluster(response: MetadataResponse, broker: Broker, request: Request) -> None:
+    """Add what a response says besides topics."""
+    context = request.context
+    response.brokers = [
+        MetadataResponse.MetadataResponseBroker(
+            node_id=one.id,
+            host=one.endpoints[context.listener].host,
+            port=one.endpoints[context.listener].port,
+            rack=one.rack,
+        )
+        for one in _brokers(broker)
+        if context.listener in one.endpoints
+    ]
+    response.cluster_id = broker.image.cluster_id
+    response.controller_id = broker.node_id
+    if request.body.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(
+            broker.authorizer, context.principal, context.client_host
+        )
+
+
+def _all_topics(broker: Broker, request: Request) -> Steps[MetadataResponse]:
+    context, image = request.context, broker.image
+    sees = partial(broker.authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
+    visible = []
+    for topic in image.topics.values():
+        if sees(AclResource.TOPIC, topic.name):
+            visible.append(topic)
+        yield
+    response: MetadataResponse
+    if request.body.include_topic_authorized_operations:
+        response = MetadataResponse()
+        for topic in visible:
+            response.topics.append(_describe(broker, request, topic))
+            yield
+    else:
+        response = whole = WholeMetadata()
+        whole.encoded_topics = yield from broker.publisher.encoded_topics.of(
+            visible,
+            image.brokers,
+            context.listener,
+            request.version,
+            partial(_describe, broker, request),
+            broker.errors_of(request.api_key),
+        )
+    _add_cluster(response, broker, request)
+    return response
+
+
+def _brokers(broker: Broker) -> Iterable[BrokerRegistration]:
+    """Those alive. Where none is, which all controllers' silence may lead to for a moment, those that were: a client
+    that is told of none, as librdkafka is by Kafka then, forgets where to ask again."""
+    return broker.image.unfenced_brokers() or broker.image.brokers.values()
+
+
+def _refuse_whole(body: MetadataRequest, version: int) -> MetadataResponse | None:
+    """A request that names a topic in a way that its version does not have is not answered in part."""
+    wanted = body.topics or []
+    if version >= _IDS_FROM and all(one.name is not None or one.topic_id != _ZERO_ID for one in wanted):
+        return None
+    if version < _IDS_FROM and all(one.name is not None and one.topic_id == _ZERO_ID for one in wanted):
+        return None
+    return MetadataResponse(
+        cluster_id=None,
+        error_code=ErrorCode.INVALID_REQUEST,
+        topics=[_problem(ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id) for one in wanted],
+    )
+
+
+def _distinct(wanted: list[MetadataRequest.MetadataRequestTopic]) -> list[MetadataRequest.MetadataRequestTopic]:
+    """Each topic once. Where some are named by id, only those count."""
+    by_id = {one.topic_id: one for one in wanted if one.topic_id != _ZERO_ID}
+    return list(by_id.values()) if by_id else list({one.name: one for one in wanted}.values())
+
+
+def _may_see(broker: Broker, request: Request, topic: str) -> bool:
+    return broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic)
+
+
+def _answer(
+    broker: Broker, request: Request, wanted: MetadataRequest.MetadataRequestTopic, now_ms: int
+) -> MetadataResponse.MetadataResponseTopic:
+    if wanted.topic_id != _ZERO_ID:
+        topic = broker.image.topics_by_id.get(wanted.topic_id)
+        if topic is None:
+            return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        if not _may_see(broker, request, topic.name):
+            # Who may not see a topic does not learn the name behind its id.
+            return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=wanted.topic_id)
+        return _describe(broker, request, topic)
+    name = wanted.name
+    assert name is not None, "such a request is refused as a whole"
+    if not _may_see(broker, request, name):
+        return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    if name not in broker.image.topics:
+        error = _make_missing(broker, request, name, now_ms)
+        if error is not None:
+            problem = _problem(error, name=name)
+            if error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                problem.topic_authorized_operations = _operations(broker, request, name)
+            return problem
+    return _describe(broker, request, broker.image.topics[name])
+
+
+def _make_missing(broker: Broker, request: Request, name: str, now_ms: int) -> ErrorCode | None:
+    """Create a topic that is not there, or say why not."""
+    if name_problem(name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not (request.body.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        auto_create_topic(broker, request, name, now_ms)
+    except KafkaError as error:
+        return error.code
+    return None
+
+
+def _operations(broker: Broker, request: Request, topic: str) -> int:
+    if not request.body.include_topic_authorized_operations:
+        return NOT_ASKED
+    context = request.context
+    return topic_operations(broker.authorizer, context.principal, context.client_host, topic)
+
+
+def _problem(
+    error: ErrorCode, *, name: str | None, topic_id: bytes = _ZERO_ID
+) -> MetadataResponse.MetadataResponseTopic:
+    return MetadataResponse.MetadataResponseTopic(
+        error_code=error, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS
+    )
+
+
+def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataResponse.MetadataResponseTopic:
+    context = request.context
+    partitions = []
+    for number, partition in topic.partitions.items():
+        view = view_partition(broker.image, partition, context.listener, hide_unreachable=request.version == 0)
+        error = view.error_code
+        if error == ErrorCode.LISTENER_NOT_FOUND and request.version < 6:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        partitions.append(
+            MetadataResponse.MetadataResponsePartition(
+                error_code=error,
+                partition_index=number,
+                leader_id=view.leader_id,
+                leader_epoch=view.leader_epoch,
+                replica_nodes=view.replicas,
+                isr_nodes=view.isr,
+                offline_replicas=view.offline_replicas,
+            )
+        )
+    return MetadataResponse.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=_operations(broker, request, topic.name),
+    )

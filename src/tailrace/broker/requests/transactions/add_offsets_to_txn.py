@@ -1,0 +1,48 @@
+"""AddOffsetsToTxn (key 25), versions 0–4.
+
+Behaviour
+    Notes that the offsets of a group will be committed with a producer's transaction: the group's partition of
+    `__consumer_offsets` is part of it from now on.
+Version notes
+    2   a producer that was overtaken is told PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.coordinator.key_partition import partition_of
+from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+_FENCED_FROM = 2
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> AddOffsetsToTxnResponse | None:
+    body: AddOffsetsToTxnRequest = request.body
+    if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    waiting = request.without_body()
+
+    def answer(error: ErrorCode, now_ms: int) -> None:
+        if error is ErrorCode.PRODUCER_FENCED and waiting.version < _FENCED_FROM:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        broker.answer(waiting, AddOffsetsToTxnResponse(error_code=error), now_ms)
+
+    producer = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
+    partition = offsets_partition(broker, body.group_id)
+    broker.transactions.coordinator.add_partitions(body.transactional_id, producer, [partition], 0, answer, now_ms)
+    return None
+
+
+def offsets_partition(broker: Broker, group_id: str) -> TopicPartition:
+    """Where a group's offsets are, or will be."""
+    known = broker.image.topics.get(CONSUMER_OFFSETS)
+    count = broker.config.integer("offsets.topic.num.partitions") if known is None else len(known.partitions)
+    return TopicPartition(CONSUMER_OFFSETS, partition_of(group_id, count))

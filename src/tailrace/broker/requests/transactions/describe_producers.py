@@ -1,0 +1,62 @@
+"""DescribeProducers (key 61), version 0.
+
+Behaviour
+    The idempotent and transactional producers that are known in a partition led here, and since which offset each has a
+    transaction open.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.metadata.decisions.topic_names import name_problem
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+
+Answer = DescribeProducersResponse.PartitionResponse
+State = DescribeProducersResponse.ProducerState
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeProducersResponse:
+    body: DescribeProducersRequest = request.body
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name,
+                partitions=[_answer(broker, request, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _answer(broker: Broker, request: Request, topic: str, index: int) -> Answer:
+    answer = Answer(partition_index=index)
+    try:
+        if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
+            answer.error_code, answer.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to read it"
+            return answer
+        problem = name_problem(topic)
+        if problem is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        partition = broker.partitions.find(TopicPartition(topic, index))
+        partition.fence(-1, leader_only=True)
+    except KafkaError as error:
+        answer.error_code = error.code
+        # A partition that is not here is nothing to talk about.
+        answer.error_message = None if topic in broker.image.topics else str(error)
+        return answer
+    answer.active_producers = [
+        State(
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            last_sequence=state.last_sequence,
+            last_timestamp=state.last_timestamp,
+            coordinator_epoch=state.coordinator_epoch,
+            current_txn_start_offset=-1 if state.transaction_first_offset is None else state.transaction_first_offset,
+        )
+        for state in partition.log.producers.producers.values()
+    ]
+    return answer

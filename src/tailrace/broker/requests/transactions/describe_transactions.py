@@ -1,0 +1,46 @@
+"""DescribeTransactions (key 65), version 0.
+
+Behaviour
+    What the coordinator knows of transactional ids: state, producer, timeout, since when, and the partitions to which
+    the end has yet to be told.
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
+
+State = DescribeTransactionsResponse.TransactionState
+TopicData = DescribeTransactionsResponse.TopicData
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTransactionsResponse:
+    body: DescribeTransactionsRequest = request.body
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(broker, request, transactional_id) for transactional_id in body.transactional_ids]
+    )
+
+
+def _describe(broker: Broker, request: Request, transactional_id: str) -> State:
+    if not broker.allows(request, Operation.DESCRIBE, AclResource.TRANSACTIONAL_ID, transactional_id):
+        return State(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    try:
+        facts = broker.transactions.coordinator.find(transactional_id)
+    except KafkaError as error:
+        return State(transactional_id=transactional_id, error_code=error.code)
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(facts.partitions):
+        if broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
+            topics.setdefault(topic, []).append(index)
+    return State(
+        transactional_id=transactional_id,
+        transaction_state=facts.state.title,
+        transaction_timeout_ms=facts.timeout_ms,
+        transaction_start_time_ms=facts.start_ms,
+        producer_id=facts.producer_id,
+        producer_epoch=facts.producer_epoch,
+        topics=[TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
+    )

@@ -1,0 +1,66 @@
+"""InitProducerId (key 22), versions 0–5.
+
+Behaviour
+    Without a transactional id: a producer id of its own for an idempotent producer.
+    With one: the id and next epoch of that transactional id. Whoever had it before is fenced, and what it left open is
+    aborted first; until that is done the answer is CONCURRENT_TRANSACTIONS.
+Version notes
+    3   a producer that lost its place may ask to go on with its id under a new epoch
+    4   a producer that was overtaken is told PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+Not implemented
+    two-phase commit (6), which Kafka 4.3 does not serve by default either
+"""
+
+from __future__ import annotations
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.coordinator.transactions.transaction_shard import InitAnswer, ProducerIdAndEpoch
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from tailrace.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+
+_FENCED_FROM = 4
+
+
+def handle(broker: Broker, request: Request, now_ms: int) -> InitProducerIdResponse | None:
+    body: InitProducerIdRequest = request.body
+    if body.transactional_id is not None:
+        if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
+            return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not _may_be_idempotent(broker, request):
+        return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if (body.producer_id == NO_PRODUCER_ID) != (body.producer_epoch == NO_PRODUCER_EPOCH):
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if body.transactional_id is None:
+        return InitProducerIdResponse(producer_id=broker.transactions.producer_ids.next(now_ms), producer_epoch=0)
+    expected = None
+    if body.producer_id != NO_PRODUCER_ID:
+        expected = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
+    waiting = request.without_body()
+
+    def answer(result: InitAnswer, now_ms: int) -> None:
+        if result.error is ErrorCode.NONE:
+            response = InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.producer_epoch)
+        elif result.error is ErrorCode.PRODUCER_FENCED and waiting.version < _FENCED_FROM:
+            response = _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+        else:
+            response = _refused(result.error)
+        broker.answer(waiting, response, now_ms)
+
+    coordinator = broker.transactions.coordinator
+    coordinator.init_producer(body.transactional_id, body.transaction_timeout_ms, expected, answer, now_ms)
+    return None
+
+
+def _may_be_idempotent(broker: Broker, request: Request) -> bool:
+    """Who may write to some topic may do it with a producer id (KIP-679)."""
+    context = request.context
+    return broker.sees(
+        request, Operation.IDEMPOTENT_WRITE, AclResource.CLUSTER, CLUSTER_NAME
+    ) or broker.authorizer.allows_some(context.principal, context.client_host, Operation.WRITE, AclResource.TOPIC)
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -1,0 +1,176 @@
+"""StandardAuthorizer: what the entries of the access control lists come to, as Kafka's class of that name decides.
+
+    super.users                      may do everything
+    a DENY that fits                 wins over any ALLOW
+    an ALLOW that fits               READ, WRITE, DELETE and ALTER allow DESCRIBE, ALTER_CONFIGS allows DESCRIBE_CONFIGS
+    nothing that fits                denied; allow.everyone.if.no.acl.found lets everyone to what no entry is about
+
+A decision is made once and kept until an entry changes: what a request costs is one lookup for each thing it names.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from ipaddress import AddressValueError, IPv6Address
+from typing import Final, TypeAlias
+
+from tailrace.metadata.decisions.acls import acl_of
+from tailrace.model.acls import EVERYONE, WILDCARD, Acl, AclResource, Operation, PatternType, Permission
+from tailrace.model.log_fields import fields
+from tailrace.protocol.messages import AccessControlEntryRecord
+
+KEPT_MAX: Final = 100_000  # decisions; a client can ask about as many names as it likes
+TOLD_MAX: Final = 1_000  # denials in the log, until an entry changes
+
+_IMPLIED: Final[Mapping[int, frozenset[int]]] = {
+    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+_NOTHING: Final[frozenset[int]] = frozenset()
+_Question: TypeAlias = tuple[str, str, Operation, AclResource, str]  # principal, host, what, to what, its name
+_log = logging.getLogger(__name__)
+
+
+class _Entries:
+    """The entries about one kind of resource, by name."""
+
+    def __init__(self) -> None:
+        self.literal: defaultdict[str, list[Acl]] = defaultdict(list)
+        self.prefixed: defaultdict[str, list[Acl]] = defaultdict(list)
+
+    def add(self, acl: Acl) -> None:
+        self._by_name(acl)[acl.name].append(acl)
+
+    def remove(self, acl: Acl) -> None:
+        by_name = self._by_name(acl)
+        by_name[acl.name].remove(acl)
+        if not by_name[acl.name]:
+            del by_name[acl.name]
+
+    def _by_name(self, acl: Acl) -> defaultdict[str, list[Acl]]:
+        return self.literal if acl.pattern == PatternType.LITERAL else self.prefixed
+
+    def about(self, name: str) -> Iterator[Acl]:
+        for one in {name, WILDCARD}:
+            yield from self.literal.get(one, ())
+        if self.prefixed:
+            for length in range(1, len(name) + 1):
+                yield from self.prefixed.get(name[:length], ())
+
+    def __iter__(self) -> Iterator[Acl]:
+        for by_name in (self.literal, self.prefixed):
+            for acls in by_name.values():
+                yield from acls
+
+
+class StandardAuthorizer:
+    def __init__(self, super_users: frozenset[str] = frozenset(), *, allows_unlisted: bool = False) -> None:
+        """`allows_unlisted`: allow.everyone.if.no.acl.found."""
+        self.super_users = super_users
+        self.allows_unlisted = allows_unlisted
+        self._by_id: dict[bytes, Acl] = {}
+        self._entries: dict[int, _Entries] = {kind: _Entries() for kind in AclResource}
+        self._kept: dict[_Question, bool] = {}
+        self._told: set[_Question] = set()  # denials that the log has
+
+    def change(self, changed: Mapping[bytes, AccessControlEntryRecord | None]) -> None:
+        """Entries by their ids, None for one that is gone."""
+        for acl_id, record in changed.items():
+            before = self._by_id.pop(acl_id, None)
+            if before is not None and before.resource in self._entries:
+                self._entries[before.resource].remove(before)
+            if record is not None:
+                acl = self._by_id[acl_id] = acl_of(record)
+                if acl.resource in self._entries:
+                    self._entries[acl.resource].add(acl)
+        self._kept.clear()
+        self._told.clear()
+
+    # Questions
+
+    def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
+        """As `sees`; a denial goes to the log, once for as long as the entries are as they are."""
+        if self._kept.get((principal, host, operation, resource, name)):
+            return True
+        allowed = self.sees(principal, host, operation, resource, name)
+        if not allowed:
+            self._tell((principal, host, operation, resource, name))
+        return allowed
+
+    def sees(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
+        """Whether it is allowed; for lists of what a client may see, where a denial is no news."""
+        question = principal, host, operation, resource, name
+        decided = self._kept.get(question)
+        if decided is None:
+            decided = principal in self.super_users or self._decide(principal, host, operation, resource, name)
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            self._kept[question] = decided
+        return decided
+
+    def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
+        """Whether there may be one resource of a kind that it is allowed on (KIP-679)."""
+        if self.sees(principal, host, operation, resource, "hardcode"):
+            return True
+        host = _host(host)
+        allowed: list[Acl] = []
+        denied: list[Acl] = []
+        for acl in self._entries[resource]:
+            if _is_about(acl, principal, host) and acl.operation in (operation, Operation.ALL):
+                (allowed if acl.permission == Permission.ALLOW else denied).append(acl)
+        literals = {acl.name for acl in denied if acl.pattern == PatternType.LITERAL}
+        prefixes = {acl.name for acl in denied if acl.pattern == PatternType.PREFIXED}
+        if WILDCARD in literals:
+            return False
+        return any(
+            (acl.pattern == PatternType.LITERAL and acl.name == WILDCARD)
+            or not (
+                (acl.pattern == PatternType.LITERAL and acl.name in literals)
+                or any(acl.name[:length] in prefixes for length in range(1, len(acl.name) + 1))
+            )
+            for acl in allowed
+        )
+
+    def _decide(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
+        host = _host(host)
+        implied_by = _IMPLIED.get(operation, _NOTHING)
+        is_listed = is_allowed = False
+        for acl in self._entries[resource].about(name):
+            is_listed = True
+            if not _is_about(acl, principal, host):
+                continue
+            fits = acl.operation in (operation, Operation.ALL)
+            if acl.permission == Permission.DENY:
+                if fits:
+                    return False
+            elif fits or acl.operation in implied_by:
+                is_allowed = True
+        return is_allowed if is_listed else self.allows_unlisted
+
+    def _tell(self, question: _Question) -> None:
+        if question in self._told or len(self._told) >= TOLD_MAX:
+            return
+        self._told.add(question)
+        principal, host, operation, resource, name = question
+        _log.info(
+            "denied",
+            extra=fields(principal=principal, host=host, operation=operation.name, resource=resource.name, name=name),
+        )
+
+
+def _is_about(acl: Acl, principal: str, host: str) -> bool:
+    return acl.principal in (principal, EVERYONE) and acl.host in (host, WILDCARD)
+
+
+def _host(host: str) -> str:
+    """An address as entries have it: one of IPv6 as Java writes it, 0:0:0:0:0:0:0:1."""
+    if ":" not in host:
+        return host
+    address, percent, scope = host.partition("%")
+    try:
+        groups = IPv6Address(address).exploded.split(":")
+    except AddressValueError:
+        return host
+    return ":".join(f"{int(group, 16):x}" for group in groups) + percent + scope

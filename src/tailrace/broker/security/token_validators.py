@@ -1,0 +1,118 @@
+"""TokenValidators: who decides about the tokens of a listener with OAUTHBEARER.
+
+An `UnsecuredValidator` needs nothing but its rules. A `SignedValidator` checks the signature with a key of its
+`KeyCache` before it looks at any claim, so that a stranger's claims are never decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from tailrace.broker.config.oauth_config import JwksSettings
+from tailrace.broker.config.sasl_config import SaslSettings
+from tailrace.broker.security.bearer_tokens import BearerToken, SignedRules, TokenRefused, UnsecuredRules
+from tailrace.broker.security.key_cache import KeyCache
+from tailrace.broker.storage.cleaning import Work
+from tailrace.model.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_bytes, decode_part, split_token
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.waiting.purgatory import Purgatory
+
+if TYPE_CHECKING:
+    from tailrace.broker.security.signing_keys import SigningKeys
+
+# Reads the keys of an identity provider, from the network or a file; OSError if that fails.
+FetchKeys: TypeAlias = Callable[[JwksSettings], bytes]
+
+
+class KeysAwaited(Exception):
+    """The token names a key that is not there; the keys are being fetched."""
+
+    def __init__(self, cache: KeyCache) -> None:
+        super().__init__("the keys of the identity provider are being fetched")
+        self.cache = cache
+
+
+class TokenValidator(Protocol):
+    def validate(self, token: str, now_ms: int, *, may_wait: bool) -> BearerToken:
+        """Return what the token says, or raise TokenRefused, or KeysAwaited if the caller may wait."""
+
+
+class UnsecuredValidator:
+    """Tokens without a signature."""
+
+    def __init__(self, rules: UnsecuredRules) -> None:
+        self._rules = rules
+
+    def validate(self, token: str, now_ms: int, *, may_wait: bool) -> BearerToken:
+        return self._rules.accept(token, now_ms)
+
+
+class SignedValidator:
+    """Tokens with a signature of the identity provider."""
+
+    def __init__(self, rules: SignedRules, cache: KeyCache) -> None:
+        self._rules = rules
+        self._cache = cache
+
+    def validate(self, token: str, now_ms: int, *, may_wait: bool) -> BearerToken:
+        from tailrace.broker.security.signing_keys import is_known_algorithm, is_signed_by
+
+        try:
+            header, body, signature = split_token(token.strip())
+            head = decode_part(header)
+            signed = decode_bytes(signature)
+        except MalformedToken as error:
+            raise TokenRefused(str(error)) from None
+        algorithm, key_id = head.get("alg"), head.get("kid")
+        if not isinstance(algorithm, str) or not is_known_algorithm(algorithm):
+            raise TokenRefused(f"alg {algorithm!r:.40} is not accepted")
+        if not isinstance(key_id, str | None) or "crit" in head:
+            raise TokenRefused("its header has a kid that is not a text, or crit")
+        key = self._cache.select(key_id, algorithm)
+        if key is None:
+            if may_wait and self._cache.fetch_for(key_id, now_ms):
+                raise KeysAwaited(self._cache)
+            raise TokenRefused(f"the identity provider has no key {key_id!r:.100} for {algorithm}")
+        if not is_signed_by(key, algorithm, f"{header}.{body}".encode(), signed):
+            raise TokenRefused("its signature is not valid")
+        try:
+            claims = decode_part(body, CLAIMS_CHARS_MAX)
+        except MalformedToken as error:
+            raise TokenRefused(str(error)) from None
+        return self._rules.accept(claims, now_ms)
+
+
+def token_validators(
+    sasl: Mapping[str, SaslSettings],
+    fetch: FetchKeys | None,
+    submit: Callable[[Work], None],
+    purgatory: Purgatory,
+    now_ms: int,
+) -> dict[str, TokenValidator]:
+    """Return the validator of each listener with OAUTHBEARER; raise InvalidConfig if its keys cannot be fetched."""
+    found: dict[str, TokenValidator] = {}
+    for listener, settings in sasl.items():
+        oauth = settings.oauth
+        if oauth is None:
+            continue
+        if oauth.unsecured is not None:
+            found[listener] = UnsecuredValidator(oauth.unsecured)
+            continue
+        assert oauth.signed is not None
+        assert oauth.jwks is not None
+        assert fetch is not None, "there is nobody to fetch keys"
+        try:
+            cache = KeyCache(oauth.jwks, _loader(oauth.jwks, fetch), submit, purgatory, now_ms)
+        except (OSError, ValueError) as error:
+            raise InvalidConfig(
+                f"listener {listener}: sasl.oauthbearer.jwks.endpoint.url: no keys from {oauth.jwks.url}: {error}"
+            ) from error
+        found[listener] = SignedValidator(oauth.signed, cache)
+    return found
+
+
+def _loader(jwks: JwksSettings, fetch: FetchKeys) -> Callable[[], SigningKeys]:
+    from tailrace.broker.security.signing_keys import SigningKeys
+
+    return lambda: SigningKeys.parse(fetch(jwks))

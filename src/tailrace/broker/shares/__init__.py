@@ -1,0 +1,1 @@
+"""Delivery of records to share groups, and the state that it keeps."""

@@ -1,0 +1,179 @@
+"""The acknowledgements in a ShareFetch or a ShareAcknowledge: checked, carried out, and answered together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType
+from tailrace.shares.share_partitions import Done, ShareKey
+from tailrace.shares.share_sessions import SessionKey, SharedPartition
+
+_RENEW_FROM = 2
+_MEMBER_ID_SIZE_MAX = 36
+_NOT_HOSTED = "This server does not host this topic-partition."
+
+
+class _Batch(Protocol):
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+class _Partition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def acknowledgement_batches(self) -> Sequence[_Batch]: ...
+
+
+class _Topic(Protocol):
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partitions(self) -> Sequence[_Partition]: ...
+
+
+class Verdict(NamedTuple):
+    """What came of a partition's acknowledgements."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+Verdicts = dict[SharedPartition, Verdict]
+
+
+def session_key(broker: Broker, request: Request) -> SessionKey:
+    """Whose request this is; KafkaError if nobody's, or if that one may not read with the group."""
+    body = request.body
+    if not broker.shares.is_enabled:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if body.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not body.member_id or len(body.member_id) > _MEMBER_ID_SIZE_MAX:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return SessionKey(body.group_id, body.member_id)
+
+
+def topic_names(broker: Broker, topics: Sequence[_Topic]) -> dict[SharedPartition, str | None]:
+    """The partitions of a request with the names of their topics, as far as they are known."""
+    by_id = broker.image.topics_by_id
+    named: dict[SharedPartition, str | None] = {}
+    for topic in topics:
+        topic_id = bytes(topic.topic_id)
+        known = by_id.get(topic_id)
+        for one in topic.partitions:
+            named[SharedPartition(topic_id, one.partition_index)] = None if known is None else known.name
+    return named
+
+
+def readable_error(broker: Broker, request: Request, partition: SharedPartition, topic: str | None) -> ErrorCode | None:
+    """Why a partition cannot be read, as far as can be said without looking at it."""
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if broker.image.partition(TopicPartition(topic, partition.partition)) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return None
+
+
+def acknowledge_all(
+    broker: Broker,
+    request: Request,
+    key: SessionKey,
+    topics: Sequence[_Topic],
+    answer: Callable[[Verdicts, int], None],
+    now_ms: int,
+) -> None:
+    """Carry out what a request acknowledges; `answer` is called when all of it is persisted or refused."""
+    names = topic_names(broker, topics)
+    verdicts: Verdicts = {}
+    said: dict[SharedPartition, list[Acknowledgement]] = {}
+    for topic in topics:
+        for one in topic.partitions:
+            partition = SharedPartition(bytes(topic.topic_id), one.partition_index)
+            batches = one.acknowledgement_batches
+            error: ErrorCode | None = None
+            if names[partition] is not None and not _is_valid(batches, request):
+                error = ErrorCode.INVALID_REQUEST
+            error = error or readable_error(broker, request, partition, names[partition])
+            if error is not None:
+                verdicts[partition] = Verdict(error)
+            else:
+                said[partition] = [
+                    Acknowledgement(batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types))
+                    for batch in batches
+                ]
+    if any(said.values()):
+        _Gathering(broker, key, said, verdicts, answer).start(now_ms)
+    else:
+        answer(verdicts, now_ms)  # as Kafka, which tells of those without acknowledgements only beside others
+
+
+def _is_valid(batches: Sequence[_Batch], request: Request) -> bool:
+    most = AcknowledgeType.RENEW if request.version >= _RENEW_FROM else AcknowledgeType.REJECT
+    previous_last = -1
+    for batch in batches:
+        types = batch.acknowledge_types
+        size = batch.last_offset - batch.first_offset + 1
+        if size <= 0 or batch.first_offset < previous_last or not types or len(types) not in (1, size):
+            return False
+        if min(types) < AcknowledgeType.GAP or max(types) > most:
+            return False
+        if max(types) == AcknowledgeType.RENEW and not request.body.is_renew_ack:
+            return False
+        previous_last = batch.last_offset
+    return True
+
+
+class _Gathering:
+    def __init__(
+        self,
+        broker: Broker,
+        key: SessionKey,
+        said: Mapping[SharedPartition, list[Acknowledgement]],
+        verdicts: Verdicts,
+        answer: Callable[[Verdicts, int], None],
+    ) -> None:
+        self._broker = broker
+        self._key = key
+        self._said = said
+        self._verdicts = verdicts
+        self._answer = answer
+        self._missing = len(said)
+
+    def start(self, now_ms: int) -> None:
+        group_id, member_id = self._key
+        for partition, acknowledgements in self._said.items():
+            done = self._done(partition)
+            if not acknowledgements:
+                done(None, now_ms)
+                continue
+            self._broker.shares.partitions.acknowledge(
+                ShareKey(group_id, *partition), member_id, acknowledgements, done, now_ms
+            )
+
+    def _done(self, partition: SharedPartition) -> Done:
+        def done(error: KafkaError | None, now_ms: int) -> None:
+            self._verdicts[partition] = Verdict(ErrorCode.NONE) if error is None else _told(error)
+            self._missing -= 1
+            if not self._missing:
+                self._answer(self._verdicts, now_ms)
+
+        return done
+
+
+def _told(error: KafkaError) -> Verdict:
+    message = str(error)
+    if message == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name:
+        message = _NOT_HOSTED
+    return Verdict(error.code, message)

@@ -1,0 +1,119 @@
+"""What group requests ask of share groups' state: many partitions at once, each with an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.groups.share.share_groups import Initialization
+from tailrace.coordinator.runtime import Refuse
+from tailrace.coordinator.shard import StateChange
+from tailrace.metadata.image.features import SHARE_VERSION
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.shares.state.share_state import ShareState
+from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+
+if TYPE_CHECKING:
+    from tailrace.broker.broker import Broker
+
+Partition: TypeAlias = tuple[bytes, int]  # topic id and number
+Errors: TypeAlias = dict[Partition, KafkaError]  # of those that went wrong
+Summaries: TypeAlias = dict[Partition, "ShareState | KafkaError | None"]
+
+
+def check_share_groups(broker: Broker) -> None:
+    """A KafkaError where the cluster has not agreed on having share groups."""
+    if broker.image.features.get(SHARE_VERSION, 0) < 1:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "share.version is 0: there are no share groups.")
+
+
+def begin_state(
+    broker: Broker,
+    wanted: Initialization,
+    finish: Callable[[Errors, int], None],
+    now_ms: int,
+    *,
+    try_again_soon: bool = True,
+) -> None:
+    """Have the share coordinator keep the state of partitions, and note in the group that it does. If it does not,
+    that is noted as well, so that the next heartbeat tries again; or else one does once
+    group.share.initialize.retry.interval.ms have passed."""
+
+    def done(errors: Errors, now_ms: int) -> None:
+        def note(shard: GroupCoordinator) -> StateChange[None]:
+            offsets = shard.share_offsets
+            take = offsets.not_initialized if errors else offsets.initialized
+            return take(wanted.group_id, wanted.partitions, now_ms)
+
+        if errors and not try_again_soon:
+            finish(errors, now_ms)
+            return
+        broker.groups.write(
+            wanted.group_id,
+            note,
+            lambda _, now_ms: finish(errors, now_ms),
+            lambda _, now_ms: finish(errors, now_ms),  # what is being initialized is tried again after a while
+            now_ms,
+        )
+
+    def begin(key: SharePartitionKey, answer: Callable[[ErrorCode, int], None], refuse: Refuse, now_ms: int) -> None:
+        offset = wanted.offsets[key.topic_id][key.partition]
+        broker.shares.persister.initialize(key, wanted.state_epoch, offset, answer, refuse, now_ms)
+
+    _for_each(wanted.group_id, wanted.partitions, begin, done, now_ms)
+
+
+def delete_state(
+    broker: Broker,
+    group_id: str,
+    partitions: Mapping[bytes, Collection[int]],
+    finish: Callable[[Errors, int], None],
+    now_ms: int,
+) -> None:
+    _for_each(group_id, partitions, broker.shares.persister.delete, finish, now_ms)
+
+
+def read_summaries(
+    broker: Broker,
+    group_id: str,
+    partitions: Mapping[bytes, Collection[int]],
+    finish: Callable[[Summaries, int], None],
+    now_ms: int,
+) -> None:
+    """How far a group has come; None for partitions that it has not begun to read."""
+    asked = [(topic, number) for topic, numbers in partitions.items() for number in numbers]
+
+    def done(parts: list[ShareState | KafkaError | None], now_ms: int) -> None:
+        finish(dict(zip(asked, parts, strict=True)), now_ms)
+
+    gathering: Gathering[ShareState | KafkaError | None] = Gathering(len(asked), done)
+    for index, (topic, number) in enumerate(asked):
+        take = gathering.part(index)
+        broker.shares.persister.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
+    gathering.begin(now_ms)
+
+
+def _for_each(
+    group_id: str,
+    partitions: Mapping[bytes, Collection[int]],
+    ask: Callable[[SharePartitionKey, Callable[[ErrorCode, int], None], Refuse, int], None],
+    finish: Callable[[Errors, int], None],
+    now_ms: int,
+) -> None:
+    asked = [(topic, number) for topic, numbers in partitions.items() for number in sorted(numbers)]
+
+    def done(parts: list[KafkaError | None], now_ms: int) -> None:
+        finish({one: error for one, error in zip(asked, parts, strict=True) if error is not None}, now_ms)
+
+    gathering: Gathering[KafkaError | None] = Gathering(len(asked), done)
+    for index, (topic, number) in enumerate(asked):
+        take = gathering.part(index)
+        ask(SharePartitionKey(group_id, topic, number), partial(_fine, take), take, now_ms)
+    gathering.begin(now_ms)
+
+
+def _fine(take: Callable[[KafkaError | None, int], None], _: ErrorCode, now_ms: int) -> None:
+    take(None, now_ms)

@@ -1,0 +1,1 @@
+"""Background work on log directories, and hosting the partitions that the metadata assigns to this broker."""

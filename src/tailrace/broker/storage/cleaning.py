@@ -1,0 +1,234 @@
+"""LogCleaning: compaction in the background, one log at a time, the dirtiest first.
+
+The long steps, building the map and writing a group of segments, only read sealed segments and write new files: they
+are chores for a worker, or done by somebody else who leaves a proposal. Choosing, swapping and noting how far a log is
+clean happen here. A round that fails leaves the
+log as it is; that log is left alone for a while, so that the others get their turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from tailrace.log.compaction.cleaner import Cleaned, CleanerSettings, Cleaning, CleaningAborted
+from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.compaction.cleaner_range import DirtyRange, find_dirty_range
+from tailrace.log.compaction.proposal import RefusedProposal, is_waiting, take
+from tailrace.log.directories.log_directories import LogDirectories
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk.files import Files
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.segment import Segment
+from tailrace.model.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_WAIT_AFTER_FAILURE_MS = 10 * 60_000
+
+
+class Work(Protocol):
+    """A chore: `run` anywhere, then `apply` or `failed` where the broker is."""
+
+    def run(self) -> Any: ...
+    def apply(self, result: Any, now_ms: int) -> None: ...
+    def failed(self, error: BaseException, now_ms: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Step:
+    """One long step of a round."""
+
+    run: Callable[[], Any]
+    apply: Callable[[Any, int], None]
+    failed: Callable[[BaseException, int], None]
+
+
+class LogCleaning:
+    def __init__(
+        self,
+        files: Files,
+        logs: LogDirectories,
+        submit: Callable[[Work], None],
+        settings: CleanerSettings,
+        *,
+        backoff_ms: int,
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self._logs = logs
+        self._submit = submit
+        self._settings = settings
+        self._backoff_ms = backoff_ms
+        self._failed_until: dict[TopicPartition, int] = {}
+        self._is_busy = False
+        self._due_ms = now_ms + backoff_ms
+        self.paused: set[TopicPartition] = set()  # that move to another directory
+        self.current: TopicPartition | None = None
+        self.rounds = 0  # that ended well
+        self.proposals = 0  # of others that were swapped in
+        self.failures = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.last_round_ms: int | None = None
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self._is_busy else self._due_ms
+
+    def tick(self, now_ms: int) -> None:
+        if self._is_busy or now_ms < self._due_ms:
+            return
+        self._due_ms = now_ms + self._backoff_ms
+        self._take_proposals(now_ms)
+        found = self._dirtiest(now_ms)
+        if found is not None:
+            _Round(self, *found, now_ms)
+
+    def _take_proposals(self, now_ms: int) -> None:
+        """Swap in what was compacted elsewhere (`log/compaction/proposal.py`)."""
+        for directory in self._logs.online:
+            try:
+                for log in list(directory.logs.values()):
+                    if log.config.is_compacted and is_waiting(self._files, log.directory):
+                        self._take_proposal(directory, log, now_ms)
+            except OSError as error:
+                self._logs.on_failure(directory, error)
+
+    def _take_proposal(self, directory: LogDirectory, log: PartitionLog, now_ms: int) -> None:
+        checkpoint = CleanerCheckpoint(self._files, directory.path)
+        clean_to = checkpoint.read().get(log.partition)
+        end = find_dirty_range(log, clean_to, now_ms).first_uncleanable_offset
+        replace = partial(log.replace_segments, now_ms=now_ms)
+        try:
+            clean = take(self._files, log.directory, log.segments, log.config, replace, clean_to=clean_to, end=end)
+        except RefusedProposal as error:
+            _log.warning("%s: a proposed compaction is refused: %s", log.partition, error)
+            return
+        if clean is not None:
+            checkpoint.update(log.partition, clean, directory.logs.keys())
+            self.proposals += 1
+            _log.info("%s: a proposed compaction is in place, clean up to %d", log.partition, clean)
+
+    def _dirtiest(self, now_ms: int) -> tuple[LogDirectory, PartitionLog, DirtyRange] | None:
+        best: tuple[LogDirectory, PartitionLog, DirtyRange] | None = None
+        for directory in self._logs.online:
+            compacted = [log for log in directory.logs.values() if log.config.is_compacted]
+            if not compacted:
+                continue
+            try:
+                clean_to = CleanerCheckpoint(self._files, directory.path).read()
+            except OSError as error:
+                self._logs.on_failure(directory, error)
+                continue
+            for log in compacted:
+                if log.partition in self.paused or self._failed_until.get(log.partition, 0) > now_ms:
+                    continue
+                dirty = find_dirty_range(log, clean_to.get(log.partition), now_ms)
+                if dirty.is_due(log.config.min_cleanable_dirty_ratio) and (
+                    best is None or dirty.cleanable_ratio > best[2].cleanable_ratio
+                ):
+                    best = directory, log, dirty
+        return best
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_busy
+
+    def left_alone(self, now_ms: int) -> int:
+        """How many logs are not cleaned for a while because it has failed."""
+        return sum(until_ms > now_ms for until_ms in self._failed_until.values())
+
+    def started(self, log: PartitionLog) -> None:
+        self._is_busy = True
+        self.current = log.partition
+
+    def submit(self, step: Step) -> None:
+        self._submit(step)
+
+    def ended(self, directory: LogDirectory, log: PartitionLog, cleaned: Cleaned, now_ms: int) -> None:
+        """A round is done; the next log may be due at once."""
+        if directory.logs.get(log.partition) is log:
+            checkpoint = CleanerCheckpoint(self._files, directory.path)
+            try:
+                checkpoint.update(log.partition, cleaned.end_offset, directory.logs.keys())
+            except OSError as error:
+                self._logs.on_failure(directory, error)
+        self.rounds += 1
+        self.bytes_read += cleaned.stats.bytes_read
+        self.bytes_written += cleaned.stats.bytes_written
+        self.last_round_ms = now_ms
+        self._is_busy = False
+        self.current = None
+        self._due_ms = now_ms
+
+    def gave_up(self, log: PartitionLog, error: BaseException, now_ms: int) -> None:
+        self._is_busy = False
+        self.current = None
+        if isinstance(error, CleaningAborted):
+            _log.info("compaction ended early: %s", error)
+            return
+        _log.error("%s could not be compacted, and is left alone for a while: %s", log.partition, error)
+        self.failures += 1
+        self._failed_until[log.partition] = now_ms + _WAIT_AFTER_FAILURE_MS
+
+    def new_round(self, log: PartitionLog, dirty: DirtyRange, now_ms: int) -> Cleaning:
+        return Cleaning(self._files, log, dirty, now_ms, self._settings)
+
+
+class _Round:
+    """One log, step by step."""
+
+    def __init__(
+        self, owner: LogCleaning, directory: LogDirectory, log: PartitionLog, dirty: DirtyRange, now_ms: int
+    ) -> None:
+        self._owner = owner
+        self._directory = directory
+        self._log = log
+        self._cleaning = owner.new_round(log, dirty, now_ms)
+        self._groups: list[list[Segment]] = []
+        owner.started(log)
+        owner.submit(Step(self._cleaning.build_map, self._map_built, self._failed))
+
+    def _map_built(self, _: object, now_ms: int) -> None:
+        self._groups = self._cleaning.groups()
+        self._next(now_ms)
+
+    def _next(self, now_ms: int) -> None:
+        if not self._groups:
+            self._owner.ended(self._directory, self._log, self._cleaning.finish(), now_ms)
+            return
+        group = self._groups.pop(0)
+        cleaning = self._cleaning
+        self._owner.submit(
+            Step(
+                lambda: cleaning.write_group(group), lambda cleaned, now: self._swap(cleaned, group, now), self._failed
+            )
+        )
+
+    def _swap(self, cleaned: Segment, group: list[Segment], now_ms: int) -> None:
+        try:
+            self._cleaning.swap(cleaned, group)
+        except (CleaningAborted, OSError) as error:  # the log was truncated or deleted meanwhile, or the disk failed
+            self._failed(error, now_ms)
+            return
+        self._next(now_ms)
+
+    def _failed(self, error: BaseException, now_ms: int) -> None:
+        self._owner.gave_up(self._log, error, now_ms)
+
+
+def run_at_once(now_ms: Callable[[], int]) -> Callable[[Work], None]:
+    """Where there are no workers: a chore is done on the spot."""
+
+    def submit(work: Work) -> None:
+        try:
+            result = work.run()
+        except Exception as error:
+            work.failed(error, now_ms())
+        else:
+            work.apply(result, now_ms())
+
+    return submit

@@ -1,0 +1,294 @@
+"""DirectoryMoves: partitions on their way between log directories (AlterReplicaLogDirs), one at a time.
+
+    ordered ──► copying, a megabyte a step, on a worker ──► synced ──► the rest is copied here, the controller is told
+                ──► the metadata says so: the copy takes the log's place; the old folder goes after file.delete.delay.ms
+
+`replica.alter.log.dirs.io.max.bytes.per.second` bounds the copying. A move that a stop or a crash interrupts goes on
+with the next start. One that fails because of what is in the log is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from tailrace.broker.storage.cleaning import LogCleaning, Step, Work
+from tailrace.log.compaction.cleaner_checkpoint import CleanerCheckpoint
+from tailrace.log.directories.log_directories import LogDirectories
+from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import Files
+from tailrace.metadata.controller.controller import Controller
+from tailrace.metadata.storage.metadata_log import MetadataLogFailed
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.model.log_fields import fields
+from tailrace.model.shortage import SHORTAGE_RETRY_MS
+from tailrace.quota.replication_quota import ReplicationQuota
+from tailrace.replication.directory_move import CopyStep, DirectoryMove, SourceFailed, SyncStep
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.partition import Partition
+from tailrace.waiting.purgatory import Purgatory
+
+_log = logging.getLogger(__name__)
+
+_WAIT_FOR_QUOTA_MS = 100
+_WAIT_FOR_CLEANER_MS = 1_000
+_WAIT_FOR_CONTROLLER_MS = 50
+_TELL_AGAIN_MS = 30_000
+_WAIT_AFTER_FAILURE_MS = 10 * 60_000
+
+
+class DirectoryMoves:
+    def __init__(
+        self,
+        files: Files,
+        logs: LogDirectories,
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        controller: Controller,
+        submit: Callable[[Work], None],
+        quota: ReplicationQuota,
+        cleaning: LogCleaning | None = None,
+    ) -> None:
+        self._files = files
+        self._logs = logs
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._controller = controller
+        self._submit = submit
+        self.quota = quota
+        self._cleaning = cleaning
+        self._moves: list[DirectoryMove] = []
+        self._running: DirectoryMove | None = None  # a step of it is at work
+        self.completed = 0
+        self.bytes_copied = 0
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    # Orders
+
+    def order(self, key: TopicPartition, path: str, now_ms: int) -> ErrorCode:
+        """Move a partition to a directory; what is wrong with that."""
+        if file_names.is_too_long_to_mark(key):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        target = next((one for one in self._logs.directories if one.path == path), None)
+        if target is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR if path in self._logs.unusable else ErrorCode.LOG_DIR_NOT_FOUND
+        if target.failure is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if path in self._logs.cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        partition = self._partitions.get(key)
+        if partition is None:
+            error = self._partitions.error_of(key)
+            if error is ErrorCode.KAFKA_STORAGE_ERROR:
+                return error
+            self._logs.prefer(key, target)
+            return ErrorCode.REPLICA_NOT_AVAILABLE if error is ErrorCode.NOT_LEADER_OR_FOLLOWER else error
+        if partition.move is not None and partition.move.target is not target:
+            self.cancel(key, now_ms)
+        if key in target.logs or partition.move is not None:
+            return ErrorCode.NONE
+        if self._logs.unusable or len(self._logs.online) < len(self._logs.directories):
+            return ErrorCode.KAFKA_STORAGE_ERROR  # another copy of it may be where nobody can look
+        try:
+            target.create_future(partition.log, now_ms)
+        except OSError as error:
+            self._logs.on_failure(target, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._begin(partition, target, now_ms)
+        return ErrorCode.NONE
+
+    def _begin(self, partition: Partition, target: LogDirectory, now_ms: int) -> None:
+        source = self._logs.directory_of(partition.log)
+        move = DirectoryMove(self._files, partition, source, target)
+        partition.move = move
+        move.due_ms = now_ms
+        self._moves.append(move)
+        if self._cleaning is not None:
+            self._cleaning.paused.add(partition.key)
+        _log.info(
+            "partition moves",
+            extra=fields(partition=partition.key, source=source.path, target=target.path, bytes=partition.log.size),
+        )
+
+    def cancel(self, key: TopicPartition, now_ms: int) -> None:
+        """The partition is deleted, or to go elsewhere: its copy goes."""
+        partition = self._partitions.get(key)
+        move = None if partition is None else partition.move
+        if move is None:
+            return
+        move.is_cancelled = True
+        move.partition.move = None
+        move.target.futures.pop(key)
+        if move is not self._running:
+            self._drop(move, now_ms)
+
+    def resume(self, now_ms: int) -> None:
+        """After a start: what was on its way goes on."""
+        for directory in self._logs.online:
+            for key, copy in list(directory.futures.items()):
+                partition = self._partitions.get(key)
+                if partition is None and key in self._partitions.offline:
+                    continue  # its log is out of reach, and may be back another time
+                if partition is None or key in directory.logs or copy.topic_id not in (None, partition.log.topic_id):
+                    _log.warning("%s is a copy of nothing that is known: it is deleted", copy.directory)
+                    directory.delete_future(copy, now_ms)
+                    continue
+                self._begin(partition, directory, now_ms)
+
+    # Steps
+
+    def next_deadline_ms(self) -> int | None:
+        return min((move.due_ms for move in self._moves), default=None) if self._running is None else None
+
+    def tick(self, now_ms: int) -> None:
+        if self._running is not None or not self._moves:
+            return
+        for gone in [move for move in self._moves if not move.is_valid]:
+            self._drop(gone, now_ms)
+        move = next((move for move in self._moves if move.due_ms <= now_ms), None)
+        if move is None:
+            return
+        if self.quota.is_exceeded(now_ms):
+            move.due_ms = now_ms + _WAIT_FOR_QUOTA_MS
+        else:
+            self._go_on(move, now_ms)
+
+    def _go_on(self, move: DirectoryMove, now_ms: int) -> None:
+        try:
+            step = move.next_step(now_ms)
+            if step is not None:
+                self._start(move, step)
+            elif self._cleaning is not None and self._cleaning.current == move.partition.key:
+                move.due_ms = now_ms + _WAIT_FOR_CLEANER_MS
+            elif move.catch_up(now_ms) and self._is_confirmed(move, now_ms):
+                self._finish(move, now_ms)
+        except MetadataLogFailed as error:
+            _log.error("%s stays where it is: %s", move.partition.key, error)
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS  # unless the broker ends
+        except SourceFailed as error:
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS
+            self._logs.on_failure(move.source, error.error)
+        except OSError as error:
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS
+            self._logs.on_failure(move.target, error)
+
+    def _is_confirmed(self, move: DirectoryMove, now_ms: int) -> bool:
+        """Whether the metadata says that the replica is where the copy is; the controller is told, if it has to be.
+
+        Until then the log stays: whoever asks the metadata where the replica is, after a crash or when a directory
+        fails, has to find it there."""
+        if not self._controller.image.record_versions.has_directories or self._is_at(move, move.target):
+            return True
+        if now_ms >= move.told_ms + _TELL_AGAIN_MS:
+            move.told_ms = now_ms
+            self._assign(move, move.target, now_ms)
+            if self._is_at(move, move.target):
+                return True
+        move.due_ms = now_ms + _WAIT_FOR_CONTROLLER_MS
+        return False
+
+    def _is_at(self, move: DirectoryMove, directory: LogDirectory) -> bool:
+        state = self._controller.image.partition(move.partition.key)
+        return state is not None and state.directory_of(self._controller.node_id) == directory.id
+
+    def _assign(self, move: DirectoryMove, directory: LogDirectory, now_ms: int) -> None:
+        place = (directory.id, move.partition.topic_id, move.partition.key.partition)
+        self._controller.assign_directories([place], now_ms)
+
+    def _start(self, move: DirectoryMove, step: CopyStep | SyncStep) -> None:
+        before = move.bytes_copied
+        self._running = move
+
+        def apply(_: Any, now_ms: int) -> None:
+            self.quota.record(move.bytes_copied - before, now_ms)
+            self._ended(move, now_ms)
+            if move.is_valid:
+                step.undo_if_replaced(now_ms)
+                move.note_ended()
+                self._purgatory.check(move.partition.key, now_ms)  # DeleteRecords may wait for the copy to follow
+
+        def failed(error: BaseException, now_ms: int) -> None:
+            self._ended(move, now_ms)
+            move.due_ms = now_ms + SHORTAGE_RETRY_MS
+            if isinstance(error, SourceFailed):
+                self._logs.on_failure(move.source, error.error)
+            elif isinstance(error, OSError):
+                self._logs.on_failure(move.target, error)
+            else:
+                _log.error("%s could not be copied to %s: %s", move.partition.key, move.target.path, error)
+                move.due_ms = now_ms + _WAIT_AFTER_FAILURE_MS
+
+        self._submit(Step(step.run, apply, failed))
+
+    def _ended(self, move: DirectoryMove, now_ms: int) -> None:
+        self._running = None
+        move.due_ms = now_ms
+        if not move.is_valid:
+            self._drop(move, now_ms)
+
+    # Ends
+
+    def _drop(self, move: DirectoryMove, now_ms: int) -> None:
+        """Nobody writes to the copy any more, and nobody will."""
+        self._forget(move)
+        self._take_back(move, now_ms)
+        try:
+            if move.target.failure is not None or not move.is_cancelled:
+                move.copy.abandon()  # it stays where it is, for the next start
+                move.target.futures.pop(move.partition.key, None)
+            else:
+                move.target.delete_future(move.copy, now_ms)
+        except OSError as error:
+            self._logs.on_failure(move.target, error)
+
+    def _take_back(self, move: DirectoryMove, now_ms: int) -> None:
+        """The controller may have been told already that the replica is there, where it never came to."""
+        key, source = move.partition.key, move.source
+        has_been_told = move.told_ms >= 0 or self._is_at(move, move.target)
+        if has_been_told and source.logs.get(key) is move.partition.log and self._partitions.get(key) is move.partition:
+            self._assign(move, source, now_ms)
+
+    def _forget(self, move: DirectoryMove) -> None:
+        self._moves.remove(move)
+        if move.partition.move is move:
+            move.partition.move = None
+        if self._cleaning is not None:
+            self._cleaning.paused.discard(move.partition.key)
+
+    def _finish(self, move: DirectoryMove, now_ms: int) -> None:
+        key = move.partition.key
+        try:
+            move.promote(now_ms)
+        except OSError as error:
+            if key in move.target.logs:  # it is there; only the old folder could not be set apart
+                self._logs.on_failure(move.source, error)
+            else:
+                self._assign(move, move.source, now_ms)
+                self._logs.on_failure(move.target, error)
+                return
+        self._forget(move)
+        self._partitions.generation += 1
+        self._move_cleaner_checkpoint(move)
+        self.completed += 1
+        self.bytes_copied += move.bytes_copied
+        _log.info("partition moved", extra=fields(partition=key, target=move.target.path, bytes=move.bytes_copied))
+        self._purgatory.check(key, now_ms)
+
+    def _move_cleaner_checkpoint(self, move: DirectoryMove) -> None:
+        key = move.partition.key
+        for directory in (move.source, move.target):
+            checkpoint = CleanerCheckpoint(self._files, directory.path)
+            try:
+                if directory is move.source:
+                    clean_to = checkpoint.read().get(key)
+                    checkpoint.remove(key)
+                elif clean_to is not None:
+                    checkpoint.update(key, clean_to, directory.logs.keys())
+            except OSError as error:
+                self._logs.on_failure(directory, error)
+                return

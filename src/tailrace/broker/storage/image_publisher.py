@@ -1,0 +1,239 @@
+"""ImagePublisher: what new metadata means for the partitions hosted here: create, lead, follow, reconfigure, delete.
+
+A change is carried out before the request that caused it is answered, so a topic that was told to exist can be used:
+at once, or when the logs of new partitions are made (`new_replicas.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
+from tailrace.broker.storage.new_replicas import NewReplicas
+from tailrace.broker.throttling import Throttling
+from tailrace.log.directories.log_directories import LogDirectories
+from tailrace.log.directories.new_logs import NewLog
+from tailrace.log.partition_log import PartitionLog
+from tailrace.metadata.image.image import (
+    ALL_BROKERS,
+    EMPTY_IMAGE,
+    ConfigResource,
+    MetadataImage,
+    ResourceType,
+    broker_resource,
+)
+from tailrace.metadata.image.loader import Change
+from tailrace.metadata.image.partition_registration import PartitionRegistration
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import NO_LEADER_EPOCH, TopicPartition
+from tailrace.model.log_fields import fields
+from tailrace.protocol.messages import AccessControlEntryRecord
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.leader import ReplicaSettings
+from tailrace.replication.partition import Partition
+from tailrace.waiting.purgatory import Purgatory
+
+_log = logging.getLogger(__name__)
+
+
+class ImagePublisher:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: LogDirectories,
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        replicas: ReplicaSettings,
+        throttling: Throttling,
+        coordinators: Coordinators,
+    ) -> None:
+        self._config = config
+        self._broker_id = config.node_id
+        self._logs = logs
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._replicas = replicas
+        self.isr_changes = replicas.isr_changes
+        self._throttling = throttling
+        self._coordinators = coordinators
+        self._image = EMPTY_IMAGE  # that was published last
+        self._is_starting = True
+        self._new = NewReplicas(logs, self._made, self._partitions.mark_offline)
+        self.encoded_topics = EncodedTopics()  # what those are told who ask for all
+        self.when_hosted = self._new.when_made  # call back when what was published can be used
+        self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
+        self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
+        self.on_settings: Callable[[MetadataImage], None] = lambda image: None  # this broker has other ones
+        self.on_acls: Callable[[Mapping[bytes, AccessControlEntryRecord | None]], None] = lambda changed: None
+        self.on_client_metrics: Callable[[str, Mapping[str, str]], None] = lambda name, settings: None
+        self.now_ms = 0  # set by the broker before it asks the controller for anything
+
+    # The first image
+
+    def start(self, image: MetadataImage) -> None:
+        """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
+        self._image = image
+        self._throttling.update(image.client_quotas)
+        self.on_acls(image.acls)
+        for topic, number, state in image.partitions():
+            if self._broker_id in state.replicas:
+                self._host(image, TopicPartition(topic.name, number), topic.id, state)
+        self._new.make(self.now_ms, at_once=True)
+        for directory in self._logs.directories:
+            for key in [key for key in directory.logs if self._partitions.get(key) is None]:
+                _log.warning("%s is not in the metadata: set apart as %s", key, directory.mark_stray(key))
+        self._is_starting = False
+
+    # Changes
+
+    def publish(self, change: Change) -> None:
+        delta, image = change
+        self._image = image
+        _tell(change)
+        local = delta.local_changes(self._broker_id)
+        self._delete([key for key, _ in local.deleted])
+        for replica in [*local.leaders, *local.followers]:
+            self._host(image, replica.partition, replica.topic_id, replica.now)
+        self._new.make(self.now_ms)
+        self._reconfigure(change)
+        if delta.topics.deleted:
+            self._coordinators.topics_deleted(list(delta.topics.deleted.values()), self.now_ms)
+        if delta.client_quotas:
+            self._throttling.update(image.client_quotas)
+        if delta.acls:
+            self.on_acls(delta.acls)
+
+    def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
+        partition = self._partitions.get(key)
+        if partition is None:
+            if key in self._new:
+                return  # it gets the role that the metadata gives it when there is a log
+            log = None if key in self._partitions.offline else self._log_of(image, key)
+            if log is None:
+                if key not in self._new:
+                    self._partitions.mark_offline(key)
+                return
+            if self._is_starting:
+                known = self._logs.directory_of(log).high_watermarks.get(key)
+                if known is not None:
+                    log.advance_high_watermark(known)  # as far as it was when that was last noted
+            partition = Partition(log, self._replicas, topic_id)
+            self._partitions.add(partition)
+        if state.leader == self._broker_id:
+            if partition.make_leader(state, self.now_ms):
+                self._coordinators.lead(key, self.now_ms)
+        else:
+            partition.make_follower(state)
+            self._coordinators.resign(key, self.now_ms)
+        self.on_hosted(partition, state, self.now_ms)
+        self._purgatory.check(key, self.now_ms)
+
+    def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
+        """A partition's log; None if it is on a disk that cannot be used, or is wanted from now on."""
+        known = image.topics[key.topic].topic_id
+        log = self._logs.get(key)
+        if log is not None and log.topic_id is not None and log.topic_id != known:
+            # A topic of that name was deleted and made anew while this folder was out of sight.
+            for directory in self._logs.directories:
+                if key in directory.logs:
+                    _log.warning("%s has another topic id: set apart as %s", key, directory.mark_stray(key))
+            log = None
+        if log is None and self._may_be_out_of_reach(key):
+            return None
+        try:
+            if log is None:
+                log = self._promoted(image, key)
+            if log is None:
+                state = image.topics[key.topic].partitions[key.partition]
+                epoch = state.leader_epoch if state.leader == self._broker_id else NO_LEADER_EPOCH
+                self._new.want(NewLog(key, self._config.topic_config(image, key.topic), known, epoch))
+                return None
+            log.assign_topic_id(known)
+        except KafkaError as error:
+            _log.error("%s stays offline: %s", key, error)
+            return None
+        except OSError as error:
+            assert log is not None
+            self._logs.on_failure(self._logs.directory_of(log), error)
+            return None
+        return log
+
+    def _made(self, new: NewLog, now_ms: int) -> None:
+        """There is a log; what is it, by now?"""
+        self.now_ms = now_ms
+        key, image = new.partition, self._image
+        topic, state = image.topics.get(key.topic), image.partition(key)
+        is_here = topic is not None and state is not None and self._broker_id in state.replicas
+        if not is_here or (topic is not None and topic.topic_id != new.topic_id):
+            self._delete_logs([key])
+        if topic is not None and state is not None and is_here:
+            log = self._logs.get(key)
+            if log is not None:
+                log.update_config(self._config.topic_config(image, key.topic))
+            self._host(image, key, topic.id, state)
+
+    def _promoted(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
+        """A copy that was on its way to where the metadata says the partition is; the log it was made of is gone."""
+        topic = image.topics[key.topic]
+        place = topic.partitions[key.partition].directory_of(self._broker_id)
+        for directory in self._logs.online:
+            copy = directory.futures.get(key)
+            if copy is not None and directory.id == place and copy.topic_id == topic.topic_id:
+                _log.warning("%s is taken from %s, the copy that was to replace it", key, copy.directory)
+                try:
+                    return directory.promote(key)
+                except OSError as error:
+                    self._logs.on_failure(directory, error)
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.path} has failed") from error
+        return None
+
+    def _may_be_out_of_reach(self, key: TopicPartition) -> bool:
+        """It could not be opened; or it was there before, and not all directories are: it may be in one of those."""
+        has_all = len(self._logs.online) == len(self._config.log_dirs)
+        return self._logs.is_offline(key) or (self._is_starting and not has_all)
+
+    def _delete(self, keys: Sequence[TopicPartition]) -> None:
+        for key in keys:
+            self.on_delete(key, self.now_ms)
+            self._partitions.remove(key)
+            self._coordinators.resign(key, self.now_ms)
+        self._delete_logs(keys)
+        for key in keys:
+            self._purgatory.check(key, self.now_ms)
+
+    def _delete_logs(self, keys: Sequence[TopicPartition]) -> None:
+        for directory in self._logs.directories:
+            here = [key for key in keys if key in directory.logs]
+            if here:
+                directory.delete_all(here, self.now_ms)
+
+    def _reconfigure(self, change: Change) -> None:
+        delta, image = change
+        if not delta.configs:
+            return
+        changed: set[ConfigResource] = set(delta.configs)
+        everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
+        if everything:
+            self.on_settings(image)
+        for resource in changed:
+            if resource.type == ResourceType.CLIENT_METRICS:
+                self.on_client_metrics(resource.name, image.config(resource))
+        topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
+        for partition in self._partitions:
+            if everything or partition.key.topic in topics:
+                partition.log.update_config(self._config.topic_config(image, partition.key.topic))
+
+
+def _tell(change: Change) -> None:
+    delta, image = change
+    for topic in delta.topics.deleted.values():
+        _log.info("topic deleted", extra=fields(topic=topic.name, topic_id=topic.topic_id))
+    for name in delta.topics.created:
+        created = image.topics[name]
+        _log.info(
+            "topic created",
+            extra=fields(topic=name, topic_id=created.topic_id, partitions=len(created.partitions)),
+        )

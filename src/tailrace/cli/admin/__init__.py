@@ -1,0 +1,1 @@
+"""Commands about topics, configs, offsets, groups and transactions of a cluster."""

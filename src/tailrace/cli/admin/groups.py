@@ -1,0 +1,303 @@
+"""`tailrace groups`: list, describe, lag, reset and delete the groups of a cluster, and their offsets."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tailrace.cli.connecting import connected, for_each
+from tailrace.cli.errors import CommandError
+from tailrace.cli.output import count_text, json_document, say, table
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.coordinators import Coordinators
+from tailrace.client.errors import Refused, UnknownTopic
+from tailrace.client.groups.group_description import DescribedGroup, GroupMember
+from tailrace.client.groups.group_offsets import NotedOffset, commit_offsets, committed_offsets
+from tailrace.client.groups.group_reset import Goal, plan_reset
+from tailrace.client.groups.groups import delete_group, delete_offsets, describe_group, list_groups
+from tailrace.client.groups.share_groups import SHARE_PROTOCOL, alter_share_offsets, delete_share_offsets, share_offsets
+from tailrace.client.offsets import latest_offsets
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import Offset, TopicPartition
+
+
+class PartitionLag(NamedTuple):
+    """How far a group has read a partition, and who reads it."""
+
+    partition: TopicPartition
+    committed: Offset | None
+    end: Offset | None  # None for a topic that is gone
+    lag: int | None
+    members: tuple[GroupMember, ...]  # several of a share group
+
+
+def run_list(options: argparse.Namespace) -> int:
+    with connected(options) as cluster:
+        groups = list_groups(cluster)
+    states = {one.lower() for one in options.state or ()}
+    shown = [group for group in groups if not states or group.state.lower() in states]
+    if options.json:
+        say(json_document({"groups": [_camel(group._asdict()) for group in shown]}))
+    elif shown:
+        rows = [(group.group_id, group.type or None, group.state or None, group.protocol_type) for group in shown]
+        say(*table(["<GROUP", "<TYPE", "<STATE", "<PROTOCOL"], rows))
+    else:
+        say(f"there are no groups at {options.bootstrap}")
+    return 0
+
+
+def run_describe(options: argparse.Namespace) -> int:
+    with connected(options) as cluster:
+        described = [_look(cluster, name) for name in dict.fromkeys(options.group)]
+    if options.json:
+        say(json_document({"groups": [_group_json(group, lags) for group, lags in described]}))
+        return 0
+    for number, (group, lags) in enumerate(described):
+        if number:
+            say("")
+        _show(group, lags)
+    return 0
+
+
+def run_lag(options: argparse.Namespace) -> int:
+    with connected(options) as cluster:
+        names = options.group or [group.group_id for group in list_groups(cluster)]
+        looked = [_look(cluster, name) for name in dict.fromkeys(names)]
+    rows: list[tuple[str, str, int, int, int]] = []
+    for group, lags in looked:
+        topics = dict.fromkeys(one.partition.topic for one in lags)
+        for topic in topics:
+            known = [one.lag for one in lags if one.partition.topic == topic and one.lag is not None]
+            rows.append((group.group_id, topic, len(known), sum(known), max(known, default=0)))
+    worst = max((row[4] for row in rows), default=0)
+    if options.json:
+        keys = ("group", "topic", "partitions", "lag", "maxLag")
+        say(json_document({"lags": [dict(zip(keys, row, strict=True)) for row in rows], "maxLag": worst}))
+    elif rows:
+        say(*table(["<GROUP", "<TOPIC", "PARTITIONS", "LAG", "LARGEST"], rows))
+    else:
+        say("no group has committed anything")
+    return 1 if options.max is not None and worst > options.max else 0
+
+
+def run_delete(options: argparse.Namespace) -> int:
+    deleted: list[str] = []
+
+    def delete(name: str) -> None:
+        try:
+            delete_group(coordinators, name)
+        except Refused as error:
+            if not (options.if_exists and error.code == ErrorCode.GROUP_ID_NOT_FOUND):
+                raise
+            return
+        deleted.append(name)
+        if not options.json:
+            say(f"{name}: deleted")
+
+    with connected(options) as cluster:
+        coordinators = Coordinators(cluster)
+        status = for_each(options.group, delete)
+    if options.json:
+        say(json_document({"deleted": deleted}))
+    return status
+
+
+def run_reset(options: argparse.Namespace) -> int:
+    with connected(options) as cluster:
+        coordinators = Coordinators(cluster)
+        group = _described_or_none(coordinators, options.group)
+        is_share = options.share if group is None else group.type == SHARE_PROTOCOL
+        committed = _committed(coordinators, options.group, is_share)
+        known = {one: offset for one, offset in committed.items() if offset is not None}
+        partitions = _chosen(cluster, options, committed)
+        if not partitions:
+            raise CommandError(f"group {options.group} has committed nothing; say which --topic is meant")
+        goal = Goal(
+            to_earliest=options.to_earliest,
+            to_latest=options.to_latest,
+            to_current=options.to_current,
+            to_offset=options.to_offset,
+            to_time_ms=_time_ms(options),
+            shift_by=options.shift_by,
+        )
+        planned = plan_reset(cluster, partitions, goal, known)
+        if options.execute:
+            _check_without_members(group)
+            if is_share:
+                alter_share_offsets(coordinators, options.group, planned)
+            else:
+                commit_offsets(coordinators, options.group, {one: NotedOffset(to, "") for one, to in planned.items()})
+    if options.json:
+        offsets = [{**partition._asdict(), "from": known.get(partition), "to": to} for partition, to in planned.items()]
+        say(json_document({"group": options.group, "executed": options.execute, "offsets": offsets}))
+        return 0
+    rows = [(partition.topic, partition.partition, known.get(partition), to) for partition, to in planned.items()]
+    say(*table(["<TOPIC", "PARTITION", "FROM", "TO"], rows))
+    if not options.execute:
+        say("nothing was changed: --execute does it")
+    return 0
+
+
+def run_delete_offsets(options: argparse.Namespace) -> int:
+    with connected(options) as cluster:
+        coordinators = Coordinators(cluster)
+        group = describe_group(coordinators, options.group)
+        if group.type == SHARE_PROTOCOL:
+            if any(numbers is not None for _, numbers in options.topic):
+                raise CommandError("a share group forgets whole topics, not single partitions")
+            delete_share_offsets(coordinators, options.group, dict.fromkeys(name for name, _ in options.topic))
+        else:
+            delete_offsets(coordinators, options.group, _chosen(cluster, options, {}))
+    names = list(dict.fromkeys(name for name, _ in options.topic))
+    if options.json:
+        say(json_document({"group": options.group, "topics": names}))
+    else:
+        say(f"{options.group}: offsets of {', '.join(names)} deleted")
+    return 0
+
+
+def _committed(coordinators: Coordinators, group_id: str, is_share: bool) -> dict[TopicPartition, Offset | None]:
+    """How far a group has read; None where a share group has not begun."""
+    if is_share:
+        return {one: found.start for one, found in share_offsets(coordinators, group_id).items()}
+    return {one: noted.offset for one, noted in committed_offsets(coordinators, group_id).items()}
+
+
+def _described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGroup | None:
+    try:
+        return describe_group(coordinators, group_id)
+    except Refused as error:
+        if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        raise
+
+
+def _check_without_members(group: DescribedGroup | None) -> None:
+    """Members would go on where they are, and commit that."""
+    if group is not None and group.has_members:
+        raise CommandError(f"group {group.group_id} has members (it is {group.state}): stop them first", status=1)
+
+
+def _time_ms(options: argparse.Namespace) -> int | None:
+    if options.by_duration is not None:
+        return max(int(time.time() * 1000) - int(options.by_duration), 0)
+    return None if options.to_datetime is None else int(options.to_datetime)
+
+
+def _chosen(
+    cluster: ClusterClient, options: argparse.Namespace, known: Iterable[TopicPartition]
+) -> list[TopicPartition]:
+    """`--topic NAME` or `--topic NAME:0,1`; without any, what the group has committed."""
+    if not options.topic:
+        return sorted(known)
+    chosen: dict[TopicPartition, None] = {}
+    for name, numbers in options.topic:
+        partitions = cluster.topic(name).topic_partitions
+        for partition in partitions:
+            if numbers is None or partition.partition in numbers:
+                chosen[partition] = None
+        missing = set(numbers or ()) - {partition.partition for partition in partitions}
+        if missing:
+            raise CommandError(f"topic {name} has no partition {min(missing)}")
+    return list(chosen)
+
+
+# What is known of a group
+
+
+def _look(cluster: ClusterClient, group_id: str) -> tuple[DescribedGroup, list[PartitionLag]]:
+    coordinators = Coordinators(cluster)
+    group = describe_group(coordinators, group_id)
+    readers: dict[TopicPartition, tuple[GroupMember, ...]] = {}
+    for member in group.members:
+        for partition in member.partitions:
+            readers[partition] = (*readers.get(partition, ()), member)
+    shared = share_offsets(coordinators, group_id) if group.type == SHARE_PROTOCOL else None
+    committed = _committed(coordinators, group_id, False) if shared is None else {}
+    committed |= {one: found.start for one, found in (shared or {}).items()}
+    partitions = sorted({*committed, *readers})
+    ends = latest_offsets(cluster, [one for one in partitions if _exists(cluster, one)])
+
+    def lag(partition: TopicPartition) -> int | None:
+        if shared is not None:  # of records after its start some are done with
+            return shared[partition].lag if partition in shared else None
+        offset, end = committed.get(partition), ends.get(partition)
+        return None if offset is None or end is None else max(end - offset, 0)
+
+    return group, [
+        PartitionLag(one, committed.get(one), ends.get(one), lag(one), readers.get(one, ())) for one in partitions
+    ]
+
+
+def _exists(cluster: ClusterClient, partition: TopicPartition) -> bool:
+    try:
+        return partition in cluster.topic(partition.topic).topic_partitions
+    except UnknownTopic:
+        return False
+
+
+def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
+    facts = [group.group_id, group.type, group.state, count_text(len(group.members), "member")]
+    say("  ·  ".join([*facts, group.protocol] if group.protocol else facts))
+    rows = [
+        (
+            one.partition.topic,
+            one.partition.partition,
+            one.committed,
+            one.end,
+            one.lag,
+            *_who(one.members),
+        )
+        for one in lags
+    ]
+    if rows:
+        heads = ["<TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "<MEMBER", "<HOST", "<CLIENT"]
+        say(*table(heads, rows, indent="  "))
+    idle = [member for member in group.members if not member.partitions]
+    for member in idle:
+        say(f"  {member.member_id} ({member.host}, {member.client_id}) has no partitions")
+
+
+def _who(members: tuple[GroupMember, ...]) -> Iterable[str | None]:
+    if not members:
+        return (None, None, None)
+    hosts, clients = ({one.host: None for one in members}, {one.client_id: None for one in members})
+    return (", ".join(one.member_id for one in members), ", ".join(hosts), ", ".join(clients))
+
+
+def _group_json(group: DescribedGroup, lags: list[PartitionLag]) -> dict[str, Any]:
+    return {
+        "group": group.group_id,
+        "type": group.type,
+        "state": group.state,
+        "protocolType": group.protocol_type,
+        "protocol": group.protocol,
+        "members": [
+            {
+                "memberId": member.member_id,
+                "instanceId": member.instance_id,
+                "clientId": member.client_id,
+                "host": member.host,
+                "partitions": [partition._asdict() for partition in member.partitions],
+            }
+            for member in group.members
+        ],
+        "partitions": [
+            {
+                **one.partition._asdict(),
+                "committed": one.committed,
+                "end": one.end,
+                "lag": one.lag,
+                "memberId": one.members[0].member_id if len(one.members) == 1 else None,
+                "memberIds": [member.member_id for member in one.members],
+            }
+            for one in lags
+        ],
+    }
+
+
+def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+    names = {"group_id": "group", "protocol_type": "protocolType"}
+    return {names.get(name, name): value for name, value in fields.items()}

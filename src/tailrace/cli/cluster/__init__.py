@@ -1,0 +1,1 @@
+"""`tailrace cluster` and `tailrace migrate`."""

@@ -1,0 +1,198 @@
+"""`tailrace migrate`: a node that was its own controller becomes the first broker of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tailrace.broker.config.role_config import parse_voter
+from tailrace.cli.cluster.migrate_properties import broker_properties, controller_properties, properties_text
+from tailrace.cli.errors import CommandError
+from tailrace.cli.log.partition_choice import now_ms
+from tailrace.cli.output import count_text, say
+from tailrace.cli.serving.serve import parse_overrides, read_properties
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.files import DiskFiles, Files, join
+from tailrace.log.disk.overlay_files import OverlayFiles
+from tailrace.metadata.image.registrations import InconsistentMetadata
+from tailrace.metadata.storage import migration as steps
+from tailrace.metadata.storage.metadata_snapshot import UnreadableSnapshot
+from tailrace.metadata.storage.migration import CannotMigrate, Migration, NewController, Standing
+from tailrace.metadata.storage.storage_format import METADATA_FOLDER
+from tailrace.model.errors import KafkaError
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.node.serving import random_id
+from tailrace.records.batch import CorruptBatch
+
+KEPT = "metadata-before"  # the old metadata log, as it was
+_UNREADABLE = (CorruptBatch, CorruptCheckpoint, InconsistentMetadata, KafkaError, UnreadableSnapshot)
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = _settings(options)
+    path = _metadata_directory(settings)
+    controllers = _controllers(options.controller, os.path.abspath(options.to))
+    files = DiskFiles()
+    try:
+        with _held(files, path):
+            standing = steps.read_standing(OverlayFiles(files), path, now_ms())  # to look, and leave it as it is
+            if not standing.is_alone and steps.is_committed(standing, controllers):
+                return _go_on(files, standing, controllers, options)
+            plan = _plan(standing, controllers, settings, options)
+            steps.check_targets(files, controllers)
+            if options.dry_run:
+                say(*_told(plan, options.to), "", "nothing was changed")
+                return 0
+            _carry_out(files, plan, settings, options.to)
+    except CannotMigrate as error:
+        raise CommandError(str(error)) from error
+    except _UNREADABLE as error:
+        raise CommandError(f"the metadata in {path} cannot be read: {error}") from error
+    say(*_told(plan, options.to), "", *_next(options.to, controllers))
+    return 0
+
+
+def _plan(
+    standing: Standing, controllers: Sequence[NewController], settings: dict[str, str], options: argparse.Namespace
+) -> Migration:
+    names = settings.get("controller.listener.names", "CONTROLLER")
+    return steps.plan_migration(
+        standing,
+        controllers,
+        is_dynamic=None if options.quorum is None else options.quorum == "dynamic",
+        listener=names.partition(",")[0].strip().upper(),
+        static_config=settings,
+        new_id=random_id,
+        now_ms=now_ms(),
+    )
+
+
+def _carry_out(files: Files, plan: Migration, settings: dict[str, str], target: str) -> None:
+    target = os.path.abspath(target)
+    files.make_directory(target)
+    _keep(files, join(plan.standing.path, METADATA_FOLDER), join(target, KEPT))
+    steps.prepare(files, plan, now_ms())
+    for one in plan.controllers:
+        text = properties_text(controller_properties(plan, one, settings), f"controller {one.node_id}")
+        files.write(_properties(one), text.encode(), sync=True)
+    text = properties_text(broker_properties(plan, settings), f"broker {plan.standing.identity.node_id}")
+    files.write(join(target, "broker.properties"), text.encode(), sync=True)
+    files.sync_directory(target)
+    steps.commit(files, plan, now_ms())
+    steps.finish(files, plan.standing, plan.controllers)
+
+
+def _go_on(files: Files, standing: Standing, controllers: Sequence[NewController], options: argparse.Namespace) -> int:
+    """The old directory was handed over before, and maybe not all of the controllers' were finished."""
+    if options.dry_run:
+        say(f"{standing.path} was handed over to these controllers; run again, that is finished if it was not")
+        return 0
+    finished = steps.finish(files, standing, controllers)
+    done = "is finished now" if finished else "had come to its end before"
+    say(f"the migration of {standing.path} {done}", "", *_next(options.to, controllers))
+    return 0
+
+
+def _keep(files: Files, folder: str, target: str) -> None:
+    """A copy of the metadata log, for whoever wants to go back before anything was started."""
+    if files.exists(target):
+        files.remove_directory(target)
+    files.make_directory(target)
+    for entry in files.entries(folder):
+        if not entry.is_directory:
+            files.write(join(target, entry.name), files.read(join(folder, entry.name)), sync=True)
+    files.sync_directory(target)
+
+
+# What was asked for
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    """The node's settings, as far as they are told."""
+    settings = read_properties(options.config) if options.config else {}
+    settings |= parse_overrides(options.override)
+    if options.data:
+        settings["log.dirs"] = ",".join(os.path.abspath(one) for one in options.data)
+    if "log.dirs" not in settings:
+        if "log.dir" not in settings:
+            raise CommandError("where is the data? give --data DIR, or log.dirs in --config FILE")
+        settings["log.dirs"] = settings["log.dir"]
+    return settings
+
+
+def _metadata_directory(settings: dict[str, str]) -> str:
+    paths = [one.strip() for one in settings["log.dirs"].split(",")]
+    if "metadata.log.dir" in settings:
+        return settings["metadata.log.dir"]
+    having = [one for one in paths if os.path.isdir(join(one, METADATA_FOLDER))]
+    return having[0] if having else paths[0]
+
+
+def _controllers(told: Sequence[str], target: str) -> list[NewController]:
+    found = []
+    for text in told:
+        try:
+            number, (host, port) = parse_voter(text)
+        except InvalidConfig:
+            raise CommandError(f"--controller {text}: a controller is given as ID@HOST:PORT") from None
+        found.append(NewController(number, host, port, join(target, f"controller-{number}", "data")))
+    return found
+
+
+@contextmanager
+def _held(files: DiskFiles, path: str) -> Iterator[None]:
+    """Keep brokers out of a directory for a while."""
+    if not os.path.isdir(path):
+        raise CommandError(f"{path} is no directory")
+    lock = join(path, file_names.DIRECTORY_LOCK)
+    was_there = files.exists(lock)
+    try:
+        held = files.lock(lock)
+    except BlockingIOError:
+        raise CommandError(f"{path} is in use: a broker holds its .lock. Stop the broker first") from None
+    try:
+        yield
+    finally:
+        held.close()
+        if not was_there:
+            files.remove(lock)
+
+
+# What is said
+
+
+def _properties(controller: NewController) -> str:
+    return join(os.path.dirname(controller.path), "controller.properties")
+
+
+def _told(plan: Migration, target: str) -> list[str]:
+    image, standing = plan.image, plan.standing
+    partitions = sum(len(topic.partitions) for topic in image.topics.values())
+    lines = [
+        f"node {standing.identity.node_id} of cluster {standing.identity.cluster_id} in {standing.path}",
+        f"  {count_text(len(image.topics), 'topic')}, {count_text(partitions, 'partition')}, "
+        f"{count_text(len(image.configs), 'resource')} with configs, {count_text(len(image.client_quotas), 'quota')}, "
+        f"{count_text(len(image.acls), 'ACL')}, {count_text(len(image.scram_credentials), 'credential')}",
+        f"  becomes a broker: {join(target, 'broker.properties')}",
+        *(f"controller {one.node_id} at {one.host}:{one.port}: {_properties(one)}" for one in plan.controllers),
+        f"the {'dynamic' if plan.kraft_version else 'static'} quorum begins after offset {image.offset}, "
+        f"in an epoch after {image.epoch}",
+    ]
+    if not standing.was_clean:
+        lines.append("the node was not stopped cleanly: it is taken for a broker that crashed")
+    if plan.other_brokers:
+        others = ", ".join(map(str, plan.other_brokers))
+        lines.append(f"brokers {others} have to be told of the new controllers as well")
+    lines.append(f"the metadata log as it was is kept in {join(target, KEPT)}")
+    return lines
+
+
+def _next(target: str, controllers: Sequence[NewController]) -> list[str]:
+    lines = ["start the controllers, with Apache Kafka 4.3:"]
+    lines += [f"  bin/kafka-server-start.sh {_properties(one)}" for one in controllers]
+    if len(controllers) > 1:
+        lines.append("  (one that runs elsewhere: take its directory there first, and set log.dirs)")
+    return [*lines, "then the broker:", f"  tailrace serve --config {join(target, 'broker.properties')}"]

@@ -1,0 +1,131 @@
+"""The settings of a cluster that was one node: its broker's and its controllers' properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tailrace.broker.config.listener_config import SECURITY_PROTOCOLS, parse_security_map
+from tailrace.metadata.storage.migration import Migration, NewController
+
+_PROTOCOL_NAMES: Final = {code: name for name, code in SECURITY_PROTOCOLS.items()}
+# What only a node has that is a controller, and what is said anew.
+_DROPPED: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers")
+# What a controller decides by when it makes topics, moves leaders, or says who may do something.
+_CONTROLLERS: Final = (
+    "num.partitions",
+    "default.replication.factor",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "auto.leader.rebalance.enable",
+    "leader.imbalance.check.interval.seconds",
+    "leader.imbalance.per.broker.percentage",
+    "delete.topic.enable",
+    "message.max.bytes",
+    "compression.type",
+    "create.topic.policy.class.name",
+    "alter.config.policy.class.name",
+    "authorizer.class.name",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "broker.session.timeout.ms",
+    "delegation.token.secret.key",
+)
+_CONTROLLERS_PREFIXES: Final = ("log.", "metadata.", "controller.quorum.", "controller.quota.", "sasl.", "ssl.")
+# A node that is alone gives the coordinators' topics one replica whatever these say; a cluster of one would not.
+_ONE_REPLICA: Final = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+)
+_PLACES: Final = ("log.dir", "log.dirs", "metadata.log.dir")
+
+
+def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict[str, str]:
+    """What the node is started with from now on."""
+    made = {key: text for key, text in settings.items() if key not in _DROPPED}
+    made["process.roles"] = "broker"
+    made["node.id"] = str(migration.standing.identity.node_id)
+    made.pop("broker.id", None)
+    for key in ("listeners", "advertised.listeners"):
+        if key in made:
+            made[key] = _without_listener(made[key], migration.listener)
+            if not made[key]:
+                del made[key]
+    if "listeners" not in made:
+        made["listeners"] = ",".join(f"{name}://{host}:{port}" for name, host, port in _registered(migration))
+    security = {name: _PROTOCOL_NAMES[code] for name, code in _protocols(migration).items()}
+    made["listener.security.protocol.map"] = _with_controllers(made, security, migration.listener)
+    return made | _quorum(migration) | {key: "1" for key in _ONE_REPLICA if key not in made}
+
+
+def controller_properties(
+    migration: Migration, controller: NewController, settings: Mapping[str, str]
+) -> dict[str, str]:
+    prefixes = (*_CONTROLLERS_PREFIXES, f"listener.name.{migration.listener.lower()}.")
+    made = {
+        key: text
+        for key, text in settings.items()
+        if (key in _CONTROLLERS or key.startswith(prefixes)) and key not in (*_PLACES, *_DROPPED)
+    }
+    address = str(controller).partition("@")[2]
+    security = parse_security_map(settings.get("listener.security.protocol.map", ""))
+    return {
+        **made,
+        "process.roles": "controller",
+        "node.id": str(controller.node_id),
+        "listeners": f"{migration.listener}://{address}",
+        "listener.security.protocol.map": f"{migration.listener}:{security.get(migration.listener, 'PLAINTEXT')}",
+        "log.dirs": controller.path,
+        **_quorum(migration),
+    }
+
+
+def _quorum(migration: Migration) -> dict[str, str]:
+    voters = list(map(str, migration.controllers))
+    told = {"controller.listener.names": migration.listener}
+    if migration.kraft_version:
+        addresses = ",".join(one.partition("@")[2] for one in voters)
+        return told | {"controller.quorum.bootstrap.servers": addresses}
+    return told | {"controller.quorum.voters": ",".join(voters)}
+
+
+def _registered(migration: Migration) -> Sequence[tuple[str, str, int]]:
+    broker = migration.image.brokers.get(migration.standing.identity.node_id)
+    if broker is None:
+        return [("PLAINTEXT", "127.0.0.1", 9092)]
+    return [
+        (one.listener, f"[{one.host}]" if ":" in one.host else one.host, one.port) for one in broker.endpoints.values()
+    ]
+
+
+def _protocols(migration: Migration) -> dict[str, int]:
+    broker = migration.image.brokers.get(migration.standing.identity.node_id)
+    if broker is None:
+        return {"PLAINTEXT": 0}
+    return {one.listener: one.security_protocol for one in broker.endpoints.values()}
+
+
+def _with_controllers(settings: Mapping[str, str], security: Mapping[str, str], listener: str) -> str:
+    told = settings.get("listener.security.protocol.map")
+    if told is None:
+        told = ",".join(f"{name}:{protocol}" for name, protocol in security.items())
+    names = [one.partition(":")[0].strip().upper() for one in told.split(",")]
+    return told if listener in names else f"{listener}:PLAINTEXT,{told}"
+
+
+def _without_listener(listeners: str, name: str) -> str:
+    kept = [one.strip() for one in listeners.split(",") if one.partition("://")[0].strip().upper() != name]
+    return ",".join(kept)
+
+
+def properties_text(settings: Mapping[str, str], heading: str) -> str:
+    """As a file that Kafka and we read."""
+    lines = [f"# {heading}", *(f"{key}={_escaped(text)}" for key, text in settings.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")

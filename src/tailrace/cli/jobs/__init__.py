@@ -1,0 +1,1 @@
+"""`tailrace job`: one module for each verb."""

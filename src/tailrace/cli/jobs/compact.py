@@ -1,0 +1,95 @@
+"""`tailrace job compact`: what the broker's cleaner does, on Spark, when you want it."""
+
+from __future__ import annotations
+
+import argparse
+
+from tailrace.cli.arguments import described
+from tailrace.cli.jobs.job import Verbs, add_directories, add_settings, add_spark, spark_for
+from tailrace.cli.output import count_text, json_document, say, size_text, table
+
+
+def add(verbs: Verbs) -> None:
+    compact = described(
+        verbs.add_parser("compact", help="compact sealed segments now"),
+        """
+        Keep the latest record of each key in the sealed segments of compacted topics: the same bytes that the broker's
+        cleaner would write, but at once, and with as many cores as Spark has. Tombstones, transactions and lags count
+        as they do there. Topics' settings come from the directory's own metadata; -o overrides them.
+
+        Where no broker runs, the new segments are swapped in. Where one runs, they are left beside the log as a
+        proposal: a Tailrace broker checks it and swaps it in within log.cleaner.backoff.ms. (Apache Kafka ignores it.)
+        """,
+        """
+        examples:
+          tailrace job compact /var/lib/kafka                       all topics with cleanup.policy=compact
+          tailrace job compact /var/lib/kafka --topic customers
+          tailrace job compact /var/lib/kafka --if-due              only what the cleaner would do, too
+        """,
+    )
+    add_directories(compact)
+    add_settings(compact)
+    compact.add_argument(
+        "--if-due", action="store_true", help="leave logs alone that are not dirty enough (min.cleanable.dirty.ratio)"
+    )
+    add_spark(compact)
+    compact.set_defaults(run="tailrace.cli.jobs.compact:run")
+
+
+def run(options: argparse.Namespace) -> int:
+    from tailrace.cli.jobs.settings import settings_of
+    from tailrace.spark.jobs.compact.compact import compact
+
+    configs = settings_of(options)
+    with spark_for(options, "compact") as spark:
+        found = compact(
+            spark,
+            options.directory,
+            topics=options.topic,
+            partitions=options.partition,
+            configs=configs,
+            only_if_due=options.if_due,
+        )
+    if options.json:
+        say(
+            json_document(
+                {
+                    "partitions": [
+                        {
+                            "name": one.name,
+                            "segmentsBefore": one.segments,
+                            "segmentsAfter": one.groups,
+                            "bytesBefore": one.bytes_before,
+                            "bytesAfter": one.bytes_after,
+                            "recordsBefore": one.records_before,
+                            "recordsAfter": one.records_after,
+                            "cleanTo": one.clean_to,
+                            "swapped": one.is_swapped,
+                        }
+                        for one in found.partitions
+                    ],
+                    "cleanAlready": found.clean_already,
+                }
+            )
+        )
+        return 0
+    rows = [
+        [
+            one.name,
+            f"{one.segments} → {one.groups}",
+            f"{size_text(one.bytes_before)} → {size_text(one.bytes_after)}",
+            f"{one.records_before:,} → {one.records_after:,}",
+            one.clean_to,
+            "swapped in" if one.is_swapped else "proposed",
+        ]
+        for one in found.partitions
+    ]
+    if rows:
+        say(*table(["<PARTITION", "SEGMENTS", "SIZE", "RECORDS", "CLEAN TO", "<"], rows), "")
+    say(
+        f"{count_text(len(rows), 'partition')} compacted, "
+        f"{count_text(len(found.clean_already), 'partition')} had nothing to compact"
+    )
+    if any(not one.is_swapped for one in found.partitions):
+        say("a broker holds the directory: it swaps proposals in when its cleaner looks next")
+    return 0

@@ -1,0 +1,116 @@
+"""`tailrace job replay`: a range of one log into another cluster."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tailrace.cli.arguments import described, positive, timestamp
+from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.output import count_text, json_document, say, size_text, table
+
+if TYPE_CHECKING:
+    from tailrace.spark.jobs.replay.replay import ReplayReport
+
+
+def add(verbs: Verbs) -> None:
+    replay = described(
+        verbs.add_parser("replay", help="copy a range of a log into another cluster"),
+        """
+        Produce the records of a topic, or a range of them, into another cluster: partition by partition and in order,
+        with keys, values, headers and timestamps as they are. Only what is committed is copied. Each record arrives
+        once, as long as nobody else writes to the partitions over there; if somebody does, the job says so and stops.
+
+        With --state a replay that was stopped goes on where it was, and one that was finished goes on with what came
+        since.
+        """,
+        """
+        examples:
+          tailrace job replay kafka-1:9092 kafka-2:9092 --topic orders --create --state /shared/replay
+          tailrace job replay /var/lib/kafka localhost:9092 --topic orders:orders-copy --rate 50000
+          tailrace job replay kafka-1:9092 kafka-2:9092 --topic orders --from-time 2026-01-31T12:00:00Z
+        """,
+    )
+    replay.add_argument("source", metavar="FROM", help="a data directory, or host:port of a cluster")
+    replay.add_argument("target", metavar="TO", help="host:port of a cluster")
+    replay.add_argument(
+        "--topic",
+        metavar="NAME[:OTHER]",
+        action="append",
+        required=True,
+        help="what to replay, and what it is called over there (may be repeated)",
+    )
+    replay.add_argument("--from-offset", metavar="N", type=int, help="start at this offset")
+    replay.add_argument("--to-offset", metavar="N", type=int, help="stop before this offset")
+    replay.add_argument("--from-time", metavar="TIME", type=timestamp, help="start at the first record of this time")
+    replay.add_argument("--to-time", metavar="TIME", type=timestamp, help="stop before the first record of this time")
+    replay.add_argument("--state", metavar="DIR", help="note here how far it is; every worker has to see it")
+    replay.add_argument("--create", action="store_true", help="make topics that are not there")
+    replay.add_argument(
+        "--provenance", action="store_true", help="add a header tailrace.source: FROM/topic-partition@offset"
+    )
+    replay.add_argument("--rate", metavar="N", type=positive, help="at most so many records a second, over all")
+    add_spark(replay)
+    replay.set_defaults(run="tailrace.cli.jobs.replay:run")
+
+
+def run(options: argparse.Namespace) -> int:
+    from tailrace.spark.jobs.replay.replay import ReplayRange, replay
+
+    with spark_for(options, "replay") as spark:
+        found = replay(
+            spark,
+            options.source,
+            options.target,
+            topics=options.topic,
+            wanted=ReplayRange(
+                from_offset=options.from_offset,
+                to_offset=options.to_offset,
+                from_time=options.from_time,
+                to_time=options.to_time,
+            ),
+            state=options.state,
+            create=options.create,
+            provenance=options.provenance,
+            rate=options.rate,
+        )
+    if options.json:
+        say(json_document(found.to_json()))
+    else:
+        say(*report_text(found))
+    return 0
+
+
+def report_text(report: ReplayReport) -> Iterator[str]:
+    heads = [
+        "<TOPIC",
+        "PARTITION",
+        "<TO",
+        "FROM OFFSET",
+        "TO OFFSET",
+        "RECORDS",
+        "SIZE",
+        "BATCHES AS THEY WERE",
+        "ANEW",
+    ]
+    rows = [
+        (
+            one.source.topic,
+            one.source.partition,
+            one.partition.topic,
+            one.start,
+            one.end,
+            f"{one.records:,}",
+            size_text(one.bytes),
+            f"{one.batches_copied:,}",
+            f"{one.batches_decoded:,}",
+        )
+        for one in report.partitions
+    ]
+    if rows:
+        yield from table(heads, rows)
+    records = sum(one.records for one in report.partitions)
+    found = sum(one.records_found for one in report.partitions)
+    there = f", {count_text(found, 'more')} had arrived before" if found else ""
+    yield f"{count_text(records, 'record')} replayed{there}" if records or found else "there was nothing to replay"

@@ -1,0 +1,38 @@
+"""Topics' settings for a job: those of the directory's metadata, and over them those of -o."""
+
+from __future__ import annotations
+
+import argparse
+
+from tailrace.cli.errors import CommandError
+from tailrace.cli.jobs.offline_topics import topic_settings
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.findings import CannotLook
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """By topic; -o counts for every topic that is asked for, or for all."""
+    settings = topic_settings(options.directory)
+    overrides = dict(_setting(text) for text in options.override)
+    if overrides:
+        for topic in options.topic or _topics(options.directory):
+            settings[topic] = {**settings.get(topic, {}), **overrides}
+    return settings
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise CommandError(f"{text!r} is no setting: give KEY=VALUE")
+    return key, value
+
+
+def _topics(paths: list[str]) -> set[str]:
+    found = set()
+    for path in paths:
+        try:
+            found |= {folder.partition.topic for folder in look_at(DiskFiles(), path.rstrip("/")).folders}
+        except (OSError, CannotLook):
+            continue  # the job itself says what is wrong with it
+    return found

@@ -1,0 +1,59 @@
+"""`tailrace job verify`: what `tailrace log verify` does, on Spark."""
+
+from __future__ import annotations
+
+import argparse
+
+from tailrace.cli.arguments import described
+from tailrace.cli.jobs.job import Verbs, add_directories, add_spark, spark_for
+from tailrace.cli.output import count_text, json_document, say
+
+
+def add(verbs: Verbs) -> None:
+    verify = described(
+        verbs.add_parser("verify", help="check every batch, index and snapshot"),
+        """
+        Check whole data directories as `tailrace log verify` does, with the same findings, each segment on its own.
+        With --state a job that is stopped goes on where it was, and a later one reads only what has changed since.
+        """,
+        """
+        examples:
+          tailrace job verify /var/lib/kafka
+          tailrace job verify /disks/1 /disks/2 --topic orders --deep
+          tailrace job verify /var/lib/kafka --state /var/tmp/verified
+        """,
+    )
+    add_directories(verify)
+    verify.add_argument("--deep", action="store_true", help="decompress and decode every record")
+    verify.add_argument("--state", metavar="DIR", help="remember here which segments are verified")
+    add_spark(verify)
+    verify.set_defaults(run="tailrace.cli.jobs.verify:run")
+
+
+def run(options: argparse.Namespace) -> int:
+    from tailrace.cli.log.verify import report_document, report_text
+    from tailrace.spark.jobs.verify.verify import verify
+
+    with spark_for(options, "verify") as spark:
+        found = verify(
+            spark,
+            options.directory,
+            topics=options.topic,
+            partitions=options.partition,
+            deep=options.deep,
+            state=options.state,
+        )
+    reports = [(one.directory, one.partitions, one.findings) for one in found.directories]
+    if options.json:
+        work = {
+            "tasks": found.tasks,
+            "segmentsRead": found.segments_read,
+            "segmentsRemembered": found.segments_remembered,
+        }
+        say(json_document({"directories": [report_document(*report) for report in reports], "job": work}))
+    else:
+        for report in reports:
+            say(*report_text(*report))
+        known = f", {count_text(found.segments_remembered, 'segment')} known from before" if options.state else ""
+        say(f"{count_text(found.segments_read, 'segment')} read in {count_text(found.tasks, 'task')}{known}")
+    return 1 if found.problems else 0

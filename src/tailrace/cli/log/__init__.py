@@ -1,0 +1,1 @@
+"""`tailrace log`: one module for each verb."""

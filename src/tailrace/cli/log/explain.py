@@ -1,0 +1,80 @@
+"""`tailrace log explain`: how one read finds its bytes, as text with a small picture, or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from tailrace.cli.log.explain_text import read_text, timestamp_text
+from tailrace.cli.log.partition_choice import files_at, now_ms, one_folder, open_directory, warn_of
+from tailrace.cli.output import json_document, say, warn
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.log.inspect.explain import (
+    ReadExplanation,
+    TimestampExplanation,
+    explain_offset,
+    explain_timestamp,
+)
+from tailrace.log.inspect.offline import open_bounds, open_exact
+from tailrace.log.watermarks import Isolation
+from tailrace.records.batch import CorruptBatch
+
+
+def run(options: argparse.Namespace) -> int:
+    files = files_at(options.directory)
+    folder = one_folder(open_directory(options, files))
+    isolation = Isolation(options.isolation)
+    open_it = open_exact if isolation is Isolation.READ_COMMITTED else open_bounds
+    offline = open_it(files, folder, now_ms())
+    warn_of(offline.findings)
+    log = offline.log
+    lookup: TimestampExplanation | None = None
+    offset = options.offset
+    try:
+        if options.timestamp is not None:
+            lookup = explain_timestamp(log, options.timestamp)
+            offset = lookup.found.offset if lookup.found else None
+        read = None if offset is None else explain_offset(log, offset, options.max_bytes, isolation)
+    except (CorruptBatch, CorruptIndex) as error:
+        warn(f"the read fails: {error}")
+        return 1
+    if options.json:
+        say(json_document(_document(lookup, read)))
+    else:
+        lines = timestamp_text(lookup) if lookup else []
+        if read is not None:
+            lines += ["", *read_text(read)] if lines else read_text(read)
+        if folder.high_watermark is None and isolation is not Isolation.LOG_END:
+            lines += ["", "No checkpoint has a high watermark for this partition: the log end stands for it."]
+        say(*lines)
+    log.abandon()
+    return 0
+
+
+def _document(lookup: TimestampExplanation | None, read: ReadExplanation | None) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    if lookup is not None:
+        document["lookup"] = _plain(lookup)
+    if read is not None:
+        told = _plain(read)
+        del told["result"]  # holds an open file, and all that it says is told by the other fields
+        document["read"] = told
+    return document
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and tuples as JSON has them, with names in Kafka's spelling."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {_camel(part.name): _plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {_camel(name): _plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.strip("_").split("_")
+    return first + "".join(word.capitalize() for word in others)

@@ -1,0 +1,100 @@
+"""What the `log` commands share: finding the partitions that were asked for, and telling what was noticed."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import time
+from collections.abc import Iterable
+
+from tailrace.cli.errors import CommandError
+from tailrace.cli.output import warn
+from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, look_at
+from tailrace.log.disk.files import DiskFiles, Files
+from tailrace.log.inspect.findings import Finding
+from tailrace.object_stores.address import Place, WrongAddress, is_remote, parse_place
+
+# The log's own warnings say what a broker does about a problem; here problems are findings and nothing is done.
+logging.getLogger("tailrace").addHandler(logging.NullHandler())
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def tidy_path(path: str) -> str:
+    """The path as it was given, without what hides its last name."""
+    if is_remote(path):
+        return _place(path).path
+    path = path.removeprefix("file://")
+    tidy = os.path.normpath(path)
+    return os.path.abspath(tidy) if os.path.basename(tidy) in ("", ".", "..") else tidy
+
+
+def _place(path: str) -> Place:
+    try:
+        return parse_place(path)
+    except WrongAddress as error:
+        raise CommandError(f"{path} is no address of a directory: {error}") from None
+
+
+def files_at(path: str) -> Files:
+    """The files that a path, or an address in an object store, is read through."""
+    if not is_remote(path):
+        return DiskFiles()
+    from tailrace.object_stores.opening import files_of
+
+    return files_of(_place(path))
+
+
+def open_directory(options: argparse.Namespace, files: Files | None = None) -> DataDirectory:
+    """The directory, with the folders that --topic and --partition leave."""
+    path = tidy_path(options.directory)
+    if os.path.isfile(path):
+        raise CommandError(f"{path} is a file: give a data directory or a partition's folder (or use `log dump`)")
+    directory = look_at(files or files_at(options.directory), path)
+    asked = bool(options.topic or options.partition)
+    directory.folders = [folder for folder in directory.folders if _is_wanted(folder, options)]
+    if asked and not directory.folders:
+        topics = f" of {' or '.join(options.topic)}" if options.topic else ""
+        numbers = f" {' or '.join(map(str, options.partition))}" if options.partition else ""
+        raise CommandError(f"{path} has no partition{numbers}{topics}")
+    return directory
+
+
+def _is_wanted(folder: PartitionFolder, options: argparse.Namespace) -> bool:
+    topic, number = folder.partition
+    return (not options.topic or topic in options.topic) and (not options.partition or number in options.partition)
+
+
+def live(folders: Iterable[PartitionFolder]) -> list[PartitionFolder]:
+    """Those that are not on their way out."""
+    return [folder for folder in folders if not folder.mark]
+
+
+def one_folder(directory: DataDirectory) -> PartitionFolder:
+    folders = live(directory.folders) or directory.folders
+    if len(folders) == 1:
+        return folders[0]
+    if not folders:
+        raise CommandError(f"{directory.path} has no partitions")
+    some = ", ".join(folder.name for folder in folders[:3]) + (", …" if len(folders) > 3 else "")
+    raise CommandError(f"{len(folders)} partitions match ({some}): name one with --topic and --partition")
+
+
+def finding_json(finding: Finding) -> dict[str, object]:
+    return {
+        "severity": finding.severity.value,
+        "file": finding.path,
+        "position": finding.position,
+        "message": finding.message,
+    }
+
+
+def warn_of(findings: Iterable[Finding]) -> bool:
+    """Tell the problems on standard error; whether there are any."""
+    problems = [finding for finding in findings if finding.is_problem]
+    for problem in problems:
+        warn(str(problem))
+    return bool(problems)

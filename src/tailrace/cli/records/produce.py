@@ -1,0 +1,171 @@
+"""`tailrace produce`: lines of standard input, or of a file, as records of a topic.
+
+A batch is sent when it is full, and all of them when no more lines are there for the moment, so that what is typed goes
+out at once and what is piped goes out in large pieces. The next batch of a partition waits until the one before is
+acknowledged: lines of one partition stay in their order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tailrace.cli.connecting import connected
+from tailrace.cli.errors import CommandError
+from tailrace.cli.output import count_text, json_document, say
+from tailrace.cli.records.produce_lines import NewRecord, line_groups, line_reader
+from tailrace.client.cluster.metadata import TopicMetadata
+from tailrace.client.producing.partitioner import partition_of_key
+from tailrace.client.producing.producer import NO_OFFSET, Acks, BatchProducer, NotDelivered, Produced
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.records.batch import Codec
+from tailrace.records.builder import BatchBuilder
+
+_ACKS = {"all": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
+
+
+def run(options: argparse.Namespace) -> int:
+    read = line_reader(options)
+    with connected(options) as cluster, _input(options) as descriptor:
+        topic = cluster.topic(options.topic)
+        if options.partition is not None:
+            topic.partition(options.partition)  # complains if there is none
+        producer = BatchProducer(cluster, acks=_ACKS[options.acks])
+        writer = LineWriter(producer, topic, Codec[options.compression.upper()], options.batch_bytes)
+        number = 0
+        try:
+            for lines, nothing_more_for_now in line_groups(descriptor):
+                for line in lines:
+                    number += 1
+                    record = read(line)
+                    partition = record.partition if options.partition is None else options.partition
+                    writer.add(record._replace(partition=partition))
+                if nothing_more_for_now:
+                    writer.send_all()
+            writer.send_all()
+        except ValueError as error:
+            raise _stopped(f"line {number}: {error}", writer) from None
+        except NotDelivered as error:
+            raise _stopped(str(error), writer) from error
+    if not options.quiet:
+        _report(options, writer)
+    return 0
+
+
+def _stopped(why: str, writer: LineWriter) -> CommandError:
+    return CommandError(f"{why} ({count_text(writer.written, 'record was', 'records were')} written)", status=1)
+
+
+@contextmanager
+def _input(options: argparse.Namespace) -> Iterator[int]:
+    if options.file is None:
+        yield sys.stdin.fileno()
+        return
+    with open(options.file, "rb") as file:
+        yield file.fileno()
+
+
+@dataclass
+class Written:
+    """What one partition was given."""
+
+    records: int = 0
+    first_offset: Offset = NO_OFFSET
+    last_offset: Offset = NO_OFFSET
+
+
+class LineWriter:
+    """Gathers records into a batch a partition and sends them."""
+
+    def __init__(self, producer: BatchProducer, topic: TopicMetadata, codec: Codec, batch_bytes: int) -> None:
+        self.results: dict[int, Written] = {}
+        self._producer = producer
+        self._topic = topic
+        self._codec = codec
+        self._batch_bytes = batch_bytes
+        self._builders: dict[int, BatchBuilder] = {}
+        self._anywhere: int | None = None  # where records without a key go until that batch is sent
+
+    @property
+    def written(self) -> int:
+        return sum(result.records for result in self.results.values())
+
+    def add(self, record: NewRecord) -> None:
+        """ValueError for a partition that the topic does not have."""
+        number = self._partition_of(record)
+        builder = self._builders.get(number)
+        if builder is None:
+            builder = self._builders[number] = BatchBuilder(codec=self._codec)
+        moment = time.time_ns() // 1_000_000 if record.timestamp is None else record.timestamp
+        builder.append(moment, record.key, record.value, record.headers)
+        if builder.uncompressed_size >= self._batch_bytes:
+            self._send({number: self._builders.pop(number)})
+
+    def send_all(self) -> None:
+        if self._builders:
+            waiting, self._builders = self._builders, {}
+            self._send(waiting)
+
+    def _partition_of(self, record: NewRecord) -> int:
+        count = len(self._topic.partitions)
+        if record.partition is not None:
+            if record.partition >= count:
+                raise ValueError(f"{self._topic.name} has no partition {record.partition}: there are {count}")
+            return record.partition
+        if record.key is not None:
+            return partition_of_key(record.key, count)
+        if self._anywhere is None:
+            self._anywhere = random.randrange(count)
+        return self._anywhere
+
+    def _send(self, builders: dict[int, BatchBuilder]) -> None:
+        if self._anywhere in builders:
+            self._anywhere = None
+        batches = {TopicPartition(self._topic.name, number): one.build() for number, one in builders.items()}
+        try:
+            delivered = self._producer.send(batches)
+        except NotDelivered as error:
+            self._note(error.delivered, builders)
+            raise
+        self._note(delivered, builders)
+
+    def _note(self, delivered: dict[TopicPartition, Produced], builders: dict[int, BatchBuilder]) -> None:
+        for partition, produced in delivered.items():
+            count = builders[partition.partition].record_count
+            result = self.results.setdefault(partition.partition, Written())
+            result.records += count
+            if produced.base_offset != NO_OFFSET:
+                if result.first_offset == NO_OFFSET:
+                    result.first_offset = produced.base_offset
+                result.last_offset = produced.base_offset + count - 1
+
+
+def _report(options: argparse.Namespace, writer: LineWriter) -> None:
+    results = sorted(writer.results.items())
+    if options.json:
+        partitions: list[dict[str, Any]] = [
+            {
+                "partition": number,
+                "records": result.records,
+                "firstOffset": None if result.first_offset == NO_OFFSET else result.first_offset,
+                "lastOffset": None if result.last_offset == NO_OFFSET else result.last_offset,
+            }
+            for number, result in results
+        ]
+        say(json_document({"topic": options.topic, "records": writer.written, "partitions": partitions}))
+        return
+    if not results:
+        say("nothing was written: there were no lines")
+    for number, result in results:
+        where = f"at offsets {result.first_offset} to {result.last_offset}"
+        if result.first_offset == NO_OFFSET:
+            where = "sent; nobody was asked whether they arrived"
+        elif result.first_offset == result.last_offset:
+            where = f"at offset {result.first_offset}"
+        say(f"{options.topic}-{number}: {count_text(result.records, 'record')} {where}")

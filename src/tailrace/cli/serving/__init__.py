@@ -1,0 +1,1 @@
+"""`tailrace serve`, and commands that look at a running broker."""

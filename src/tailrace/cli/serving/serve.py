@@ -1,0 +1,148 @@
+"""`tailrace serve`: a broker as a process.
+
+Settings come from --config, then from --data, --host and --port, then from -o; the later one wins. One line on standard
+output says when clients can connect, and where; warnings go to standard error, and the log as well.
+
+SIGTERM and SIGINT end it cleanly, with status 0; a second one does not wait for pending replies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
+from tailrace.broker.startup import REFUSALS
+from tailrace.cli.errors import CommandError
+from tailrace.cli.serving.log_format import set_up_logging
+from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.storage.storage_format import is_formatted
+from tailrace.model.log_fields import fields
+from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
+from tailrace.server.main import run_broker
+from tailrace.server.server import Server
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+FAILED: Final = 1
+CANNOT_START: Final = 2
+_log = logging.getLogger("tailrace.serve")
+
+
+def run(options: argparse.Namespace) -> int:
+    began = time.perf_counter()
+    set_up_logging(options.log_level, options.log_format)
+    properties = gather_properties(options)
+    has_served = False
+
+    def tell(server: Server) -> None:
+        nonlocal has_served
+        has_served = True
+        places = ", ".join(map(str, server.endpoints))
+        metrics = None if server.metrics is None else f"http://{server.metrics.address}/metrics"
+        took_ms = (time.perf_counter() - began) * 1000
+        _log.info(
+            "clients can connect",
+            extra=fields(
+                listeners=places,
+                advertised=", ".join(map(str, server.advertised)),
+                metrics=metrics,
+                log_dirs=properties["log.dirs"],
+                took_ms=took_ms,
+            ),
+        )
+        if metrics is not None:
+            places += f", metrics on {metrics},"
+        print(f"tailrace serves {places} from {properties['log.dirs']} ({took_ms:.0f} ms)", flush=True)
+
+    try:
+        config, ours = split_settings(properties)
+        for warning in config.warnings:
+            _log.warning("%s", warning)
+        if options.add_scram and config.roles.is_broker_only:
+            raise CommandError("--add-scram: the credentials of a cluster are with its controllers")
+        if options.add_scram and any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
+            _log.warning("--add-scram has no effect: the data is there already; kafka-configs changes its credentials")
+        umask = umask_of(ours)
+        os.umask(umask)
+        build = broker_builder(
+            config, umask=umask, telemetry=has_telemetry(ours), credentials=read_credentials(options.add_scram)
+        )
+        run_broker(build, server_settings(config, ours), on_ready=tell)
+    except REFUSALS as error:
+        raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
+    return 0
+
+
+def read_credentials(sources: Sequence[str]) -> list[str]:
+    """Return the lines of files (@FILE) and of standard input (-)."""
+    lines: list[str] = []
+    for source in sources:
+        if source == "-":
+            text = sys.stdin.read()
+        elif source.startswith("@"):
+            text = Path(source[1:]).read_text(encoding="utf-8")
+        else:
+            raise CommandError(
+                "--add-scram: a password in an argument is visible to every user of this machine while the broker runs."
+                " Write the line into a file and give --add-scram @FILE, or give --add-scram - and write it to standard"
+                " input"
+            )
+        lines += [line for line in text.splitlines() if line.strip()]
+    return lines
+
+
+def gather_properties(options: argparse.Namespace) -> dict[str, str]:
+    """All settings in Kafka's words."""
+    properties = read_properties(options.config) if options.config else {}
+    chosen = parse_overrides(options.override)
+    if options.data:
+        if "log.dirs" in chosen:
+            raise CommandError("--data and -o log.dirs say the same: give one of them")
+        properties["log.dirs"] = ",".join(options.data)
+    if options.port is not None or options.host is not None:
+        if "listeners" in chosen:
+            raise CommandError("--host and --port are a listener of their own: give either them or -o listeners")
+        properties["listeners"] = _listener(options.host, options.port)
+    if options.metrics_port is not None:
+        if "tailrace.metrics.port" in chosen:
+            raise CommandError("--metrics-port and -o tailrace.metrics.port say the same: give one of them")
+        properties["tailrace.metrics.port"] = str(options.metrics_port)
+    properties.update(chosen)
+    if "log.dirs" not in properties:
+        if "log.dir" not in properties:
+            raise CommandError("where is the data? give --data DIR, or log.dirs in --config FILE")
+        properties["log.dirs"] = properties["log.dir"]
+    properties.setdefault("listeners", _listener(None, None))
+    return properties
+
+
+def parse_overrides(pairs: Sequence[str]) -> dict[str, str]:
+    chosen = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise CommandError(f"-o {pair}: a setting is given as key=value")
+        chosen[key.strip()] = value.strip()
+    return chosen
+
+
+def _listener(host: str | None, port: int | None) -> str:
+    host = DEFAULT_HOST if host is None else host
+    return f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{DEFAULT_PORT if port is None else port}"
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The settings in a server.properties."""
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except MalformedProperties as error:
+        raise CommandError(f"{path}: {error}") from error
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: not a text file") from None

@@ -1,0 +1,141 @@
+"""Reading: what a broker, or a cluster, had done by a moment. Two of them make what `tailrace top` shows.
+
+A reading is made of a broker's /metrics, or of what any Kafka cluster answers: offsets and sizes, from which follows
+how fast its topics grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tailrace.client.admin import describe_cluster, log_directories
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.offsets import latest_offsets
+from tailrace.metrics.scrape import Scrape
+
+TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
+REQUESTS: Final = "kafka_network_requestmetrics_"
+TIMES: Final = "tailrace_request_seconds"
+
+
+@dataclass(slots=True)
+class TopicReading:
+    partitions: int = 0
+    size: int = 0
+    messages: float = 0  # that came in since some time before
+    bytes_in: float | None = None
+    bytes_out: float | None = None
+
+
+@dataclass(slots=True)
+class ApiReading:
+    requests: float = 0
+    errors: float = 0
+    local_s: float = 0
+    remote_s: float = 0
+    buckets: dict[float, float] = field(default_factory=dict)  # of the total time: seconds → requests up to that
+
+
+@dataclass(slots=True)
+class Reading:
+    time_s: float
+    source: str
+    facts: dict[str, Any] = field(default_factory=dict)  # that stand for themselves, in the order they are shown
+    counters: dict[str, float] = field(default_factory=dict)  # that are shown per second
+    apis: dict[str, ApiReading] = field(default_factory=dict)
+    topics: dict[str, TopicReading] = field(default_factory=dict)
+    cpu_s: float | None = None
+
+
+def read_metrics(scrape: Scrape, source: str, now_s: float) -> Reading:
+    """From a broker's /metrics."""
+    build = next(iter(scrape.samples("tailrace_build_info")), None)
+    started_s = scrape.value("process_start_time_seconds", now_s)
+    replicas = "kafka_server_replicamanager_"
+    reading = Reading(time_s=now_s, source=source, cpu_s=scrape.value("process_cpu_seconds_total"))
+    reading.facts = {
+        "version": None if build is None else build.labels.get("version"),
+        "uptime_s": max(now_s - started_s, 0.0),
+        "memory_bytes": int(scrape.value("process_resident_memory_bytes")),
+        "open_files": int(scrape.value("process_open_fds")),
+        "connections": int(scrape.sum("kafka_server_socket_server_metrics_connection_count")),
+        "waiting": int(scrape.sum("kafka_server_delayedoperationpurgatory_purgatorysize")),
+        "fetch_sessions": int(scrape.value("kafka_server_fetchsessioncache_numincrementalfetchsessions")),
+        "topics": int(scrape.value("kafka_controller_kafkacontroller_globaltopiccount")),
+        "partitions": int(scrape.value(replicas + "partitioncount")),
+        "under_replicated": int(scrape.value(replicas + "underreplicatedpartitions")),
+        "offline": int(scrape.value(replicas + "offlinereplicacount")),
+    }
+    reading.counters = {
+        "messages_in": scrape.value(TRAFFIC + "messagesin_total"),
+        "bytes_in": scrape.value(TRAFFIC + "bytesin_total"),
+        "bytes_out": scrape.value(TRAFFIC + "bytesout_total"),
+        "requests": scrape.sum(REQUESTS + "requests_total"),
+        "idle_s": scrape.value("tailrace_loop_idle_seconds_total"),
+    }
+    _read_apis(scrape, reading)
+    _read_topics(scrape, reading)
+    return reading
+
+
+def _read_apis(scrape: Scrape, reading: Reading) -> None:
+    local = scrape.by(TIMES + "_sum", "request", phase="local")
+    remote = scrape.by(TIMES + "_sum", "request", phase="remote")
+    for name, requests in scrape.by(REQUESTS + "requests_total", "request").items():
+        reading.apis[name] = ApiReading(requests, 0, local.get(name, 0.0), remote.get(name, 0.0))
+    for sample in scrape.samples(REQUESTS + "errors_total"):
+        api = reading.apis.get(sample.labels.get("request", ""))
+        if api is not None and sample.labels.get("error") != "NONE":
+            api.errors += sample.value
+    for sample in scrape.samples(TIMES + "_bucket", phase="total"):
+        api = reading.apis.get(sample.labels.get("request", ""))
+        if api is not None:
+            api.buckets[float(sample.labels["le"])] = sample.value
+
+
+def _read_topics(scrape: Scrape, reading: Reading) -> None:
+    sizes = scrape.by("kafka_log_log_size", "topic")
+    bytes_in = scrape.by(TRAFFIC + "bytesin_total", "topic")
+    bytes_out = scrape.by(TRAFFIC + "bytesout_total", "topic")
+    partitions: dict[str, int] = {}
+    for sample in scrape.samples("kafka_log_log_size"):
+        partitions[sample.labels["topic"]] = partitions.get(sample.labels["topic"], 0) + 1
+    for name, messages in scrape.by(TRAFFIC + "messagesin_total", "topic").items():
+        reading.topics[name] = TopicReading(
+            partitions.get(name, 0), int(sizes.get(name, 0)), messages, bytes_in.get(name), bytes_out.get(name)
+        )
+
+
+def read_cluster(cluster: ClusterClient, source: str, now_s: float) -> Reading:
+    """From what any cluster answers. Sizes are of all replicas together, and shrink when records are deleted."""
+    facts = describe_cluster(cluster)
+    topics = cluster.topics()
+    every = [one for topic in topics for one in topic.partitions]
+    reading = Reading(time_s=now_s, source=source)
+    reading.facts = {
+        "cluster_id": facts.cluster_id,
+        "brokers": len(facts.brokers),
+        "controller": facts.controller_id,
+        "topics": len(topics),
+        "partitions": len(every),
+        "under_replicated": sum(len(one.isr) < len(one.replicas) for one in every),
+        "offline": sum(one.leader < 0 for one in every),
+    }
+    for topic in topics:
+        reading.topics[topic.name] = TopicReading(partitions=len(topic.partitions))
+    led = [one.partition for one in every if one.leader >= 0]
+    for partition, offset in latest_offsets(cluster, led).items():
+        reading.topics[partition.topic].messages += offset
+    for directory in log_directories(cluster):
+        for replica in directory.replicas:
+            found = reading.topics.get(replica.partition.topic)
+            if found is not None:
+                found.size += replica.size
+    for one in reading.topics.values():
+        one.bytes_in = one.size
+    reading.counters = {
+        "messages_in": sum(one.messages for one in reading.topics.values()),
+        "bytes_in": sum(one.size for one in reading.topics.values()),
+    }
+    return reading

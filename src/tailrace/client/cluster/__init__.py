@@ -1,0 +1,1 @@
+"""A cluster as one thing to ask: metadata, state, quorum, replicas."""

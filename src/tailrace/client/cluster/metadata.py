@@ -1,0 +1,86 @@
+"""What a cluster says about itself: brokers, topics, partitions and their leaders."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tailrace.client.addresses import Address
+from tailrace.client.errors import UnknownPartition
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from tailrace.protocol.codegen.schema import ZERO_UUID
+from tailrace.protocol.messages import MetadataResponse
+
+NO_LEADER = -1
+
+
+class Broker(NamedTuple):
+    node_id: BrokerId
+    address: Address
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+class PartitionMetadata(NamedTuple):
+    partition: TopicPartition
+    leader: BrokerId  # -1 where there is none
+    leader_epoch: LeaderEpoch
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    offline_replicas: tuple[BrokerId, ...]
+    error_code: int = ErrorCode.NONE
+
+
+class TopicMetadata(NamedTuple):
+    name: str
+    topic_id: bytes  # zeros where the cluster is too old to have ids
+    is_internal: bool
+    partitions: tuple[PartitionMetadata, ...]  # by number, without gaps
+
+    @property
+    def has_id(self) -> bool:
+        return self.topic_id != ZERO_UUID
+
+    @property
+    def replication_factor(self) -> int:
+        """Of the partition with the most replicas, should they differ during a reassignment."""
+        return max((len(partition.replicas) for partition in self.partitions), default=0)
+
+    @property
+    def topic_partitions(self) -> list[TopicPartition]:
+        return [partition.partition for partition in self.partitions]
+
+    def partition(self, number: int) -> PartitionMetadata:
+        if not 0 <= number < len(self.partitions):
+            raise UnknownPartition(self.name, number, len(self.partitions))
+        return self.partitions[number]
+
+
+class ClusterMetadata(NamedTuple):
+    cluster_id: str | None
+    controller_id: BrokerId  # -1 where none is known; any broker, where brokers forward to the controller
+    brokers: dict[BrokerId, Broker]
+
+
+def read_brokers(answer: MetadataResponse) -> dict[BrokerId, Broker]:
+    return {
+        broker.node_id: Broker(broker.node_id, Address(broker.host, broker.port), broker.rack)
+        for broker in answer.brokers
+    }
+
+
+def read_topic(answer: MetadataResponse.MetadataResponseTopic) -> TopicMetadata:
+    assert answer.name is not None, "topics are asked for by name"
+    partitions = [
+        PartitionMetadata(
+            TopicPartition(answer.name, partition.partition_index),
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+            tuple(partition.offline_replicas),
+            partition.error_code,
+        )
+        for partition in sorted(answer.partitions, key=lambda partition: partition.partition_index)
+    ]
+    return TopicMetadata(answer.name, answer.topic_id, answer.is_internal, tuple(partitions))

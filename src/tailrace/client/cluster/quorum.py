@@ -1,0 +1,95 @@
+"""The controllers of a cluster: who leads them, and how far everyone has followed their log."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tailrace.client.addresses import Address
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.errors import Refused
+from tailrace.model.ids import LeaderEpoch, Offset, TopicId
+from tailrace.protocol.codegen.schema import ZERO_UUID
+from tailrace.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+
+_TOPIC: Final = "__cluster_metadata"
+
+
+class QuorumReplica(NamedTuple):
+    """A controller that votes, or a node that only follows."""
+
+    node_id: int
+    end_offset: Offset  # -1 where the leader has not heard of it
+    last_fetch_ms: int  # by the leader's clock; -1 where it does not say
+    last_caught_up_ms: int
+    directory_id: str = ""  # a node whose disk was replaced is told twice for a while
+
+
+class Quorum(NamedTuple):
+    leader: int
+    epoch: LeaderEpoch
+    high_watermark: Offset
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    addresses: dict[int, Address]  # of the voters, where the cluster tells them
+
+    @property
+    def end_offset(self) -> Offset:
+        """Of the leader's log: what everyone's lag is measured against."""
+        return next((one.end_offset for one in self.voters if one.node_id == self.leader), self.high_watermark)
+
+    @property
+    def now_ms(self) -> int:
+        """The leader's clock when it answered: it is always caught up with itself."""
+        return next((one.last_caught_up_ms for one in self.voters if one.node_id == self.leader), -1)
+
+    def lag(self, replica: QuorumReplica) -> int | None:
+        return None if replica.end_offset < 0 else max(0, self.end_offset - replica.end_offset)
+
+    def behind_ms(self, replica: QuorumReplica) -> int | None:
+        """How long ago it had everything; None where nobody knows."""
+        known = self.now_ms >= 0 and replica.last_caught_up_ms >= 0
+        return max(0, self.now_ms - replica.last_caught_up_ms) if known else None
+
+
+def describe_quorum(cluster: ClusterClient) -> Quorum:
+    request = DescribeQuorumRequest(
+        topics=[
+            DescribeQuorumRequest.TopicData(
+                topic_name=_TOPIC, partitions=[DescribeQuorumRequest.PartitionData(partition_index=0)]
+            )
+        ]
+    )
+
+    def check(answer: DescribeQuorumResponse) -> None:
+        told = [(answer.error_code, answer.error_message)]
+        told += [(one.error_code, one.error_message) for topic in answer.topics for one in topic.partitions]
+        for code, message in told:
+            if code:
+                raise Refused("the quorum of controllers", code, message)
+
+    answer: DescribeQuorumResponse = cluster.ask_any(request, check=check)
+    found = answer.topics[0].partitions[0]
+    return Quorum(
+        found.leader_id,
+        found.leader_epoch,
+        found.high_watermark,
+        _replicas(found.current_voters),
+        _replicas(found.observers),
+        {node.node_id: Address(node.listeners[0].host, node.listeners[0].port) for node in answer.nodes},
+    )
+
+
+def _replicas(states: Iterable[DescribeQuorumResponse.ReplicaState]) -> tuple[QuorumReplica, ...]:
+    replicas = (
+        QuorumReplica(
+            one.replica_id,
+            one.log_end_offset,
+            one.last_fetch_timestamp,
+            one.last_caught_up_timestamp,
+            "" if one.replica_directory_id == ZERO_UUID else str(TopicId(uuid.UUID(bytes=one.replica_directory_id))),
+        )
+        for one in states
+    )
+    return tuple(sorted(replicas))

@@ -1,0 +1,1 @@
+"""Groups of a cluster: describe, offsets, reset."""

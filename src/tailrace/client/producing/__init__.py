@@ -1,0 +1,1 @@
+"""Writing record batches, with idempotence and transactions."""

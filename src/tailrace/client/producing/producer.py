@@ -1,0 +1,190 @@
+"""BatchProducer: whole record batches into a cluster, with or without idempotence.
+
+A batch goes as it is, except that an idempotent producer sets producer id, epoch and sequence in a copy of its header.
+The broker then recognises a batch that is sent again after its answer was lost, so that each is written once; without
+idempotence it may be written twice. With acks=0 nobody answers, and nobody knows.
+
+One batch a partition is under way at any time, so batches of a partition stay in their order. When one cannot be
+delivered it is not known, as a rule, whether it was written: the producer goes on under a new producer id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
+
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.errors import ClientError, Refused
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
+from tailrace.protocol.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from tailrace.records.batch import (
+    CODEC_MASK,
+    CRC_POSITION,
+    HEADER_SIZE,
+    PRODUCER_ID_POSITION,
+    Buffer,
+    Codec,
+    RecordBatch,
+    increment_sequence,
+)
+
+FIRST_VERSION_WITH_BATCHES: Final = 3
+FIRST_VERSION_WITH_ZSTD: Final = 7
+LAST_VERSION_BY_NAME: Final = 12
+NO_OFFSET: Final = -1
+ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
+_INT_MAX: Final = 2**31 - 1
+_PRODUCER: Final = Struct(">qhi")  # id, epoch, base sequence
+_CRC: Final = Struct(">I")
+
+
+class Acks(IntEnum):
+    NONE = 0
+    LEADER = 1
+    ALL = -1
+
+
+class Produced(NamedTuple):
+    """Where a batch was written; base_offset is -1 where the broker does not say (acks=0, old duplicates)."""
+
+    partition: TopicPartition
+    base_offset: Offset
+    log_append_time_ms: int = NO_TIMESTAMP
+    log_start_offset: Offset = NO_OFFSET
+
+
+class NotDelivered(ClientError):
+    """Some batches were refused or lost; says which, and which were written."""
+
+    def __init__(
+        self, errors: Mapping[TopicPartition, ClientError], delivered: Mapping[TopicPartition, Produced]
+    ) -> None:
+        super().__init__("; ".join(str(error) for error in dict.fromkeys(errors.values())))
+        self.errors = dict(errors)
+        self.delivered = dict(delivered)
+
+
+class BatchProducer:
+    def __init__(self, cluster: ClusterClient, *, acks: Acks = Acks.ALL, idempotent: bool | None = None) -> None:
+        """Idempotent, unless told otherwise, where that is possible: with acks from all."""
+        if idempotent and acks is not Acks.ALL:
+            raise ValueError("an idempotent producer needs acks from all")
+        self.cluster = cluster
+        self.acks = acks
+        self.is_idempotent = acks is Acks.ALL if idempotent is None else idempotent
+        self._identity: tuple[int, int] | None = None  # producer id, epoch
+        self._sequences: dict[TopicPartition, int] = {}
+
+    def send(self, batches: Mapping[TopicPartition, Buffer]) -> dict[TopicPartition, Produced]:
+        """Write one batch to each of these partitions; NotDelivered unless all of them are."""
+        headers = {partition: _header_of(data, partition) for partition, data in batches.items()}
+        if self.is_idempotent:
+            batches = {partition: self._stamped(partition, data) for partition, data in batches.items()}
+        at_least = FIRST_VERSION_WITH_BATCHES
+        if any(header.attributes & CODEC_MASK == Codec.ZSTD for header in headers.values()):
+            at_least = FIRST_VERSION_WITH_ZSTD
+
+        def build(leaders: list[LeaderOf]) -> ProduceRequest:
+            return ProduceRequest(
+                acks=self.acks,
+                timeout_ms=self.cluster.settings.request_timeout_ms,
+                topic_data=produce_topics(leaders, batches),
+            )
+
+        if self.acks is Acks.NONE:
+            self.cluster.tell_leaders(batches, build, at_least=at_least, at_most_without_ids=LAST_VERSION_BY_NAME)
+            return {partition: Produced(partition, NO_OFFSET) for partition in batches}
+        answers = self.cluster.ask_leaders(
+            batches,
+            build,
+            produced_answers,
+            at_least=at_least,
+            at_most_without_ids=LAST_VERSION_BY_NAME,
+            wait_ms=ANSWER_MARGIN_MS,
+            errors_are_values=True,
+        )
+        delivered = {partition: answer for partition, answer in answers.items() if isinstance(answer, Produced)}
+        if len(delivered) < len(answers):
+            self._identity = None
+            self._sequences.clear()
+            errors = {partition: answer for partition, answer in answers.items() if isinstance(answer, ClientError)}
+            raise NotDelivered(errors, delivered)
+        if self.is_idempotent:
+            for partition, header in headers.items():
+                sequence = self._sequences.get(partition, 0)
+                self._sequences[partition] = increment_sequence(sequence, header.last_offset_delta + 1)
+        return delivered
+
+    def _stamped(self, partition: TopicPartition, data: Buffer) -> bytearray:
+        """A copy of the batch that says who sends it, and in which place of the partition's sequence."""
+        if self._identity is None:
+            self._identity = self._init_producer_id()
+        copy = bytearray(data)
+        _PRODUCER.pack_into(copy, PRODUCER_ID_POSITION, *self._identity, self._sequences.get(partition, 0))
+        _CRC.pack_into(copy, CRC_POSITION, RecordBatch(memoryview(copy)).computed_crc())
+        return copy
+
+    def _init_producer_id(self) -> tuple[int, int]:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_INT_MAX)
+
+        def check(answer: InitProducerIdResponse) -> None:
+            if answer.error_code:
+                raise Refused("a producer id", answer.error_code)
+
+        answer: InitProducerIdResponse = self.cluster.ask_any(request, check=check)
+        return answer.producer_id, answer.producer_epoch
+
+
+def _header_of(data: Buffer, partition: TopicPartition) -> RecordBatch:
+    if len(data) < HEADER_SIZE:
+        raise ValueError(f"{len(data)} bytes for {partition} are no record batch")
+    batch = RecordBatch(memoryview(data))
+    if batch.magic != 2 or batch.size != len(data):
+        raise ValueError(f"the bytes for {partition} are not exactly one record batch of format 2")
+    return batch
+
+
+def produce_topics(
+    leaders: list[LeaderOf], batches: Mapping[TopicPartition, Buffer]
+) -> list[ProduceRequest.TopicProduceData]:
+    topics: dict[str, ProduceRequest.TopicProduceData] = {}
+    for partition, topic_id, _ in leaders:
+        topic = topics.setdefault(
+            partition.topic, ProduceRequest.TopicProduceData(name=partition.topic, topic_id=topic_id)
+        )
+        topic.partition_data.append(
+            ProduceRequest.PartitionProduceData(index=partition.partition, records=batches[partition])
+        )
+    return list(topics.values())
+
+
+def produced_answers(answer: ProduceResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+    names = {leader.topic_id: leader.partition.topic for leader in leaders}
+    for topic in answer.responses:
+        name = topic.name or names.get(topic.topic_id, "")
+        for data in topic.partition_responses:
+            partition = TopicPartition(name, data.index)
+            if data.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                # Written long ago: the broker remembers the offsets of the last five batches only.
+                yield PartitionAnswer(partition, Produced(partition, NO_OFFSET))
+            elif data.error_code:
+                yield PartitionAnswer(partition, None, Refused(str(partition), data.error_code, _words(data)))
+            else:
+                produced = Produced(partition, data.base_offset, data.log_append_time_ms, data.log_start_offset)
+                yield PartitionAnswer(partition, produced)
+
+
+def _words(data: ProduceResponse.PartitionProduceResponse) -> str | None:
+    """Why a batch was refused; the first record that is to blame says more than the batch."""
+    for record in data.record_errors:
+        if record.batch_index_error_message:
+            return f"record {record.batch_index} of the batch: {record.batch_index_error_message}"
+    return data.error_message

@@ -1,0 +1,117 @@
+"""SequencedProducer: batches that already say who sends them and in which place, each written once.
+
+Whoever builds a batch asks for its place (`take_sequence`) and writes it into the header, so that nothing is copied on
+the way out. Batches of a partition go out in the order of their sequences, one at a time; one whose answer was lost is
+sent again, and the broker knows it. In a transaction partitions join it by being written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.errors import ClientError, Refused
+from tailrace.client.producing.producer import (
+    FIRST_VERSION_WITH_ZSTD,
+    LAST_VERSION_BY_NAME,
+    produce_topics,
+    produced_answers,
+)
+from tailrace.client.producing.transactions import Transaction, TransactionLost, Transactions
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
+from tailrace.records.batch import Buffer, increment_sequence
+
+FIRST_VERSION_THAT_ADDS: Final = 12  # to the transaction, with transaction.version 2
+LAST_OLD_PRODUCE: Final = 11
+ANSWER_MARGIN_MS: Final = 1_000
+_INT_MAX: Final = 2**31 - 1
+_FENCED: Final = frozenset({
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.TRANSACTION_ABORTABLE,
+})  # fmt: skip
+
+
+class SequencedProducer:
+    def __init__(self, cluster: ClusterClient, transactions: Transactions, transaction: Transaction | None) -> None:
+        """Without a transaction the producer is idempotent only."""
+        self._cluster = cluster
+        self._transactions = transactions
+        self.transaction = transaction
+        if transaction is None:
+            self.producer_id, self.epoch = new_producer_id(cluster)
+        else:
+            self.producer_id, self.epoch = transaction.producer_id, transaction.epoch
+        self._sequences: dict[TopicPartition, int] = {}
+        self._joined: set[TopicPartition] = set()
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """What was written to."""
+        return sorted(self._sequences)
+
+    def take_sequence(self, partition: TopicPartition, records: int) -> int:
+        """The base sequence of the next batch to a partition, which has so many records."""
+        sequence = self._sequences.get(partition, 0)
+        self._sequences[partition] = increment_sequence(sequence, records)
+        return sequence
+
+    def send(
+        self, batches: Mapping[TopicPartition, Buffer], *, has_zstd: bool = False
+    ) -> dict[TopicPartition, ClientError]:
+        """Write one batch to each of these partitions; the errors of those that could not be written."""
+        at_least, at_most = FIRST_VERSION_WITH_ZSTD if has_zstd else 3, LAST_VERSION_BY_NAME
+        is_newest = True
+        if self.transaction is not None:
+            new = [partition for partition in batches if partition not in self._joined]
+            if new:
+                self._transactions.add_partitions(self.transaction, new)
+                self._joined.update(new)
+            is_newest = self._transactions.is_newer
+        if is_newest and self.transaction is not None:
+            at_least = FIRST_VERSION_THAT_ADDS
+
+        def build(leaders: list[LeaderOf]) -> ProduceRequest:
+            return ProduceRequest(
+                transactional_id=None if self.transaction is None else self.transaction.transactional_id,
+                acks=-1,
+                timeout_ms=self._cluster.settings.request_timeout_ms,
+                topic_data=produce_topics(leaders, batches),
+            )
+
+        answers = self._cluster.ask_leaders(
+            batches,
+            build,
+            self._read,
+            at_least=at_least,
+            at_most=None if is_newest else LAST_OLD_PRODUCE,
+            at_most_without_ids=at_most,
+            wait_ms=ANSWER_MARGIN_MS,
+            errors_are_values=True,
+        )
+        return {partition: answer for partition, answer in answers.items() if isinstance(answer, ClientError)}
+
+    def _read(self, answer: ProduceResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+        for one in produced_answers(answer, leaders):
+            error = one.error
+            if self.transaction is not None and isinstance(error, Refused) and error.code in _FENCED:
+                yield PartitionAnswer(one.partition, None, TransactionLost(self.transaction, error.code))
+            else:
+                yield one
+
+
+def new_producer_id(cluster: ClusterClient) -> tuple[int, int]:
+    """A producer id and its epoch, for idempotence without a transaction."""
+
+    def check(answer: InitProducerIdResponse) -> None:
+        if answer.error_code:
+            raise Refused("a producer id", answer.error_code)
+
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_INT_MAX)
+    answer: InitProducerIdResponse = cluster.ask_any(request, check=check)
+    return answer.producer_id, answer.producer_epoch

@@ -1,0 +1,188 @@
+"""Transactions as an administrator sees them: listed, described, found hanging, and aborted.
+
+A transaction hangs when a partition has it open and its coordinator does not know of that: nobody will ever end it,
+and whoever reads committed records waits before it. `find_hanging` looks for such ones, `abort_transaction` writes the
+marker that ends one in a partition, which takes no word of the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
+from tailrace.client.errors import Refused
+from tailrace.model.ids import BrokerId, Offset, ProducerId, TopicPartition
+from tailrace.protocol.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+
+class ListedTransaction(NamedTuple):
+    transactional_id: str
+    coordinator: BrokerId
+    producer_id: ProducerId
+    state: str
+
+
+class TransactionDescription(NamedTuple):
+    transactional_id: str
+    producer_id: ProducerId
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_ms: int  # -1 where none has begun
+    partitions: tuple[TopicPartition, ...]
+
+
+class ActiveProducer(NamedTuple):
+    """A producer that a partition knows."""
+
+    partition: TopicPartition
+    producer_id: ProducerId
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    start_offset: Offset  # of the transaction that it has open; -1 without one
+
+
+def list_transactions(
+    cluster: ClusterClient,
+    *,
+    states: Sequence[str] = (),
+    producer_ids: Sequence[ProducerId] = (),
+    longer_than_ms: int = -1,
+    pattern: str | None = None,
+) -> list[ListedTransaction]:
+    """Those of all coordinators. Which of the filters a broker knows depends on its version."""
+    request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producer_ids))
+    at_least = 0
+    if longer_than_ms >= 0:
+        request.duration_filter = longer_than_ms
+        at_least = 1
+    if pattern is not None:
+        request.transactional_id_pattern = pattern
+        at_least = 2
+
+    def check(answer: ListTransactionsResponse) -> None:
+        if answer.error_code:
+            raise Refused("the list of transactions", answer.error_code)
+        if answer.unknown_state_filters:
+            raise Refused("the list of transactions", 42, f"no such state: {', '.join(answer.unknown_state_filters)}")
+
+    found = []
+    for node_id in sorted(cluster.metadata.brokers):
+        answer: ListTransactionsResponse = cluster.ask_node(node_id, request, at_least=at_least, check=check)
+        found += [
+            ListedTransaction(one.transactional_id, node_id, one.producer_id, one.transaction_state)
+            for one in answer.transaction_states
+        ]
+    return sorted(found)
+
+
+def describe_transaction(coordinators: Coordinators, transactional_id: str) -> TransactionDescription:
+    def check(answer: DescribeTransactionsResponse) -> None:
+        for one in answer.transaction_states:
+            if one.error_code:
+                raise Refused(f"transactional id {transactional_id}", one.error_code)
+
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    answer: DescribeTransactionsResponse = coordinators.ask(
+        CoordinatorKind.TRANSACTION, transactional_id, request, check
+    )
+    (one,) = answer.transaction_states
+    return TransactionDescription(
+        one.transactional_id,
+        one.producer_id,
+        one.producer_epoch,
+        one.transaction_state,
+        one.transaction_timeout_ms,
+        one.transaction_start_time_ms,
+        tuple(sorted(TopicPartition(topic.topic, index) for topic in one.topics for index in topic.partitions)),
+    )
+
+
+def describe_producers(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, list[ActiveProducer]]:
+    def build(leaders: list[LeaderOf]) -> DescribeProducersRequest:
+        topics: dict[str, DescribeProducersRequest.TopicRequest] = {}
+        for leader in leaders:
+            name, index = leader.partition
+            topics.setdefault(name, DescribeProducersRequest.TopicRequest(name=name)).partition_indexes.append(index)
+        return DescribeProducersRequest(topics=list(topics.values()))
+
+    def read(answer: DescribeProducersResponse, _: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+        for topic in answer.topics:
+            for told in topic.partitions:
+                key = TopicPartition(topic.name, told.partition_index)
+                error = Refused(str(key), told.error_code, told.error_message) if told.error_code else None
+                yield PartitionAnswer(key, [_producer(key, one) for one in told.active_producers], error)
+
+    found: dict[TopicPartition, list[ActiveProducer]] = cluster.ask_leaders(partitions, build, read)
+    return found
+
+
+def _producer(key: TopicPartition, one: Any) -> ActiveProducer:
+    return ActiveProducer(
+        key,
+        one.producer_id,
+        one.producer_epoch,
+        one.last_sequence,
+        one.last_timestamp,
+        one.coordinator_epoch,
+        one.current_txn_start_offset,
+    )
+
+
+def find_hanging(
+    coordinators: Coordinators, partitions: Iterable[TopicPartition], *, longest_ms: int, now_ms: int
+) -> list[ActiveProducer]:
+    """Transactions that no coordinator will end. `longest_ms`: what is younger may be about to be known."""
+    cluster = coordinators.cluster
+    open_ones = [
+        one
+        for producers in describe_producers(cluster, partitions).values()
+        for one in producers
+        if one.start_offset >= 0 and now_ms - one.last_timestamp_ms > longest_ms
+    ]
+    if not open_ones:
+        return []
+    known = list_transactions(cluster, producer_ids=sorted({one.producer_id for one in open_ones}))
+    expected: dict[ProducerId, frozenset[TopicPartition]] = {}
+    for listed in known:
+        told = describe_transaction(coordinators, listed.transactional_id)
+        expected[told.producer_id] = frozenset(told.partitions)
+    return [one for one in open_ones if one.partition not in expected.get(one.producer_id, frozenset())]
+
+
+def abort_transaction(cluster: ClusterClient, producer: ActiveProducer) -> None:
+    """End a producer's transaction in one partition, as aborted. Only for one that hangs: its coordinator, and its
+    other partitions, hear nothing of it."""
+    key = producer.partition
+    leader = cluster.topic(key.topic, fresh=True).partition(key.partition).leader
+    marker = WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
+        transaction_result=False,
+        topics=[WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=key.topic, partition_indexes=[key.partition])],
+    )
+
+    def check(answer: WriteTxnMarkersResponse) -> None:
+        for one in answer.markers:
+            for topic in one.topics:
+                for told in topic.partitions:
+                    if told.error_code:
+                        raise Refused(f"producer {producer.producer_id} in {key}", told.error_code)
+
+    cluster.change(WriteTxnMarkersRequest(markers=[marker]), check, node_id=leader)

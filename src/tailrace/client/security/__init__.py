@@ -1,0 +1,1 @@
+"""TLS, SASL, tokens and key stores on the client side."""

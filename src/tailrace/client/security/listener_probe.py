@@ -1,0 +1,143 @@
+"""Find out which security protocol a listener speaks, after it ended a connection without an answer.
+
+A broker gives no reason when it closes a connection that uses the wrong security protocol, and retrying does not help.
+So a second connection asks the port directly:
+
+- A connection without TLS ended before its first answer: does the port answer a TLS handshake?
+- A TLS handshake failed: does the port answer ApiVersions without TLS?
+- The first request after ApiVersions ended the connection: does the port answer SaslHandshake with its mechanisms?
+
+Each function returns the error to raise, or None if the probe found no reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from struct import Struct
+from typing import Any, Final
+
+from tailrace.client.addresses import Address
+from tailrace.client.errors import UnsupportedSecurity
+from tailrace.client.patience import SystemClock
+from tailrace.client.security.security import Security
+from tailrace.client.sockets import OpenSocket, PlainSocket, fill, opener
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.errors import ProtocolError
+from tailrace.protocol.framing import frame_length
+from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
+from tailrace.protocol.message import Message
+from tailrace.protocol.messages import ApiVersionsRequest, SaslHandshakeRequest
+from tailrace.protocol.registry import response_class
+
+PROBE_SECONDS: Final = 3.0
+_ANSWER_BYTES_MAX: Final = 65_536
+_CORRELATION_ID: Final = 1
+_INT32: Final = Struct(">i")
+
+
+def explain_lost_connection(
+    address: Address, security: Security, api_key: int, error: OSError
+) -> UnsupportedSecurity | None:
+    """Explain why the broker ended a connection before it answered this request, the first one or the second."""
+    if is_tls_alert(error):
+        return UnsupportedSecurity(f"{address} refuses the TLS connection: {tls_reason(error)}")
+    if api_key == ApiKey.API_VERSIONS:
+        return wants_tls(address, security) if security.tls is None and _speaks_tls(address) else None
+    if security.sasl is not None:
+        return None
+    mechanisms = _sasl_mechanisms(address, opener(security))
+    if mechanisms is None:
+        return None
+    protocol = "SASL_PLAINTEXT" if security.tls is None else "SASL_SSL"
+    return UnsupportedSecurity(
+        f"{address} requires SASL: security.protocol has to be {protocol}, "
+        f"with sasl.mechanism one of {', '.join(mechanisms) or 'none'}"
+    )
+
+
+def explain_failed_handshake(address: Address, security: Security, error: OSError) -> UnsupportedSecurity | None:
+    """Explain why a TLS handshake failed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return UnsupportedSecurity(f"the certificate of {address} is not trusted: {error.verify_message}")
+    is_ended = isinstance(error, ssl.SSLError | ConnectionResetError | BrokenPipeError)
+    if is_ended and not is_tls_alert(error) and _speaks_plain_kafka(address):
+        protocol = "PLAINTEXT or SASL_PLAINTEXT" if security.sasl is None else "SASL_PLAINTEXT"
+        return UnsupportedSecurity(f"{address} does not speak TLS: security.protocol has to be {protocol}")
+    if isinstance(error, ssl.SSLError):
+        return UnsupportedSecurity(f"the TLS handshake with {address} failed: {tls_reason(error)}")
+    return None
+
+
+def wants_tls(address: Address, security: Security) -> UnsupportedSecurity:
+    """Return the error for a listener that speaks TLS, and a client that does not."""
+    protocols = "SSL or SASL_SSL" if security.sasl is None else "SASL_SSL"
+    return UnsupportedSecurity(f"{address} speaks TLS: security.protocol has to be {protocols}")
+
+
+def is_tls_alert(error: OSError) -> bool:
+    """Return True if the other side sent a TLS alert."""
+    return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "").upper()
+
+
+def tls_reason(error: OSError) -> str:
+    """Return OpenSSL's reason in plain letters."""
+    reason = str(getattr(error, "reason", None) or error).lower().replace("_", " ")
+    if "certificate required" in reason:
+        reason += " (ssl.keystore.location names the client's certificate)"
+    return reason
+
+
+def _speaks_tls(address: Address) -> bool:
+    """Return True if the port answers a TLS handshake, be it with an alert."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is sent over this connection
+    try:
+        with (
+            socket.create_connection(address, PROBE_SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=address.host),
+        ):
+            return True
+    except OSError as error:
+        return is_tls_alert(error)
+
+
+def _speaks_plain_kafka(address: Address) -> bool:
+    return _answer(address, PlainSocket, ApiVersionsRequest(), 0) is not None
+
+
+def _sasl_mechanisms(address: Address, open_socket: OpenSocket) -> list[str] | None:
+    """Return the mechanisms that the listener offers, or None if it does not use SASL."""
+    answer = _answer(address, open_socket, SaslHandshakeRequest(mechanism="NONE"), 1)
+    if answer is None or answer.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        return None
+    return sorted(answer.mechanisms)
+
+
+def _answer(address: Address, open_socket: OpenSocket, message: Message, version: int) -> Any:
+    """Send one request over a connection of its own. Return the answer, or None if there was none."""
+    api_key = message.SCHEMA.api_key
+    assert api_key is not None
+    clock = SystemClock()
+    deadline_s = clock.monotonic() + PROBE_SECONDS
+    parts: list[Any] = [write_request_header(RequestHeader(api_key, version, _CORRELATION_ID, "tailrace"))]
+    message.write(parts, version)
+    try:
+        with contextlib.closing(open_socket(address, PROBE_SECONDS)) as connection:
+            connection.sendall(b"".join([frame_length(parts), *parts]))
+            length = bytearray(4)
+            fill(memoryview(length), connection, deadline_s, clock)
+            size = _INT32.unpack(length)[0]
+            if not 4 <= size <= _ANSWER_BYTES_MAX:
+                return None
+            frame = memoryview(bytearray(size))
+            fill(frame, connection, deadline_s, clock)
+        correlation_id, position = read_response_header(api_key, version, frame)
+        if correlation_id != _CORRELATION_ID:
+            return None
+        return response_class(api_key).decode(frame, version, position)
+    except (OSError, ProtocolError):
+        return None

@@ -1,0 +1,105 @@
+"""SASL: saying who we are, by PLAIN, SCRAM (RFC 5802) or OAUTHBEARER (RFC 7628), inside SaslHandshake and
+SaslAuthenticate.
+
+An exchange is a generator: it yields what we say, is sent what the broker says, and returns at the end. It proves that
+the broker knows the password too, where the mechanism does.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import secrets
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity, code_name
+from tailrace.client.security.security import Sasl
+from tailrace.model import oauthbearer, scram
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.messages import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+Exchange = Generator[bytes, bytes, None]
+# An exchange over SaslAuthenticate requests: version 0 of the handshake means bare frames.
+HANDSHAKE_AT_LEAST: Final = 1
+_ITERATIONS_MIN: Final = 4_096
+_ITERATIONS_MAX: Final = 1_000_000
+
+
+def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
+    """Go through the exchange with a broker; for how many ms it counts, 0 for ever."""
+    shaken: SaslHandshakeResponse = ask(SaslHandshakeRequest(mechanism=sasl.mechanism), at_least=HANDSHAKE_AT_LEAST)
+    if shaken.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise UnsupportedSecurity(f"{where} does not use SASL: security.protocol has to be PLAINTEXT, or SSL with TLS")
+    if shaken.error_code:
+        offered = ", ".join(shaken.mechanisms) or "none"
+        raise AuthenticationFailed(f"{where} does not take {sasl.mechanism}: it offers {offered}")
+    exchange = exchange_of(sasl)
+    words = next(exchange)
+    while True:
+        answer: SaslAuthenticateResponse = ask(SaslAuthenticateRequest(auth_bytes=words))
+        if answer.error_code:
+            why = answer.error_message or code_name(answer.error_code)
+            raise AuthenticationFailed(f"{where} does not let {sasl.username!r} in: {why}")
+        try:
+            words = exchange.send(bytes(answer.auth_bytes))
+        except StopIteration:
+            return int(answer.session_lifetime_ms)
+
+
+def exchange_of(sasl: Sasl, nonce: str | None = None, *, may_wait: bool = True) -> Exchange:
+    """Return a new exchange. Without `may_wait` it takes the token that is there, and does not retrieve one."""
+    if sasl.mechanism == oauthbearer.MECHANISM:
+        return _oauthbearer(sasl, may_wait=may_wait)
+    if sasl.mechanism == "PLAIN":
+        return _plain(sasl)
+    return _scram(sasl, nonce or secrets.token_urlsafe(24), scram.digest_of(sasl.mechanism))
+
+
+def _plain(sasl: Sasl) -> Exchange:
+    yield f"\0{sasl.username}\0{sasl.password}".encode()
+
+
+def _oauthbearer(sasl: Sasl, *, may_wait: bool) -> Exchange:
+    from tailrace.client.security.token_login import login_of
+
+    assert sasl.oauth is not None
+    login = login_of(sasl.oauth)
+    token = login.token() if may_wait else login.current()
+    if token is None:
+        raise AuthenticationFailed(f"there is no valid token: {login.failure}")
+    error = yield oauthbearer.write_message(token, dict(sasl.oauth.extensions))
+    if error:
+        login.refused(token)
+        yield oauthbearer.REFUSAL_SEEN
+        raise AuthenticationFailed(f"the broker refuses the token: {error.decode('utf-8', 'replace'):.200}")
+
+
+def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
+    token = ",tokenauth=true" if sasl.has_token else ""
+    first = f"n={scram.escaped_name(sasl.username)},r={nonce}{token}"
+    server_first = (yield f"n,,{first}".encode()).decode()
+    fields = _fields(server_first)
+    if not fields.get("r", "").startswith(nonce) or fields["r"] == nonce:
+        raise AuthenticationFailed("the broker's answer does not belong to our question: its nonce is another")
+    iterations = int(fields["i"]) if fields.get("i", "").isdecimal() else 0
+    if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
+        raise AuthenticationFailed(f"the broker asks for {fields.get('i')} rounds of hashing")
+    salted = scram.salted_password(digest, sasl.password, base64.b64decode(fields["s"]), iterations)
+    key = scram.client_key(digest, salted)
+    without_proof = f"c=biws,r={fields['r']}"
+    said = f"{first},{server_first},{without_proof}".encode()
+    proof = scram.exclusive_or(key, scram.signature(digest, scram.stored_key(digest, key), said))
+    server_final = (yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()).decode()
+    expected = base64.b64encode(scram.signature(digest, scram.server_key(digest, salted), said)).decode()
+    if not hmac.compare_digest(_fields(server_final).get("v", ""), expected):
+        raise AuthenticationFailed("the broker does not know the password: it is not who it says it is")
+
+
+def _fields(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

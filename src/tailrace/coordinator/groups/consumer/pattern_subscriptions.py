@@ -1,0 +1,144 @@
+"""PatternSubscriptions: members that subscribe by a regular expression, and when its topics are looked up again.
+
+A heartbeat starts a lookup and does not wait for it. The topics that a lookup finds move the group to its next epoch.
+A group's patterns are looked up, at most every ten seconds, if
+
+    A  one of them has not been looked up yet;
+    B  a topic was created after the last lookup;
+    C  the last lookup is older than the refresh interval.
+
+A lookup runs in slices, because a cluster may have many topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Set
+from typing import Any, Final
+
+from tailrace.coordinator.groups.consumer import consumer_records as records_of
+from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
+from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
+from tailrace.coordinator.groups.consumer.heartbeat import Sees
+from tailrace.coordinator.groups.group import Group
+from tailrace.coordinator.groups.metadata_hash import TopicHashes
+from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.timers import Timers
+from tailrace.metadata.image.image import MetadataImage
+
+Records = list[CoordinatorRecord]
+
+PATTERN_REFRESH_MS_MIN: Final = 10_000
+SLICE_INTERVAL_MS: Final = 20  # between two slices of a lookup, for other requests
+
+
+class PatternSubscriptions:
+    def __init__(
+        self,
+        groups: Mapping[str, Group],
+        timers: Timers,
+        image: Callable[[], MetadataImage],
+        hashes: TopicHashes,
+    ) -> None:
+        self._groups = groups
+        self._timers = timers
+        self._image = image
+        self._hashes = hashes
+        self._topics: Mapping[str, Any] = {}
+        self._topics_version = -1  # of the latest image with new topics
+
+    def change(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        settings: ConsumerSettings,
+        records: Records,
+        now_ms: int,
+        sees: Sees,
+    ) -> tuple[bool, bool]:
+        """Whether the member's pattern has changed, and whether that changes what the group subscribes to now. A new
+        one does not: it is looked up later, among the topics that this client sees, and is then a change of its own."""
+        old, new = before.topic_pattern, member.topic_pattern
+        changed = old != new
+        counts = False
+        is_new = False
+        if changed:
+            if old and group.pattern_count(old) == 1:
+                records.append(records_of.pattern_tombstone(group.group_id, old))
+            if new:
+                is_new = group.pattern_count(new) == 0
+                if is_new:  # imported when needed: most groups have no pattern, and RE2 takes its time to load
+                    from tailrace.coordinator.groups.consumer.topic_patterns import check_pattern
+
+                    check_pattern(new)
+                counts = not is_new and new in group.patterns
+            else:
+                counts = bool(old)
+        patterns = {one.topic_pattern for one in group.members_with(member).values() if one.topic_pattern}
+        key = ("patterns", group.group_id)
+        if patterns and key not in self._timers and self._is_lookup_due(group, patterns, settings, now_ms):
+            self._timers.schedule(key, now_ms, lambda now_ms: self._look_up(key, group.group_id, sees, now_ms))
+        return changed, counts
+
+    def _is_lookup_due(self, group: ConsumerGroup, patterns: set[str], settings: ConsumerSettings, now_ms: int) -> bool:
+        """Return True in the cases A, B and C above."""
+        last = min(group.patterns.values(), key=lambda resolved: resolved.timestamp_ms, default=None)
+        if last is None:
+            return True
+        if now_ms <= last.timestamp_ms + PATTERN_REFRESH_MS_MIN:
+            return False
+        if patterns != group.patterns.keys() or now_ms > last.timestamp_ms + settings.pattern_refresh_ms:
+            return True
+        return last.version < self._version_with_new_topics()
+
+    def _version_with_new_topics(self) -> int:
+        """Return the version of the latest image that has a topic which the image before it did not have."""
+        image = self._image()
+        if image.topics is not self._topics:
+            if not image.topics.keys() <= self._topics.keys():
+                self._topics_version = image.offset
+            self._topics = image.topics
+        return self._topics_version
+
+    def _look_up(self, key: Hashable, group_id: str, sees: Sees, now_ms: int) -> StateChange[None] | None:
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return None
+        from tailrace.coordinator.groups.consumer.topic_patterns import PatternLookup
+
+        self._version_with_new_topics()  # topics that this lookup sees are not new afterwards
+        image = self._image()
+        lookup = PatternLookup(_patterns(group), image.topics, sees)
+
+        def run_slice(now_ms: int) -> StateChange[None] | None:
+            group = self._groups.get(group_id)
+            if not isinstance(group, ConsumerGroup):
+                return None
+            if lookup.run_slice():
+                return self._found(group, lookup.found, image.offset, now_ms)
+            self._timers.schedule(key, now_ms + SLICE_INTERVAL_MS, run_slice)
+            return None
+
+        return run_slice(now_ms)
+
+    def _found(
+        self, group: ConsumerGroup, found: Mapping[str, Set[str]], version: int, now_ms: int
+    ) -> StateChange[None]:
+        """Store what a lookup in the image of that version found, and bump the group's epoch if it is news."""
+        found = {pattern: topics for pattern, topics in found.items() if pattern in _patterns(group)}
+        records: Records = []
+        topics = set().union(*(member.topic_names for member in group.members.values()), *found.values())
+        bump = False
+        for pattern, matching in found.items():
+            known = group.patterns.get(pattern)
+            bump |= (known.topics if known is not None else frozenset()) != matching
+            records.append(records_of.pattern_record(group.group_id, pattern, matching, version, now_ms))
+        metadata_hash = self._hashes.of(topics, self._image())
+        if bump or metadata_hash != group.metadata_hash:
+            records.append(records_of.epoch_record(group.group_id, group.epoch + 1, metadata_hash))
+        return StateChange(records, None)
+
+
+def _patterns(group: ConsumerGroup) -> set[str]:
+    return {member.topic_pattern for member in group.members.values() if member.topic_pattern}

@@ -1,0 +1,252 @@
+"""ConfiguredTopology: a topology held against the topics that there are: how many tasks, which topics are missing.
+
+A repartition topic has as many partitions as the application says, or else as many as the largest input of what writes
+to it; those that are read together with others have as many as these. A changelog has as many as its subtopology has
+tasks. What is missing of them is made by the broker; input topics are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tailrace.coordinator.groups.streams.java_collections import hash_map_order
+from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology, Subtopology, TopicInfo, source_topics
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.errors import ErrorCode, KafkaError
+
+_SHOWN_TOPICS_MAX = 3
+
+
+class Status(IntEnum):
+    """What a member is told beside its tasks."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+class TopicProblem(Exception):
+    """The topics do not fit the topology (yet)."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    name: str
+    partitions: int
+    replication_factor: int  # 0 where the broker's default is meant
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredSubtopology:
+    task_count: int
+    source_topics: frozenset[str]
+    repartition_sink_topics: frozenset[str]
+    repartition_source_topics: Mapping[str, InternalTopic]
+    changelog_topics: Mapping[str, InternalTopic]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredTopology:
+    epoch: int
+    subtopologies: Mapping[str, ConfiguredSubtopology] | None  # by name, in order; None where topics do not fit
+    topics_to_create: Mapping[str, InternalTopic] = field(default_factory=dict)
+    problem: TopicProblem | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.problem is None
+
+
+def configure(topology: StreamsTopology, image: MetadataImage) -> ConfiguredTopology:
+    try:
+        _check_sources(topology, image)
+        counts = _PartitionCounts(topology, image).decide()
+        subtopologies = {
+            name: _configured(topology.subtopologies[name], counts, image) for name in sorted(topology.subtopologies)
+        }
+        missing = _missing(subtopologies.values(), topology, image)
+    except TopicProblem as why:
+        return ConfiguredTopology(topology.epoch, None, problem=why)
+    problem = None
+    if missing:
+        problem = TopicProblem(Status.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {_summary(missing)}")
+    return ConfiguredTopology(topology.epoch, subtopologies, missing, problem)
+
+
+def _check_sources(topology: StreamsTopology, image: MetadataImage) -> None:
+    missing = {topic for one in topology.subtopologies.values() for topic in one.source_topics} - image.topics.keys()
+    if missing:
+        raise TopicProblem(Status.MISSING_SOURCE_TOPICS, f"Source topics {_summary(sorted(missing))} are missing.")
+
+
+def _summary(topics: Iterable[str]) -> str:
+    names = list(topics)
+    more = len(names) - _SHOWN_TOPICS_MAX
+    return ", ".join(names[:_SHOWN_TOPICS_MAX]) + (f" and {more} additional topics" if more > 0 else "")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+
+
+class _PartitionCounts:
+    """How many partitions the application's own topics have, or shall have."""
+
+    def __init__(self, topology: StreamsTopology, image: MetadataImage) -> None:
+        self._subtopologies = topology.subtopologies.values()
+        self._image = image
+        self._decided: dict[str, int] = {}
+        infos = [info for one in self._subtopologies for info in one.repartition_source_topics]
+        self._fixed = {info.name for info in infos if info.partitions}
+        self._flexible = {info.name for info in infos if not info.partitions}
+
+    def decide(self) -> Mapping[str, int]:
+        self._decided.update(self._of_repartition_topics())
+        for one in self._subtopologies:
+            for group in one.copartition_groups:
+                try:
+                    topics = {one.source_topics[index] for index in group.source_topics}
+                    topics |= {one.repartition_source_topics[index].name for index in group.repartition_source_topics}
+                except IndexError:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from None  # a group of topics that are not there
+                self._decided.update(self._copartitioned(topics))
+        changelogs = {}
+        for one in self._subtopologies:
+            counts = [self._count(topic) for topic in source_topics(one)]
+            if not counts:
+                raise _invalid(f"No source topics found for subtopology {one.subtopology_id}")
+            changelogs.update({info.name: max(counts) for info in one.state_changelog_topics})
+        self._decided.update(changelogs)
+        return self._decided
+
+    def _known(self, topic: str) -> int | None:
+        found = self._image.topics.get(topic)
+        return self._decided.get(topic) if found is None else len(found.partitions)
+
+    def _count(self, topic: str) -> int:
+        count = self._known(topic)
+        if count is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return count
+
+    def _of_repartition_topics(self) -> dict[str, int]:
+        counts = {
+            info.name: info.partitions
+            for one in self._subtopologies
+            for info in one.repartition_source_topics
+            if info.partitions
+        }
+        while True:
+            left = progress = False
+            for one in self._subtopologies:
+                for sink in one.repartition_sink_topics:
+                    if sink in counts:
+                        continue
+                    found = [counts.get(info.name) for info in one.repartition_source_topics]
+                    found += [self._known(topic) for topic in one.source_topics]
+                    known = [count for count in found if count is not None]
+                    if known:
+                        counts[sink] = max(known)
+                        progress = True
+                    else:
+                        left = True
+            if not left:
+                break
+            if not progress:
+                raise _invalid(
+                    "Failed to compute number of partitions for all repartition topics. There may be loops in the "
+                    "topology that cannot be resolved."
+                )
+        if any(info.name not in counts for one in self._subtopologies for info in one.repartition_source_topics):
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics, because a repartition source topic "
+                "is never used as a sink topic."
+            )
+        return counts
+
+    def _copartitioned(self, topics: set[str]) -> dict[str, int]:
+        """What topics that are read together have to have: as many as those that are there, or the most of any."""
+        if not topics:
+            return {}
+        own = {topic: self._count(topic) for topic in topics if topic in self._fixed or topic in self._flexible}
+        others = {topic: self._count(topic) for topic in topics if topic not in own}
+        if others:
+            count = _same(others, others)
+        elif self._fixed:
+            count = _same({topic: self._count(topic) for topic in self._fixed}, own)
+        else:
+            count = max(own.values())
+        for topic, has in own.items():
+            if topic in self._fixed and has != count:
+                raise TopicProblem(
+                    Status.INCORRECTLY_PARTITIONED_TOPICS,
+                    f"Number of partitions [{has}] of repartition topic [{topic}] doesn't match number of partitions "
+                    f"[{count}] of the source topic.",
+                )
+        return dict.fromkeys(own, count)
+
+
+def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{topic}={shown[topic]}" for topic in sorted(shown))
+        raise TopicProblem(
+            Status.INCORRECTLY_PARTITIONED_TOPICS,
+            f"Following topics do not have the same number of partitions: [{{{told}}}]",
+        )
+    return next(iter(counts.values()))
+
+
+def _configured(subtopology: Subtopology, counts: Mapping[str, int], image: MetadataImage) -> ConfiguredSubtopology:
+    def internal(infos: Iterable[TopicInfo]) -> dict[str, InternalTopic]:
+        return {info.name: _internal_topic(info, counts) for info in infos}
+
+    def count(topic: str) -> int:
+        found = image.topics.get(topic)
+        return counts[topic] if found is None else len(found.partitions)
+
+    return ConfiguredSubtopology(
+        task_count=max(count(topic) for topic in source_topics(subtopology)),
+        source_topics=frozenset(subtopology.source_topics),
+        repartition_sink_topics=frozenset(subtopology.repartition_sink_topics),
+        repartition_source_topics=internal(subtopology.repartition_source_topics),
+        changelog_topics=internal(subtopology.state_changelog_topics),
+    )
+
+
+def _internal_topic(info: TopicInfo, counts: Mapping[str, int]) -> InternalTopic:
+    partitions = info.partitions or counts[info.name]
+    if partitions < 1:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    configs = {config.key: config.value for config in info.topic_configs}
+    return InternalTopic(info.name, partitions, info.replication_factor, configs)
+
+
+def _missing(
+    subtopologies: Iterable[ConfiguredSubtopology], topology: StreamsTopology, image: MetadataImage
+) -> dict[str, InternalTopic]:
+    wanted: dict[str, InternalTopic] = {}
+    for one in subtopologies:
+        wanted.update(one.repartition_source_topics)
+        wanted.update(one.changelog_topics)
+    order = hash_map_order(wanted)  # in which Kafka tells of them
+    for topic in sorted(topology.required_topics):
+        found = image.topics.get(topic)
+        expected = None if found is None else wanted.pop(topic, None)
+        if found is not None and expected is not None and len(found.partitions) != expected.partitions:
+            raise TopicProblem(
+                Status.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Existing topic {topic} has different number of partitions: expected {expected.partitions}, found "
+                f"{len(found.partitions)}",
+            )
+    return {topic: wanted[topic] for topic in order if topic in wanted}

@@ -1,0 +1,99 @@
+"""The orders of Java's collections that Kafka's groups go by, so that their shares are ours to the task.
+
+A HashMap lists its buckets in turn, and the keys of one bucket as they came in. Kafka's own TimelineHashMap, in which a
+group has its members, spreads hashes by a multiplication and never shrinks. A PriorityQueue keeps a binary heap: among
+equals, who comes first follows from how exactly it sifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Generic, TypeVar
+
+from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity
+from tailrace.model.java_hash import java_hash
+
+T = TypeVar("T")
+
+TIMELINE_CAPACITY_MIN = 2
+_FIBONACCI = -7046029254386353131
+
+
+def hash_map_capacity(count: int) -> int:
+    """The buckets of `new HashMap(count)`."""
+    return 1 if count <= 1 else 1 << (count - 1).bit_length()
+
+
+def hash_map_order(keys: Iterable[str], capacity: int = FIRST_CAPACITY) -> list[str]:
+    """Keys, given in the order they came in, as a HashMap made with that many buckets lists them."""
+    return in_hash_order(dict.fromkeys(keys), java_hash, capacity)
+
+
+def in_hash_order(keys: Collection[T], code: Callable[[T], int], capacity: int = FIRST_CAPACITY) -> list[T]:
+    """As `hash_map_order`, of different keys that have these hash codes."""
+    mask = grown_capacity(capacity, len(keys)) - 1
+    return sorted(keys, key=lambda key: _spread(code(key)) & mask)
+
+
+def _spread(code: int) -> int:
+    """The bits of a hash code by which a HashMap chooses a bucket."""
+    code &= 0xFFFFFFFF
+    return code ^ (code >> 16)
+
+
+def grown_timeline_capacity(capacity: int, count: int) -> int:
+    """The slots of a TimelineHashMap once it holds `count` keys."""
+    while count * 0.75 > capacity:
+        capacity *= 2
+    return capacity
+
+
+def timeline_order(keys: Iterable[str], capacity: int) -> list[str]:
+    shift = 64 - (capacity.bit_length() - 1)
+    return sorted(keys, key=lambda key: ((java_hash(key) * _FIBONACCI) & 0xFFFFFFFFFFFFFFFF) >> shift)
+
+
+class PriorityQueue(Generic[T]):
+    """java.util.PriorityQueue: the least first; what is in it must not change its priority."""
+
+    def __init__(self, priority: Callable[[T], float], items: Iterable[T] = ()) -> None:
+        self._priority = priority
+        self._heap: list[T] = []
+        for item in items:
+            self.add(item)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, item: T) -> None:
+        heap, priority = self._heap, self._priority
+        heap.append(item)
+        place = len(heap) - 1
+        while place > 0:
+            parent = (place - 1) // 2
+            if priority(item) >= priority(heap[parent]):
+                break
+            heap[place] = heap[parent]
+            place = parent
+        heap[place] = item
+
+    def poll(self) -> T | None:
+        heap, priority = self._heap, self._priority
+        if not heap:
+            return None
+        first = heap[0]
+        last = heap.pop()
+        count = len(heap)
+        if not count:
+            return first
+        place = 0
+        while place < count // 2:
+            child = 2 * place + 1
+            if child + 1 < count and priority(heap[child]) > priority(heap[child + 1]):
+                child += 1
+            if priority(last) <= priority(heap[child]):
+                break
+            heap[place] = heap[child]
+            place = child
+        heap[place] = last
+        return first

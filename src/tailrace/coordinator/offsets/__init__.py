@@ -1,0 +1,1 @@
+"""Committed offsets: who may commit, their records, and reading them back."""

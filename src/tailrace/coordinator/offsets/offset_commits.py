@@ -1,0 +1,151 @@
+"""OffsetCommits: who may commit, read and delete a group's offsets, and the records that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Protocol, TypeAlias
+
+from tailrace.coordinator.groups.classic.classic_group import PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic.rebalance import Rebalances
+from tailrace.coordinator.groups.group import Committer, Group, PartitionCommit, TopicCommit
+from tailrace.coordinator.offsets.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
+from tailrace.coordinator.shard import PackedRecords, StateChange
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.errors import UnwritableMessage
+
+_NOBODYS = (TopicCommit("", bytes(16), (PartitionCommit(-1, -1, -1, None),)),)  # a partition that no member has
+_UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
+
+
+OnDone: TypeAlias = Callable[[ErrorCode, int], None]  # as in StateChange
+
+
+def _keep(_: ErrorCode, __: int) -> None:
+    """The group was there before the commit."""
+
+
+class EnsureGroup(Protocol):
+    def __call__(self, group_id: str, now_ms: int) -> Group:
+        """The group; one that only commits offsets, without members, is made by that."""
+
+
+class OffsetCommits:
+    def __init__(
+        self, groups: MutableMapping[str, Group], offsets: CommittedOffsets, ensure: EnsureGroup, rebalances: Rebalances
+    ) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._ensure = ensure
+        self._rebalances = rebalances
+
+    def commit(
+        self,
+        group_id: str,
+        committer: Committer,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        retention_ms: int = DEFAULT_RETENTION,
+    ) -> StateChange[list[list[ErrorCode]]]:
+        take_back = self._admit(group_id, committer, topics, now_ms)
+        try:
+            records, errors = self._offsets.plan_commit(group_id, topics, now_ms, retention_ms)
+        except UnwritableMessage:
+            take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            raise
+        return StateChange(records, errors, on_done=take_back)
+
+    def commit_packed(
+        self, group_id: str, committer: Committer, records: PackedRecords, now_ms: int
+    ) -> StateChange[None]:
+        """Commit offsets that are encoded already; a KafkaError also where it depends on their partitions."""
+        return StateChange(records, None, on_done=self._admit(group_id, committer, _NOBODYS, now_ms))
+
+    def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> OnDone:
+        """Check the committer; return what is to be called with the result of the commit."""
+        group = self._groups.get(group_id)
+        if group is None:
+            if committer.generation >= 0:
+                known = committer.version >= _UNKNOWN_GROUP_FROM
+                raise KafkaError(
+                    ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
+                    f"Group {group_id} not found.",
+                )
+            return self._made(group_id, now_ms)
+        group.check_offset_commit(committer, topics)
+        if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
+            self._rebalances.extend_session(group, group.members[committer.member_id], now_ms)
+        return _keep
+
+    def _made(self, group_id: str, now_ms: int) -> OnDone:
+        """Make a group for its first commit; what this returns forgets the group if nothing of it was written."""
+        made = self._ensure(group_id, now_ms)
+
+        def forget(error: ErrorCode, _: int) -> None:
+            is_unused = made.is_empty and not self._offsets.knows(group_id)
+            if error is not ErrorCode.NONE and is_unused and self._groups.get(group_id) is made:
+                del self._groups[group_id]
+
+        return forget
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        committer: Committer,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+    ) -> StateChange[list[list[ErrorCode]]]:
+        """TxnOffsetCommit: pending until the producer's transaction ends."""
+        group = self._groups.get(group_id)
+        if group is None:
+            if committer.generation >= 0:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
+            take_back = self._made(group_id, now_ms)
+        else:
+            take_back = _keep
+            try:
+                group.check_offset_commit(committer, topics)
+            except KafkaError as error:
+                if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                    raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
+                raise
+        try:
+            records, errors = self._offsets.plan_commit(group_id, topics, now_ms)
+        except UnwritableMessage:
+            take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            raise
+        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch, on_done=take_back)
+
+    def fetch(
+        self,
+        group_id: str,
+        member_id: str | None,
+        member_epoch: int,
+        topics: Sequence[tuple[str, Sequence[int]]] | None,
+        *,
+        require_stable: bool,
+    ) -> list[tuple[str, list[FetchedOffset]]]:
+        """The committed offsets asked for, or all; -1 for what was never committed."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.check_offset_fetch(member_id, member_epoch)
+        return self._offsets.fetch(group_id, topics, require_stable=require_stable)
+
+    def delete(self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]) -> StateChange[list[list[ErrorCode]]]:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group.check_offset_delete()
+        records = []
+        errors = []
+        for topic, partitions in topics:
+            if group.is_subscribed_to(topic):
+                errors.append([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for _ in partitions])
+                continue
+            errors.append([ErrorCode.NONE for _ in partitions])
+            found = (self._offsets.plan_delete(group_id, topic, partition) for partition in partitions)
+            records += [record for record in found if record is not None]
+        return StateChange(records, errors)

@@ -1,0 +1,1 @@
+"""Errors that the broker survives, and log lines at a limited rate."""

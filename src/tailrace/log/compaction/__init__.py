@@ -1,0 +1,1 @@
+"""Compaction: which records stay, the cleaner, and segments proposed by others."""

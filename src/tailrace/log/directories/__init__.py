@@ -1,0 +1,1 @@
+"""Log directories: the logs of all partitions, locks, checkpoints and background flushes."""

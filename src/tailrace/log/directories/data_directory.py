@@ -1,0 +1,159 @@
+"""DataDirectory: what lies in a data directory, by its names and checkpoints alone; nothing is opened or changed.
+
+The directory may be Apache Kafka's or ours, stopped, crashed or in use. A checkpoint that cannot be read is a finding
+and counts as missing. One partition's own folder will do as well; the checkpoints are then its parent's, if it has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import CorruptCheckpoint, DirectoryIdentity, read_clean_shutdown, read_offsets
+from tailrace.log.disk.files import Entry, Files, join
+from tailrace.log.inspect.findings import CannotLook, Finding, Severity
+from tailrace.model.ids import Offset, TopicPartition
+
+CHECKPOINTS = (
+    file_names.RECOVERY_POINT_CHECKPOINT,
+    file_names.LOG_START_CHECKPOINT,
+    file_names.HIGH_WATERMARK_CHECKPOINT,
+    file_names.CLEANER_CHECKPOINT,
+)
+MARKS = {
+    file_names.DELETE_FOLDER: "deleted",
+    file_names.STRAY_FOLDER: "stray",
+    file_names.FUTURE_FOLDER: "future",
+}
+_METADATA_FOLDER = f"{file_names.CLUSTER_METADATA_TOPIC}-0"
+
+
+class NotADataDirectory(CannotLook):
+    """A directory without anything of Kafka's in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFolder:
+    """One partition's folder and what the directory's checkpoints say of it."""
+
+    path: str
+    partition: TopicPartition
+    mark: str = ""  # deleted, stray or future
+    recovery_point: Offset | None = None
+    log_start_offset: Offset | None = None
+    high_watermark: Offset | None = None
+    cleaned_to: Offset | None = None
+    is_clean: bool = False  # the directory's last stop was a clean one
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(slots=True)
+class DataDirectory:
+    path: str
+    is_clean: bool = False
+    identity: DirectoryIdentity | None = None
+    folders: list[PartitionFolder] = field(default_factory=list)
+    checkpoints: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def look_at(files: Files, path: str) -> DataDirectory:
+    """The partitions of a data directory, or the one whose folder it is; an OSError if it cannot be listed."""
+    entries = files.entries(path)
+    if any(file_names.parse_segment_file(entry.name) for entry in entries) or _looks_like_partition(path, entries):
+        return _look_at_partition(files, path)
+    directory = _read_directory(files, path, entries)
+    names = {entry.name for entry in entries}
+    if not directory.folders and not directory.checkpoints and file_names.META_PROPERTIES not in names:
+        raise NotADataDirectory(f"{path} is no data directory: no topic-N folder, no segment and no checkpoint in it")
+    return directory
+
+
+def _looks_like_partition(path: str, entries: list[Entry]) -> bool:
+    own = {file_names.LEADER_EPOCH_CHECKPOINT, file_names.PARTITION_METADATA}
+    return file_names.parse_partition_folder(path.rpartition("/")[2]) is not None and any(
+        entry.name in own for entry in entries
+    )
+
+
+def _look_at_partition(files: Files, path: str) -> DataDirectory:
+    parent, _, name = path.rpartition("/")
+    partition = file_names.parse_partition_folder(name)
+    if partition is None:
+        raise NotADataDirectory(f"{path} holds segments but is not named like a partition's folder, topic-N")
+    parent = parent or ("/" if path.startswith("/") else ".")
+    try:
+        directory = _read_directory(files, parent, files.entries(parent))
+    except OSError:
+        # Its parent may be closed to us; the folder itself is what was asked for.
+        directory = DataDirectory(parent)
+    directory.folders = [_folder(directory, path, partition)]
+    return directory
+
+
+def _read_directory(files: Files, path: str, entries: list[Entry]) -> DataDirectory:
+    directory = DataDirectory(path)
+    names = {entry.name for entry in entries}
+    for name in CHECKPOINTS:
+        if name in names:
+            directory.checkpoints[name] = _read_checkpoint(files, join(path, name), directory.findings)
+    if file_names.META_PROPERTIES in names:
+        try:
+            directory.identity = DirectoryIdentity.read(files, join(path, file_names.META_PROPERTIES))
+        except CorruptCheckpoint as error:
+            directory.findings.append(_finding(error))
+        except OSError as error:
+            directory.findings.append(os_finding(error))
+    try:
+        directory.is_clean = read_clean_shutdown(files, join(path, file_names.CLEAN_SHUTDOWN)) is not None
+    except OSError as error:
+        directory.findings.append(os_finding(error))
+    for entry in entries:
+        partition = file_names.parse_partition_folder(entry.name) if entry.is_directory else None
+        if partition is not None:
+            directory.folders.append(_folder(directory, join(path, entry.name), partition))
+    directory.folders.sort(key=lambda folder: (folder.partition, folder.name))
+    return directory
+
+
+def _read_checkpoint(files: Files, path: str, findings: list[Finding]) -> dict[TopicPartition, Offset]:
+    try:
+        return read_offsets(files, path)
+    except CorruptCheckpoint as error:
+        findings.append(_finding(error))
+    except OSError as error:
+        findings.append(os_finding(error))
+    return {}
+
+
+def _folder(directory: DataDirectory, path: str, partition: TopicPartition) -> PartitionFolder:
+    name = path.rpartition("/")[2]
+    mark = next((word for suffix, word in MARKS.items() if file_names.is_marked(name, suffix)), "")
+
+    def said(checkpoint: str) -> Offset | None:
+        offsets: Mapping[TopicPartition, Offset] = {} if mark else directory.checkpoints.get(checkpoint, {})
+        return offsets.get(partition)
+
+    return PartitionFolder(
+        path,
+        partition,
+        mark,
+        recovery_point=said(file_names.RECOVERY_POINT_CHECKPOINT),
+        log_start_offset=said(file_names.LOG_START_CHECKPOINT),
+        high_watermark=said(file_names.HIGH_WATERMARK_CHECKPOINT),
+        cleaned_to=said(file_names.CLEANER_CHECKPOINT),
+        # The marker speaks for the logs that were open: not for the quorum's, nor for one that was deleted before.
+        is_clean=directory.is_clean and name != _METADATA_FOLDER and not mark,
+    )
+
+
+def _finding(error: CorruptCheckpoint) -> Finding:
+    return Finding(error.path, str(error).removeprefix(f"{error.path}: "))
+
+
+def os_finding(error: OSError, severity: Severity = Severity.PROBLEM) -> Finding:
+    return Finding(str(error.filename or "?"), f"cannot be read: {error.strerror}", severity=severity)

@@ -1,0 +1,400 @@
+"""LogDirectory: the partition logs below one log.dir; create, load, delete, checkpoint.
+
+The folder belongs to one process at a time, which holds its `.lock`. The clean-shutdown marker is written last on a
+clean stop and removed first on the next start, so that a crash while loading counts as an unclean stop.
+
+    meta.properties                      which cluster, node and directory this is
+    recovery-point-offset-checkpoint     up to where each log is known to be durable
+    log-start-offset-checkpoint          where a log starts, if not at its first segment
+    replication-offset-checkpoint        high watermarks
+    cleaner-offset-checkpoint            up to where each log is compacted
+    .kafka_cleanshutdown                 the last stop was clean
+
+A partition that is on its way here from another directory lies in a `-future` folder, and is none of the `logs` yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from tailrace.log.deferred import Deferred
+from tailrace.log.directories.directory_checkpoints import CheckpointWrites, DirectoryCheckpoints
+from tailrace.log.directories.epoch_writes import EpochWrites
+from tailrace.log.directories.new_logs import NewLog, make_logs
+from tailrace.log.directories.partition_folders import partition_folders
+from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush, flush_at_once
+from tailrace.log.directories.serial_work import SerialWork, Submit, Task, Work, do_at_once, patient_submit
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
+from tailrace.log.disk.files import Files, Space, join
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.recovery.recovery import RecoveryReport, no_jitter, open_log
+from tailrace.log.segment import Segment
+from tailrace.model.errors import KafkaError
+from tailrace.model.ids import Offset, TopicId, TopicPartition
+from tailrace.model.shortage import is_shortage
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import CorruptBatch
+
+_log = logging.getLogger(__name__)
+
+
+class DirectoryInUse(Exception):
+    """Another process holds the log directory."""
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What loading a directory found."""
+
+    was_clean: bool
+    previous_broker_epoch: int
+    recoveries: dict[TopicPartition, RecoveryReport] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # folder → why its log could not be opened
+
+
+class LogDirectory:
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        *,
+        new_id: Callable[[], str],
+        new_jitter_ms: Callable[[TopicConfig], int] | None = None,
+        producer_expiration_ms: int = 86_400_000,
+    ) -> None:
+        self._files = files
+        self.path = path
+        self.id = bytes(16)  # by which the metadata knows it
+        self._new_id = new_id
+        self._new_jitter_ms = new_jitter_ms
+        self._producer_expiration_ms = producer_expiration_ms
+        self._deferred = Deferred()
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self._waiting: set[TopicPartition] = set()  # of the logs, those that have put something off
+        self.futures: dict[TopicPartition, PartitionLog] = {}  # copies of logs that are still in other directories
+        self.high_watermarks: dict[TopicPartition, Offset] = {}
+        self._is_loading = False
+        self._was_clean = True
+        self.offline: set[TopicPartition] = set()  # there, but could not be opened
+        self.failure: OSError | None = None  # why nothing here can be used
+        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once
+        self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to
+        self.being_made = 0  # logs that will be here soon
+        self._submit: Submit | None = None  # where somebody else does what takes long
+        self._work: SerialWork | None = None  # by whom it is done in order
+        self._unwritten: set[TopicPartition] = set()  # of the logs, those with epochs that their file has not
+        self._unwanted: list[str] = []  # folders that may go
+        self._on_failure: Callable[[OSError], object] = self.fail
+        self._checkpoints = DirectoryCheckpoints(files, path)
+        files.make_directory(path)
+        try:
+            self._lock = files.lock(self._file(file_names.DIRECTORY_LOCK))
+        except (BlockingIOError, PermissionError) as error:
+            raise DirectoryInUse(f"{path} is in use by another process ({error.strerror})") from None
+
+    def _file(self, name: str) -> str:
+        return join(self.path, name)
+
+    # Loading
+
+    def load(
+        self,
+        config_of: Callable[[str], TopicConfig],
+        now_ms: int,
+        progress: Callable[[int, int, TopicPartition], None] | None = None,
+    ) -> LoadReport:
+        """Open every partition. One that cannot be opened is reported and left alone; the others are served."""
+        self._is_loading = True
+        marker = self._file(file_names.CLEAN_SHUTDOWN)
+        broker_epoch = read_clean_shutdown(self._files, marker)
+        report = LoadReport(broker_epoch is not None, -1 if broker_epoch is None else broker_epoch)
+        if self._files.remove(marker):
+            self._files.sync_directory(self.path)
+        self._was_clean = report.was_clean
+        recovery_points = self._checkpoints.read(file_names.RECOVERY_POINT_CHECKPOINT)
+        log_starts = self._checkpoints.read(file_names.LOG_START_CHECKPOINT) or {}
+        self.high_watermarks = self._checkpoints.read(file_names.HIGH_WATERMARK_CHECKPOINT) or {}
+        folders, self._unwanted = partition_folders(self._files, self.path)
+        for number, (name, partition) in enumerate(folders):
+            if progress is not None:
+                progress(number, len(folders), partition)
+            config = config_of(partition.topic)
+            found = RecoveryReport()
+            try:
+                log = open_log(
+                    self._files,
+                    self._file(name),
+                    config,
+                    now_ms=now_ms,
+                    log_start_offset=log_starts.get(partition, 0),
+                    recovery_point=(recovery_points or {}).get(partition, 0),
+                    clean=report.was_clean,
+                    # Compaction leaves gaps; and so it may have done once, in segments flushed long ago, if nobody
+                    # knows which ones were.
+                    may_have_gaps=config.is_compacted or recovery_points is None,
+                    new_jitter_ms=self._jitter(config),
+                    producer_expiration_ms=self._producer_expiration_ms,
+                    report=found,
+                )
+                if file_names.is_marked(name, file_names.FUTURE_FOLDER):
+                    self.futures[partition] = log
+                else:
+                    self.add(log)
+            except Exception as error:
+                if is_shortage(error):
+                    raise  # the next start, with a higher limit, opens it
+                # Whatever is in its files: it is this partition that stays offline, and no other.
+                is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
+                _log.error("%s stays offline: %s", partition, error, exc_info=not is_expected)
+                report.failed[name] = str(error) or type(error).__name__
+                if file_names.is_marked(name, file_names.FUTURE_FOLDER):
+                    continue  # the log it is a copy of has nothing to do with that
+                self.offline.add(partition)
+                self._checkpoints.keep(partition)
+            if found.segments_scanned or found.problems:
+                report.recoveries[partition] = found
+        self._checkpoints.loaded()
+        if recovery_points is None or any(
+            log.recovery_point < recovery_points.get(partition, 0) for partition, log in self._all_logs()
+        ):
+            # What is appended from here on is not flushed: the next recovery must not believe the old ones.
+            name = file_names.RECOVERY_POINT_CHECKPOINT
+            self._checkpoints.write(name, self._offsets()[name])
+        self._is_loading = False
+        return report
+
+    def _jitter(self, config: TopicConfig) -> Callable[[], int]:
+        new_jitter_ms = self._new_jitter_ms
+        if new_jitter_ms is None or config.segment_jitter_ms == 0:
+            return no_jitter
+        return lambda: new_jitter_ms(config)
+
+    # Partitions
+
+    def add(self, log: PartitionLog) -> None:
+        """One that was made or opened is in use from now on."""
+        partition = log.partition
+        assert partition not in self.logs, f"{partition} is there already"
+        log.write_checkpoints = self.checkpoint
+        log.flush_sealed, log.flush_soon = self.flush_sealed, self.flush_soon
+        log.deferred.on_first = partial(self._waiting.add, partition)
+        self._waiting.add(partition)
+        self._write_epochs_elsewhere(log)
+        self.logs[partition] = log
+
+    def make(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
+        """Logs that are not there yet. On any thread; they are in use when `add` says so."""
+        return make_logs(self._files, self.path, wanted, self._jitter, self._producer_expiration_ms, now_ms)
+
+    def create(
+        self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
+    ) -> PartitionLog:
+        assert partition not in self.logs, f"{partition} is there already"
+        (log,) = self.make([NewLog(partition, config, topic_id)], now_ms)
+        self.add(log)
+        return log
+
+    def create_future(self, source: PartitionLog, now_ms: int) -> PartitionLog:
+        """An empty log that is to become a copy of another directory's, from where that one starts."""
+        partition = source.partition
+        assert partition not in {*self.logs, *self.futures}, f"{partition} is there already"
+        log = open_log(
+            self._files,
+            self._file(file_names.marked_folder(partition, self._new_id(), file_names.FUTURE_FOLDER)),
+            source.config,
+            now_ms=now_ms,
+            log_start_offset=source.log_start_offset,
+            clean=True,
+            new_jitter_ms=self._jitter(source.config),
+            producer_expiration_ms=self._producer_expiration_ms,
+        )
+        if source.topic_id is not None:
+            log.assign_topic_id(source.topic_id)
+        self._files.sync_directory(self.path)
+        self.futures[partition] = log
+        return log
+
+    def promote(self, partition: TopicPartition) -> PartitionLog:
+        """The copy becomes the partition's log."""
+        log = self.futures.pop(partition)
+        log.rename_folder(str(partition))
+        self._files.sync_directory(self.path)
+        self.add(log)
+        return log
+
+    def delete(self, partition: TopicPartition, now_ms: int) -> None:
+        self.delete_all([partition], now_ms)
+
+    def delete_all(self, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Rename folders away at once; their files go after `file.delete.delay.ms`, when no reader holds them."""
+        for partition in partitions:
+            self._remove_later(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
+        # What is known of a log stays while it may be back after a crash, and goes before another of its name comes.
+        sync = Task(partial(self._files.sync_directory, self.path), self._on_failure)
+        self.elsewhere(sync, now_ms)
+        self.checkpoint_soon(now_ms)
+        self.elsewhere(sync, now_ms)
+
+    def delete_future(self, log: PartitionLog, now_ms: int) -> None:
+        """A copy is not wanted any more."""
+        if self.futures.get(log.partition) is log:
+            del self.futures[log.partition]
+        self._rename_away(log, file_names.DELETE_FOLDER)
+        self._files.sync_directory(self.path)
+        self.checkpoint()
+        self._remove_later(log, now_ms)
+
+    def mark_stray(self, partition: TopicPartition) -> str:
+        """Set a partition apart that no metadata knows; its folder stays, under the name that is returned."""
+        log = self._set_apart(partition, file_names.STRAY_FOLDER)
+        self._files.sync_directory(self.path)
+        self.checkpoint()
+        return log.directory
+
+    def _set_apart(self, partition: TopicPartition, mark: str) -> PartitionLog:
+        log = self.logs.pop(partition)
+        self.high_watermarks.pop(partition, None)
+        self._rename_away(log, mark)
+        return log
+
+    def _rename_away(self, log: PartitionLog, mark: str) -> None:
+        log.rename_folder(file_names.marked_folder(log.partition, self._new_id(), mark))
+
+    def _remove_later(self, log: PartitionLog, now_ms: int) -> None:
+        due_ms = now_ms + log.config.file_delete_delay_ms
+        self._deferred.add(due_ms, partial(self._unwanted.append, log.directory))
+
+    def _remove_folders(self, paths: Iterable[str]) -> None:
+        """On any thread."""
+        for path in paths:
+            if self._files.exists(path):
+                self._files.remove_directory(path)
+
+    def space(self) -> Space:
+        """Of the file system it is on."""
+        return self._files.space(self.path)
+
+    # Upkeep
+
+    def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
+        """From now on somebody else makes logs, writes epochs, and syncs sealed segments and what nobody waits for."""
+        submit = patient_submit(submit, self._deferred.add, on_failure)
+
+        def flush_sealed(log: PartitionLog, following: Segment, now_ms: int) -> None:
+            submit(SealedFlush(self._files, log, following, on_failure))
+
+        def flush_soon(log: PartitionLog, end: Offset, now_ms: int) -> None:
+            submit(LogFlush(self._files, log, end, on_failure))
+
+        self.flush_sealed, self.flush_soon = flush_sealed, flush_soon
+        self._submit, self._work, self._on_failure = submit, SerialWork(submit), on_failure
+        for log in self.logs.values():
+            log.flush_sealed, log.flush_soon = flush_sealed, flush_soon
+            self._write_epochs_elsewhere(log)
+
+    def elsewhere(self, work: Work, now_ms: int) -> None:
+        """Where somebody else does what takes long; else here and now."""
+        if self._work is None:
+            do_at_once(work, now_ms)
+        else:
+            self._work.add(work)
+
+    def _write_epochs_elsewhere(self, log: PartitionLog) -> None:
+        if self._work is not None:
+            log.epochs.write_soon = partial(self._unwritten.add, log.partition)
+            if not log.epochs.is_written:
+                log.epochs.write_soon()
+
+    def _write_epochs(self, work: SerialWork) -> None:
+        unwritten = [log.epochs for partition in self._unwritten if (log := self.logs.get(partition)) is not None]
+        self._unwritten.clear()
+        work.add(EpochWrites(self._files, unwritten, self._on_failure))
+
+    def run_due(self, now_ms: int) -> int:
+        """Do what was put off, here and in every log."""
+        done = self._deferred.run_due(now_ms)
+        if self._unwanted:
+            unwanted, self._unwanted = self._unwanted, []
+            removal = Task(partial(self._remove_folders, unwanted), self._on_failure)
+            submit = self._submit or partial(do_at_once, now_ms=now_ms)
+            submit(removal)  # in no order, since it may take long
+        if self._unwritten and self._work is not None:
+            self._write_epochs(self._work)
+        for partition in list(self._waiting):  # of thousands of logs few have anything
+            log = self.logs.get(partition)
+            if log is not None:
+                done += log.run_due(now_ms)
+            if log is None or not log.deferred:
+                self._waiting.discard(partition)
+        return done
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
+        """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
+        for name, offsets in self._offsets().items():
+            self._checkpoints.write(name, offsets)
+        if high_watermarks is not None:
+            self._checkpoints.write(file_names.HIGH_WATERMARK_CHECKPOINT, high_watermarks)
+
+    def checkpoint_soon(self, now_ms: int) -> None:
+        """The same, where nobody has to wait for it."""
+        self.elsewhere(CheckpointWrites(self._checkpoints, self._offsets(), self._on_failure), now_ms)
+
+    def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
+        offsets = {file_names.HIGH_WATERMARK_CHECKPOINT: high_watermarks}
+        self.elsewhere(CheckpointWrites(self._checkpoints, offsets, self._on_failure), now_ms)
+
+    def _offsets(self) -> dict[str, dict[TopicPartition, Offset]]:
+        log_starts = {
+            partition: log.log_start_offset
+            for partition, log in self._all_logs()
+            if log.log_start_offset > log.segments.first.base_offset
+        }
+        return {
+            file_names.RECOVERY_POINT_CHECKPOINT: {key: log.recovery_point for key, log in self._all_logs()},
+            file_names.LOG_START_CHECKPOINT: log_starts,
+        }
+
+    def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog]]:
+        """With the copies: of a partition a directory has the log or a copy, not both."""
+        return [*self.futures.items(), *self.logs.items()]
+
+    def close(self, now_ms: int, broker_epoch: int = -1) -> None:
+        """A clean stop: everything durable, checkpoints, and last the marker. None of it if loading was cut short."""
+        if self._is_loading or self.failure is not None:
+            self.abandon()
+            return
+        for _, log in self._all_logs():
+            if not log.epochs.is_written:
+                log.epochs.write()
+            log.flush(now_ms)
+            log.close()
+        self.checkpoint({partition: log.high_watermark for partition, log in self._all_logs()})
+        if self._was_clean or not self.offline:
+            # A log that could not be opened after a crash has yet to be recovered.
+            write_clean_shutdown(self._files, self._file(file_names.CLEAN_SHUTDOWN), broker_epoch)
+        self._lock.close()
+
+    def fail(self, error: OSError) -> list[TopicPartition]:
+        """Use and write nothing here from now on, because the disk fails; return the partitions it had."""
+        if is_shortage(error):
+            return []
+        self.failure = error
+        self._deferred.clear()
+        lost = [*self.logs, *self.offline]
+        for log in self.logs.values():
+            log.abandon()
+        self.logs.clear()
+        self.futures.clear()  # who writes to them lets go of them
+        self.offline.clear()
+        return lost
+
+    def abandon(self) -> None:
+        """Let go of everything without writing anything, as a crash would."""
+        for _, log in self._all_logs():
+            log.abandon()
+        self._lock.close()

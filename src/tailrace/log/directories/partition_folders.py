@@ -1,0 +1,36 @@
+"""partition_folders: which folders of a log directory are partitions, and which are to be removed."""
+
+from __future__ import annotations
+
+import logging
+
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import Files, join
+from tailrace.model.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_OTHER_FOLDERS = {f"{file_names.CLUSTER_METADATA_TOPIC}-0", "remote-log-index-cache"}
+
+
+def partition_folders(files: Files, path: str) -> tuple[list[tuple[str, TopicPartition]], list[str]]:
+    """Names of folders that have a log or a copy of one, with their partitions; paths of those that were deleted."""
+    folders: list[tuple[str, TopicPartition]] = []
+    deleted: list[str] = []
+    futures: set[TopicPartition] = set()
+    for entry in sorted(files.entries(path)):
+        if not entry.is_directory or entry.name in _OTHER_FOLDERS:
+            continue
+        if file_names.is_marked(entry.name, file_names.DELETE_FOLDER):
+            deleted.append(join(path, entry.name))
+            continue
+        partition = file_names.parse_partition_folder(entry.name)
+        if partition is None or file_names.is_marked(entry.name, file_names.STRAY_FOLDER):
+            continue
+        if file_names.is_marked(entry.name, file_names.FUTURE_FOLDER):
+            if partition in futures:
+                _log.warning("%s is a second copy of %s here, and left alone", entry.name, partition)
+                continue
+            futures.add(partition)
+        folders.append((entry.name, partition))
+    return folders, deleted

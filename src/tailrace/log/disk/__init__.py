@@ -1,0 +1,1 @@
+"""The disk: files, names of files, checkpoint files."""

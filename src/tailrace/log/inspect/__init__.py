@@ -1,0 +1,1 @@
+"""What `tailrace log` shows and checks: survey, dump, explain, verify, repair."""

@@ -1,0 +1,261 @@
+"""Open a partition's log to look at it, with the code that serves it, and leave the disk alone.
+
+Everything goes through `OverlayFiles`, so that recovery can do its work in memory. Two depths:
+
+- `open_bounds`: segments, their indexes and the log's bounds. Nothing is scanned but the last segment past its last
+  index entry. An index that is missing or impossible counts as empty, which makes lookups slower and not wrong; a tail
+  that makes no sense is left out. Producers are not known: no last stable offset.
+- `open_exact`: also producers, so that the last stable offset and aborted transactions are what a broker would say.
+  After an unclean stop this reads the last segment; a torn tail is cut (in memory) by recovery itself.
+
+Files of a running broker grow, are renamed and vanish: what looks wrong in a directory that may be in use is looked at
+again, from the start, before it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tailrace.log.directories.data_directory import PartitionFolder
+from tailrace.log.disk import file_names
+from tailrace.log.disk.checkpoints import CorruptCheckpoint
+from tailrace.log.disk.files import Files, join
+from tailrace.log.disk.overlay_files import OverlayFiles
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.log.indexes.offset_index import OffsetIndex, OffsetPosition
+from tailrace.log.indexes.transaction_index import TransactionIndex
+from tailrace.log.inspect.findings import CannotLook, Finding
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.recovery.recovery import RecoveryReport, open_log
+from tailrace.log.segment import Segment
+from tailrace.model.errors import KafkaError
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
+from tailrace.records.batch import CorruptBatch
+
+_ATTEMPTS = 4
+_ENTRY_SIZES = {file_names.OFFSET_INDEX: 8, file_names.TIME_INDEX: 12}
+
+
+class Unopenable(CannotLook):
+    """A partition that cannot even be looked at; says why, with the file."""
+
+
+@dataclass(slots=True)
+class OfflineLog:
+    """A log opened for looking, and what was noticed while opening it."""
+
+    log: PartitionLog
+    folder: PartitionFolder
+    files: OverlayFiles
+    findings: list[Finding] = field(default_factory=list)
+
+
+def open_bounds(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
+    return _open_patiently(files, folder, lambda overlay, found: _open_bounds(overlay, folder, found, now_ms), looks=4)
+
+
+def open_exact(files: Files, folder: PartitionFolder, now_ms: int) -> OfflineLog:
+    # A second look at a torn tail reads the last segment a second time; that is enough.
+    return _open_patiently(files, folder, lambda overlay, found: _open_exact(overlay, folder, found, now_ms), looks=2)
+
+
+def _open_patiently(
+    files: Files,
+    folder: PartitionFolder,
+    open_it: Callable[[OverlayFiles, list[Finding]], PartitionLog],
+    *,
+    looks: int,
+) -> OfflineLog:
+    """Open the log; again without a small file that turned out corrupt, again when one vanished or all is not well."""
+    out_of_the_way: list[Finding] = []
+    vanished = 0
+    looks_left = 0 if folder.is_clean else looks - 1
+    while True:
+        overlay = OverlayFiles(files, without=[finding.path for finding in out_of_the_way])
+        findings = list(out_of_the_way)
+        try:
+            overlay.entries(folder.path)  # a folder that is not there is an error, and not made
+            log = open_it(overlay, findings)
+        except CorruptCheckpoint as error:
+            out_of_the_way.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            if out_of_the_way.count(out_of_the_way[-1]) > 1:
+                raise Unopenable(str(error)) from None
+        except FileNotFoundError as error:
+            vanished += 1
+            if vanished == _ATTEMPTS:
+                raise Unopenable(f"{error.filename or folder.path} was there a moment ago and is gone") from None
+        except OSError as error:
+            raise Unopenable(f"{error.filename or folder.path} cannot be read: {error.strerror}") from None
+        except (CorruptBatch, CorruptIndex, KafkaError) as error:
+            raise Unopenable(f"{folder.path}: {error}") from None
+        else:
+            if len(findings) > len(out_of_the_way) and looks_left:
+                looks_left -= 1
+                log.abandon()
+                continue
+            high_watermark = LONG_MAX if folder.high_watermark is None else folder.high_watermark
+            log.advance_high_watermark(high_watermark)
+            return OfflineLog(log, folder, overlay, findings)
+
+
+def _open_bounds(overlay: OverlayFiles, folder: PartitionFolder, findings: list[Finding], now_ms: int) -> PartitionLog:
+    names = [entry.name for entry in overlay.entries(folder.path) if not entry.is_directory]
+    for name in names:
+        # Without its snapshots a cleanly stopped log has no producers, and nothing is read to learn about them.
+        if name.endswith(file_names.PRODUCER_SNAPSHOT):
+            overlay.remove(join(folder.path, name))
+    findings += _replace_bad_indexes(overlay, folder.path, names)
+    while True:
+        try:
+            log = open_log(overlay, folder.path, TopicConfig(), now_ms=now_ms, clean=True, recover=False)
+            break
+        except CorruptBatch as error:
+            if error.path is None or error.position is None:
+                raise
+            tail = overlay.open(error.path)
+            lost = tail.size() - error.position
+            if lost <= 0:
+                raise
+            findings.append(Finding(error.path, f"the last {lost} bytes are no batch: {error.reason}", error.position))
+            tail.truncate(error.position)
+    start = _log_start(folder, log, findings)
+    log.advance_high_watermark(max(start, folder.high_watermark or 0))
+    log.delete_records(start, now_ms)
+    return log
+
+
+def _log_start(folder: PartitionFolder, log: PartitionLog, findings: list[Finding]) -> Offset:
+    start = folder.log_start_offset or 0
+    if start <= log.log_end_offset:
+        return start
+    # A broker would set the segments aside and go on, empty, at that offset; who only looks wants to see them.
+    findings.append(
+        Finding(
+            folder.path, f"the log ends at {log.log_end_offset}, before the log start offset {start} of the checkpoint"
+        )
+    )
+    return 0
+
+
+def _open_exact(overlay: OverlayFiles, folder: PartitionFolder, findings: list[Finding], now_ms: int) -> PartitionLog:
+    bounds: list[Finding] = []
+    start = _log_start(folder, _open_bounds(overlay.fresh(), folder, bounds, now_ms), findings)
+    findings += _remove_disordered_indexes(overlay, folder.path)
+    recovery_point: Offset | None = None
+    while True:
+        report = RecoveryReport()
+        try:
+            log = open_log(
+                overlay,
+                folder.path,
+                TopicConfig(),
+                now_ms=now_ms,
+                log_start_offset=start,
+                recovery_point=recovery_point or 0,
+                clean=folder.is_clean and recovery_point is None,
+                recover=recovery_point is not None,
+                may_have_gaps=True,
+                producer_expiration_ms=LONG_MAX,
+                report=report,
+            )
+        except CorruptBatch as error:
+            damaged = file_names.parse_segment_file((error.path or "").rpartition("/")[2])
+            if damaged is None or (recovery_point is not None and damaged[0] >= recovery_point):
+                raise
+            recovery_point = damaged[0]
+            continue
+        findings += [_located(folder.path, problem) for problem in report.problems]
+        return log
+
+
+def _located(path: str, problem: str) -> Finding:
+    """A problem that recovery told in words, which mostly start with the file."""
+    place, _, message = problem.partition(": ")
+    if place.startswith(path) and message:
+        return Finding(place, message)
+    return Finding(path, problem.removeprefix(f"{path}/"))
+
+
+def _remove_disordered_indexes(overlay: OverlayFiles, path: str) -> list[Finding]:
+    """Take away, in memory, indexes whose entries cannot be searched, so that they are rebuilt.
+
+    Only of the last two segments, in which producers are replayed: reading all indexes of a large log takes long.
+    """
+    findings = []
+    parsed = [found for entry in overlay.entries(path) if (found := file_names.parse_segment_file(entry.name))]
+    for base in sorted(base for base, kind, suffix in parsed if kind == file_names.LOG and not suffix)[-2:]:
+        index = OffsetIndex(overlay, join(path, file_names.segment_file(base, file_names.OFFSET_INDEX)), base, INT_MAX)
+        if not overlay.exists(index.file.path):
+            continue
+        try:
+            index.check()
+        except CorruptIndex as error:
+            findings.append(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            overlay.remove(error.path)
+        else:
+            _pin(overlay, index)
+    return findings
+
+
+def _replace_bad_indexes(overlay: OverlayFiles, path: str, names: list[str]) -> list[Finding]:
+    """Empty indexes, in memory, for those that are missing or impossible: nothing is rebuilt then."""
+    findings = []
+    parsed = [found for name in names if (found := file_names.parse_segment_file(name)) and not found[2]]
+    bases = sorted(base for base, kind, _ in parsed if kind == file_names.LOG)
+    for base in bases:
+        for kind in _ENTRY_SIZES:
+            index = join(path, file_names.segment_file(base, kind))
+            problem = _index_problem(overlay, index, kind, is_last=base == bases[-1])
+            if problem:
+                findings.append(Finding(index, problem))
+                overlay.write(index, b"", sync=False)
+        index = join(path, file_names.segment_file(base, file_names.TRANSACTION_INDEX))
+        if overlay.exists(index):
+            try:
+                _ = TransactionIndex(overlay, index, base).entries
+            except CorruptIndex as error:
+                findings.append(Finding(index, str(error).removeprefix(f"{index}: ")))
+                overlay.remove(index)
+    return findings
+
+
+def _index_problem(overlay: OverlayFiles, path: str, kind: str, *, is_last: bool) -> str | None:
+    if not overlay.exists(path):
+        # A new segment has its log file before its indexes.
+        return "is missing" if overlay.size(path.removesuffix(kind) + file_names.LOG) else None
+    width = _ENTRY_SIZES[kind]
+    size = overlay.size(path)
+    if size % width:
+        return f"has {size} bytes, no multiple of the entry size {width}"
+    if is_last and kind == file_names.OFFSET_INDEX:
+        # The end of the log is found from the last entry on, so that one has to be right.
+        directory, _, name = path.rpartition("/")
+        last = _pin(overlay, OffsetIndex(overlay, path, int(name[:20]), INT_MAX))
+        segment = Segment.open(overlay, directory, int(name[:20]), TopicConfig(), read_only=True)
+        if not is_entry_right(segment, last):
+            return f"its last entry is wrong: no batch at position {last.position} ends with offset {last.offset}"
+    return None
+
+
+def _pin(overlay: OverlayFiles, index: OffsetIndex) -> OffsetPosition:
+    """Keep an index as it is now; its last entry.
+
+    A running broker adds to it. The size of the log is looked at afterwards, so that no entry points past it.
+    """
+    overlay.write(index.file.path, bytes(index.file.data), sync=False)
+    return index.last()
+
+
+def is_entry_right(segment: Segment, entry: OffsetPosition) -> bool:
+    """Whether a batch starts where an index entry says, with the last offset that it says."""
+    if entry.position == 0:
+        return True  # what stands for "no entry"
+    if not 0 < entry.position < segment.size:
+        return False
+    try:
+        header = next(segment.headers(entry.position), None)
+    except CorruptBatch:
+        return False
+    return header is not None and header.last_offset == entry.offset

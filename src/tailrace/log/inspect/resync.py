@@ -1,0 +1,57 @@
+"""Finding the next batch behind damage, for those who want to see or check the rest of a segment.
+
+Neither a batch's length nor its offset is covered by a checksum, so one flipped bit can hide everything behind it from
+a walk. A v2 batch shows itself, though: the magic byte, an offset that may come next, a length that fits, and a
+checksum that holds. Where there is none (v0 and v1 messages have too little to show) an index entry will do.
+"""
+
+from __future__ import annotations
+
+from tailrace.log.batch_reader import parse_header
+from tailrace.log.disk.files import File
+from tailrace.log.indexes.offset_index import OffsetIndex
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import INT_MAX
+from tailrace.records.batch import HEADER_SIZE, MAGIC_POSITION, CorruptBatch, RecordBatch
+
+_WINDOW = 1024 * 1024
+_FARTHEST = 64 * 1024 * 1024  # looking further than the largest batch that anybody allows is of no use
+_MAGIC = b"\x02"
+
+
+def next_position(file: File, damaged: int, end: int, next_offset: Offset, index: OffsetIndex | None) -> int | None:
+    """Where reading can go on behind the damage that starts at `damaged`; None if nowhere before `end`."""
+    found = _next_batch(file, damaged + 1, end, next_offset)
+    if index is not None and index.count:
+        entry = index.upper_bound(damaged + 1)
+        if entry is not None and entry.position < end and (found is None or entry.position < found):
+            return entry.position
+    return found
+
+
+def _next_batch(file: File, start: int, end: int, next_offset: Offset) -> int | None:
+    """The first byte from `start` on where a whole v2 batch with a right checksum begins."""
+    stop = min(end, start + _FARTHEST)
+    while start < stop:
+        window = file.read(start, min(_WINDOW + HEADER_SIZE, end - start))
+        at = window.find(_MAGIC, MAGIC_POSITION)
+        while at >= 0 and at - MAGIC_POSITION < _WINDOW:
+            position = start + at - MAGIC_POSITION
+            if _is_batch(file, window, at - MAGIC_POSITION, position, end, next_offset):
+                return position
+            at = window.find(_MAGIC, at + 1)
+        start += _WINDOW
+    return None
+
+
+def _is_batch(file: File, window: bytes, at: int, position: int, end: int, next_offset: Offset) -> bool:
+    if len(window) - at < HEADER_SIZE:
+        return False
+    try:
+        header = parse_header(window, at, position, end - position)
+        if header.magic != 2 or not 0 <= header.base_offset - next_offset <= INT_MAX:
+            return False
+        RecordBatch(memoryview(file.read(position, header.size))).check()
+    except CorruptBatch:
+        return False
+    return True

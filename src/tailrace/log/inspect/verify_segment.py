@@ -1,0 +1,267 @@
+"""Check one segment, batch by batch, and its indexes on the way.
+
+Of each batch: the checksum; offsets that grow and stay within the segment; no more records than offsets. With `deep`
+also the records: that they can be decoded, that there are as many as the header says, that their offsets grow within
+the batch and their largest timestamp is the header's.
+
+Damage does not end the walk: it goes on where there is a right batch again (resync.py). Where there is none before the
+end of the last segment, the tail is torn, as a crash leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tailrace.log.batch_reader import BatchHeader, read_batches
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import File, Files, join
+from tailrace.log.indexes.index_file import CorruptIndex
+from tailrace.log.indexes.offset_index import OffsetIndex
+from tailrace.log.indexes.time_index import TimeIndex
+from tailrace.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from tailrace.log.inspect.findings import Finding
+from tailrace.log.inspect.resync import next_position
+from tailrace.log.inspect.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import INT_MAX
+from tailrace.records.batch import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
+from tailrace.records.legacy import check_message, iter_messages
+from tailrace.records.record import iter_records
+from tailrace.records.record_walk import walk_payload
+
+Advance = Callable[[int], None]
+_MAX_REGROWTH = 3
+
+
+class BatchListener(Protocol):
+    """Who else wants to see the batches that are right."""
+
+    def batch(self, header: BatchHeader, view: memoryview, path: str) -> None: ...
+    def gap(self) -> None: ...
+
+
+@dataclass(slots=True)
+class SegmentResult:
+    base_offset: Offset
+    end_offset: Offset
+    size: int = 0
+    batches: int = 0
+    records: int = 0
+    index_entries: int = 0
+    damaged_bytes: int = 0
+    torn_at: int | None = None  # where the last segment's torn tail starts
+    damaged_at: int | None = None  # where something in the middle is wrong for the first time
+    does_overflow: bool = False  # its offsets span more than an index can tell
+    are_indexes_wrong: bool = False
+    aborted: list[AbortedTransaction] | None = None
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.damaged_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentToCheck:
+    """Which segment, what is known of it before, and who hears what is found."""
+
+    files: Files
+    directory: str
+    base_offset: Offset
+    expected_offset: Offset  # where the segment before ends
+    is_last: bool
+    is_clean: bool  # the log was closed as it should be
+    deep: bool
+    report: Report
+    advance: Advance
+    listeners: list[BatchListener]
+
+    def path(self, kind: str) -> str:
+        return join(self.directory, file_names.segment_file(self.base_offset, kind))
+
+
+class SegmentCheck:
+    def __init__(self, given: SegmentToCheck) -> None:
+        self._files = given.files
+        self._path = given.path
+        self._is_last = given.is_last
+        self._is_clean = given.is_clean
+        self._deep = given.deep
+        self._report = given.report
+        self._advance = given.advance
+        self._listeners = given.listeners
+        self._expected = given.expected_offset
+        self.result = SegmentResult(given.base_offset, given.expected_offset)
+
+    def run(self) -> SegmentResult:
+        """Check everything; an OSError only if the log file cannot be read at all."""
+        # Indexes first: those of a running broker may grow meanwhile, and then the log has what they name.
+        offsets, times = self._load_indexes()
+        self.result.aborted = self._load_transactions()
+        file = self._files.open(self._path(file_names.LOG), read_only=True)
+        try:
+            self._walk(file, offsets, times)
+        finally:
+            file.close()
+        self.result.end_offset = self._expected
+        return self.result
+
+    def _index_report(self, finding: Finding) -> None:
+        self.result.are_indexes_wrong = True
+        self._report(finding)
+
+    def _load_indexes(self) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None]:
+        offsets = times = None
+        base, report = self.result.base_offset, self._index_report
+        index = OffsetIndex(self._files, self._path(file_names.OFFSET_INDEX), base, INT_MAX)
+        if self._is_there(index.file.path) and loaded(lambda: index.file.data, report):
+            offsets = OffsetIndexCheck(index, report)
+            self.result.index_entries += offsets.entries
+        time_index = TimeIndex(self._files, self._path(file_names.TIME_INDEX), base, INT_MAX)
+        if self._is_there(time_index.file.path) and loaded(lambda: time_index.file.data, report):
+            times = TimeIndexCheck(time_index, report)
+            self.result.index_entries += times.entries
+        return offsets, times
+
+    def _is_there(self, path: str) -> bool:
+        if self._files.exists(path):
+            return True
+        if self._files.size(self._path(file_names.LOG)):  # a new segment has its log file before its indexes
+            self._index_report(Finding(path, "is missing"))
+        return False
+
+    def _load_transactions(self) -> list[AbortedTransaction] | None:
+        index = TransactionIndex(self._files, self._path(file_names.TRANSACTION_INDEX), self.result.base_offset)
+        try:
+            return index.entries
+        except CorruptIndex as error:
+            self._index_report(Finding(error.path, str(error).removeprefix(f"{error.path}: ")))
+            return None
+
+    def _walk(self, file: File, offsets: OffsetIndexCheck | None, times: TimeIndexCheck | None) -> None:
+        size = self.result.size = file.size()
+        position: int | None = 0
+        regrowth = 0
+        while position is not None and position < size:
+            try:
+                for header, view in read_batches(file, position, size):
+                    self._check_batch(header, view)
+                    position = header.position + header.size
+                    self._take_batch(file.path, header, view, offsets, times)
+                break
+            except CorruptBatch as error:
+                damaged = position
+                if self._is_last and file.size() > size and regrowth < _MAX_REGROWTH:
+                    # A batch was being written while we looked; by now there is more of it.
+                    regrowth += 1
+                    size = self.result.size = file.size()
+                    continue
+                position = next_position(file, damaged, size, self._expected, offsets.usable if offsets else None)
+                goes_on = size if position is None else position
+                self._damage(file.path, error, damaged, goes_on, size)
+                if offsets:
+                    offsets.damage(damaged, goes_on)
+                if times:
+                    times.damage()
+        if offsets:
+            offsets.finish(size)
+        if times:
+            times.finish(is_sealed=not self._is_last or self._is_clean, end_offset=self._expected)
+
+    def _damage(self, path: str, error: CorruptBatch, position: int, goes_on: int, size: int) -> None:
+        result = self.result
+        result.damaged_bytes += goes_on - position
+        self._advance(goes_on - position)
+        for listener in self._listeners:
+            listener.gap()
+        reason = error.reason
+        if goes_on == size and self._is_last:
+            result.torn_at = position
+            self._report(Finding(path, f"torn tail: the last {size - position} bytes are no batch: {reason}", position))
+            return
+        if result.damaged_at is None:
+            result.damaged_at = position
+        what = f"{goes_on - position} bytes are damaged, {'the rest' if goes_on == size else f'up to {goes_on}'}"
+        self._report(Finding(path, f"{what}: {reason}", position))
+
+    def _take_batch(
+        self,
+        path: str,
+        header: BatchHeader,
+        view: memoryview,
+        offsets: OffsetIndexCheck | None,
+        times: TimeIndexCheck | None,
+    ) -> None:
+        result = self.result
+        self._advance(header.size)
+        if header.last_offset - result.base_offset > INT_MAX and not result.does_overflow:
+            result.does_overflow = True
+            message = f"offset {header.last_offset} is too far from the segment's base offset for its indexes"
+            self._report(Finding(path, message, header.position))
+        if offsets:
+            offsets.batch(header)
+        if times:
+            times.batch(header)
+        for listener in self._listeners:
+            if header.magic == 2 and header.base_offset > self._expected:
+                listener.gap()
+            listener.batch(header, view, path)
+        result.batches += 1
+        result.records += header.record_count if header.magic == 2 else 1
+        self._expected = header.next_offset
+
+    def _check_batch(self, header: BatchHeader, view: memoryview) -> None:
+        """Raise CorruptBatch unless the batch may stand where it stands."""
+        if header.magic == 2:
+            RecordBatch(view).check()
+        else:
+            check_message(view)
+        # The checksum covers neither the base offset nor the length.
+        if header.last_offset < header.base_offset:
+            raise CorruptBatch(f"last offset {header.last_offset} is below the base offset {header.base_offset}")
+        if header.base_offset < self._expected:
+            raise CorruptBatch(
+                f"offsets go back: {header.base_offset} to {header.last_offset}, where {self._expected} is next"
+            )
+        if header.magic == 2:
+            span = header.last_offset - header.base_offset + 1
+            if not 0 <= header.record_count <= span:
+                raise CorruptBatch(f"{header.record_count} records in a batch of {span} offsets")
+        if self._deep:
+            _check_records(header, view)
+
+
+def _is_plainly_right(header: BatchHeader, view: memoryview) -> bool:
+    """Whether the compiled walk over a v2 batch's records has nothing to say; if it has, others find the words."""
+    if header.magic != 2 or header.record_count <= 0 or header.attributes & DELETE_HORIZON_BIT:
+        return False
+    try:
+        walk = walk_payload(RecordBatch(view))
+    except CorruptBatch:
+        return False
+    largest = walk.largest
+    has_offsets = walk.sequential and header.record_count <= header.last_offset - header.base_offset + 1
+    return has_offsets and (bool(header.attributes & TIMESTAMP_TYPE_BIT) or 0 <= largest == header.max_timestamp)
+
+
+def _check_records(header: BatchHeader, view: memoryview) -> None:
+    if _is_plainly_right(header, view):
+        return
+    last = header.base_offset - 1 if header.magic == 2 else -1
+    largest: int | None = None
+    for record in iter_records(RecordBatch(view)) if header.magic == 2 else iter_messages(view):
+        if not last < record.offset <= header.last_offset:
+            raise CorruptBatch(f"record offset {record.offset} does not lie between {last} and {header.last_offset}")
+        last = record.offset
+        largest = record.timestamp if largest is None else max(largest, record.timestamp)
+    if largest is None:
+        return  # what compaction leaves of a batch to remember its producer
+    is_create_time = not header.attributes & TIMESTAMP_TYPE_BIT
+    if header.magic > 0 and is_create_time and largest != header.max_timestamp:
+        raise CorruptBatch(f"the header's largest timestamp is {header.max_timestamp}, its records' {largest}")
+
+
+def check_segment(given: SegmentToCheck) -> SegmentResult:
+    """Check one segment here and now; an OSError only if its log file cannot be read at all."""
+    return SegmentCheck(given).run()

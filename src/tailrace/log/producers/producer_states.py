@@ -1,0 +1,281 @@
+"""ProducerStates: the producers of a partition, their open transactions, and the snapshots of both.
+
+Invariants
+    1. `end_offset` is the offset up to which the states are right; a snapshot at it says exactly this.
+    2. An open transaction is in `open_transactions`, in order of its first offset. Once its marker is appended it moves
+       to `ended_transactions`, and leaves there when the high watermark has passed the marker.
+    3. The first unstable offset, past which read_committed does not read, is the smallest key of the two.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tailrace.log.disk import file_names
+from tailrace.log.disk.files import Files, join
+from tailrace.log.position import LogPosition
+from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity, hash_order
+from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction, ProducerAppend
+from tailrace.log.producers.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
+from tailrace.log.producers.producer_state import ProducerState
+from tailrace.log.producers.producer_verification import Verification
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import Offset, ProducerId, TopicPartition
+from tailrace.records.batch import RecordBatch
+from tailrace.records.validation import Origin
+
+_log = logging.getLogger(__name__)
+
+
+class ProducerStates:
+    def __init__(
+        self, files: Files, directory: str, partition: TopicPartition, producer_expiration_ms: int = 86_400_000
+    ) -> None:
+        self._files = files
+        self.directory = directory
+        self.partition = partition
+        self.producer_expiration_ms = producer_expiration_ms
+        self.producers: dict[ProducerId, ProducerState] = {}
+        self.open_transactions: dict[Offset, OpenTransaction] = {}
+        self.ended_transactions: dict[Offset, OpenTransaction] = {}
+        self.verifications: dict[ProducerId, Verification] = {}
+        self.end_offset: Offset = 0
+        self._last_snapshot_offset: Offset = 0
+        self._hash_capacity = FIRST_CAPACITY
+        self._unsynced_snapshots: list[Offset] = []
+        self.snapshots = self._find_snapshots()
+
+    # Snapshots on disk
+
+    def _find_snapshots(self) -> set[Offset]:
+        found = set()
+        for entry in self._files.entries(self.directory):
+            parsed = file_names.parse_segment_file(entry.name)
+            if parsed and parsed[1] == file_names.PRODUCER_SNAPSHOT and not parsed[2]:
+                found.add(parsed[0])
+        return found
+
+    def snapshot_path(self, offset: Offset, suffix: str = "") -> str:
+        return join(self.directory, file_names.segment_file(offset, file_names.PRODUCER_SNAPSHOT, suffix))
+
+    @property
+    def latest_snapshot_offset(self) -> Offset | None:
+        return max(self.snapshots, default=None)
+
+    def take_snapshot(self, *, sync: bool = True) -> Offset | None:
+        """Write the states to a file named by `end_offset`, unless that one is written already."""
+        if self.end_offset <= self._last_snapshot_offset:
+            return None
+        data = encode_snapshot(
+            self.producers[key].to_snapshot() for key in hash_order(self.producers, self._hash_capacity)
+        )
+        self._files.write(self.snapshot_path(self.end_offset), data, sync=sync)
+        if not sync:
+            self._unsynced_snapshots.append(self.end_offset)
+        self.snapshots.add(self.end_offset)
+        self._last_snapshot_offset = self.end_offset
+        return self.end_offset
+
+    def sync_snapshots(self) -> None:
+        """Make the snapshots durable that were taken without a sync."""
+        while self._unsynced_snapshots:
+            path = self.snapshot_path(self._unsynced_snapshots[-1])
+            if self._files.exists(path):
+                file = self._files.open(path)
+                try:
+                    file.sync()
+                finally:
+                    file.close()
+            self._unsynced_snapshots.pop()
+
+    def take_unsynced(self) -> list[str]:
+        """Where the snapshots are that were taken without a sync; whoever asks has to sync them."""
+        paths = [self.snapshot_path(offset) for offset in self._unsynced_snapshots]
+        self._unsynced_snapshots.clear()
+        return paths
+
+    def remove_snapshot(self, offset: Offset) -> None:
+        self.snapshots.discard(offset)
+        self._files.remove(self.snapshot_path(offset))
+
+    def mark_snapshot_deleted(self, offset: Offset) -> str | None:
+        """Rename a snapshot away; the path to remove later, if there was one."""
+        if offset not in self.snapshots:
+            return None
+        self.snapshots.discard(offset)
+        path = self.snapshot_path(offset, file_names.DELETED)
+        if not self._files.exists(self.snapshot_path(offset)):
+            return None
+        self._files.replace(self.snapshot_path(offset), path)
+        return path
+
+    def remove_stray_snapshots(self, base_offsets: list[Offset]) -> None:
+        """Drop snapshots that belong to no segment, but for the latest if it lies past them all: the clean stop's."""
+        known = set(base_offsets)
+        stray = sorted(offset for offset in self.snapshots if offset not in known)
+        if stray and not (known and stray[-1] < max(known)):
+            stray.pop()
+        for offset in stray:
+            self.remove_snapshot(offset)
+
+    # Loading
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.producers and not self.ended_transactions
+
+    def truncate_and_reload(self, log_start_offset: Offset, log_end_offset: Offset, now_ms: int) -> None:
+        """Go back to the latest snapshot within the log's bounds; the caller replays the log from `end_offset` on."""
+        for offset in sorted(self.snapshots):
+            if offset > log_end_offset or offset <= log_start_offset:
+                self.remove_snapshot(offset)
+        if log_end_offset != self.end_offset:
+            self._clear()
+            self._load_latest_snapshot(log_start_offset, now_ms)
+        else:
+            self.log_start_moved(log_start_offset)
+
+    def _load_latest_snapshot(self, log_start_offset: Offset, now_ms: int) -> None:
+        while (offset := self.latest_snapshot_offset) is not None:
+            path = self.snapshot_path(offset)
+            try:
+                entries = decode_snapshot(self._files.read(path), path)
+            except CorruptSnapshot as error:
+                _log.warning("producer snapshot dropped, the log is read instead: %s", error)
+                self.remove_snapshot(offset)
+                continue
+            for entry in entries:
+                state = ProducerState.from_snapshot(entry)
+                if not self._is_expired(state, now_ms):
+                    self.load(state)
+            self._sort_open_transactions()
+            self._last_snapshot_offset = self.end_offset = offset
+            return
+        self._last_snapshot_offset = self.end_offset = log_start_offset
+
+    def load(self, state: ProducerState) -> None:
+        self._put(state)
+        if state.transaction_first_offset is not None:
+            first = state.transaction_first_offset
+            self.open_transactions[first] = OpenTransaction(state.producer_id, LogPosition(first))
+
+    def truncate_fully(self, offset: Offset) -> None:
+        self._clear()
+        for snapshot in list(self.snapshots):
+            self.remove_snapshot(snapshot)
+        self._last_snapshot_offset = 0
+        self.end_offset = offset
+
+    def _clear(self) -> None:
+        self.producers.clear()
+        self.open_transactions.clear()
+        self.ended_transactions.clear()
+
+    # Appending
+
+    def prepare(self, producer_id: ProducerId, origin: Origin) -> ProducerAppend:
+        current = self.producers.get(producer_id) or ProducerState(producer_id)
+        return ProducerAppend(self.partition, current, origin, self.verifications.get(producer_id))
+
+    # Verification
+
+    def needs_verification(
+        self, producer_id: ProducerId, epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> bool:
+        """Whether a transactional batch begins a transaction here, which its coordinator has to know of first."""
+        state = self.producers.get(producer_id)
+        if state is not None:
+            if epoch < state.producer_epoch:
+                raise KafkaError(
+                    ErrorCode.INVALID_PRODUCER_EPOCH,
+                    f"epoch {epoch} of producer {producer_id} in {self.partition} is fenced by {state.producer_epoch}",
+                )
+            if state.transaction_first_offset is not None and state.producer_epoch == epoch:
+                return False
+        known = self.verifications.get(producer_id)
+        if known is None:
+            self.verifications[producer_id] = Verification(now_ms, sequence, epoch, bumps_epoch)
+        else:
+            known.add(sequence, epoch)
+        return True
+
+    def verified(self, batch: RecordBatch) -> None:
+        """A transactional batch or marker is taken: what came before it need not be waited for."""
+        known = self.verifications.get(batch.producer_id)
+        if known is None:
+            return
+        begins_next = known.bumps_epoch and batch.is_control and batch.producer_epoch == known.epoch
+        if not begins_next:
+            del self.verifications[batch.producer_id]
+
+    def apply_all(self, appends: dict[ProducerId, ProducerAppend]) -> None:
+        """Apply the changes of several producers, in the order in which Kafka's map of them lists them."""
+        # It is filled by computeIfAbsent, which puts a new key first in its bucket.
+        for producer_id in hash_order(reversed(appends), grown_capacity(FIRST_CAPACITY, len(appends))):
+            self.apply(appends[producer_id])
+        if len(appends) > 1:
+            self._sort_open_transactions()
+
+    def apply(self, append: ProducerAppend) -> None:
+        known = self.producers.get(append.updated.producer_id)
+        if known is None:
+            self._put(append.updated)
+        else:
+            known.merge(append.updated)
+        for transaction in append.started:
+            self.open_transactions[transaction.first.offset] = transaction
+
+    def _sort_open_transactions(self) -> None:
+        self.open_transactions = dict(sorted(self.open_transactions.items()))
+
+    def _put(self, state: ProducerState) -> None:
+        self.producers[state.producer_id] = state
+        self._hash_capacity = grown_capacity(self._hash_capacity, len(self.producers))
+
+    def last_stable_offset_after(self, ended: EndedTransaction) -> Offset:
+        """The last stable offset once this transaction is over: where the next open one of another producer starts."""
+        for first, transaction in self.open_transactions.items():
+            if transaction.producer_id != ended.producer_id:
+                return first
+        return ended.last_offset + 1
+
+    def complete(self, ended: EndedTransaction) -> None:
+        transaction = self.open_transactions.pop(ended.first_offset)
+        transaction.last_offset = ended.last_offset
+        self.ended_transactions[ended.first_offset] = transaction
+
+    # As time and the log go on
+
+    @property
+    def first_unstable(self) -> LogPosition | None:
+        """Where the first transaction starts that is open, or ended past the high watermark."""
+        first = next(iter(self.open_transactions.values())).first if self.open_transactions else None
+        if self.ended_transactions:
+            ended = self.ended_transactions[min(self.ended_transactions)].first
+            first = ended if first is None else min(first, ended)
+        return first
+
+    def high_watermark_moved(self, high_watermark: Offset) -> None:
+        if self.ended_transactions:
+            self.ended_transactions = {
+                first: transaction
+                for first, transaction in self.ended_transactions.items()
+                if transaction.last_offset is None or transaction.last_offset >= high_watermark
+            }
+
+    def log_start_moved(self, log_start_offset: Offset) -> None:
+        self.high_watermark_moved(log_start_offset)
+        self.end_offset = max(self.end_offset, log_start_offset)
+        latest = self.latest_snapshot_offset
+        self._last_snapshot_offset = log_start_offset if latest is None else latest
+
+    def _is_expired(self, state: ProducerState, now_ms: int) -> bool:
+        return state.transaction_first_offset is None and now_ms - state.last_timestamp >= self.producer_expiration_ms
+
+    def remove_expired(self, now_ms: int) -> None:
+        expired = [state.producer_id for state in self.producers.values() if self._is_expired(state, now_ms)]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        if self.verifications:
+            first_ms = now_ms - self.producer_expiration_ms
+            self.verifications = {key: one for key, one in self.verifications.items() if one.began_ms > first_ms}

@@ -1,0 +1,117 @@
+"""RecoveryScan: a segment read whole, its batches taken into indexes, leader epochs and producer states.
+
+Most batches are as they should be, and a compiled loop takes them in runs (`scan_kernels.py`). What it stops at is
+looked at here: another format, a new leader epoch, an offset too large, damage. One batch further it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailrace.log.batch_reader import BatchHeader, parse_header, read_runs
+from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.leader_epochs import LeaderEpochs
+from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.recovery.scan_kernels import SegmentScan
+from tailrace.log.segment import Segment, SegmentOverflow
+from tailrace.model.ids import NO_LEADER_EPOCH, Offset
+from tailrace.model.topic_config import INT_MAX, LONG_MAX
+from tailrace.records.batch import CorruptBatch, RecordBatch
+from tailrace.records.legacy import check_message
+from tailrace.records.validation import Origin
+
+
+class RecoveryScan:
+    def __init__(
+        self, segment: Segment, epochs: LeaderEpochs, states: ProducerStates, end_offset: Offset, gaps_end: Offset
+    ) -> None:
+        """No batch reaches `end_offset`. From `gaps_end` on, each one starts where the last one ended."""
+        self._segment = segment
+        self._epochs = epochs
+        self._states = states
+        self._end_offset = end_offset
+        self._gaps_end = gaps_end
+        last_that_fits = min(segment.base_offset + INT_MAX, LONG_MAX - 1)
+        interval = segment.config.index_interval_bytes
+        self.found = SegmentScan(segment.base_offset, min(end_offset, last_that_fits + 1), interval, gaps_end)
+
+    def run(self, pass_over: Callable[[CorruptBatch], None] | None) -> None:
+        """Take all batches. One that is damaged is told to `pass_over`; if that is None, the scan ends there."""
+        for position, run in read_runs(self._segment.log, 0, self._segment.size):
+            start = 0
+            while start < len(run):
+                start = self._take_plain(run, start, position)
+                if start < len(run):
+                    header = parse_header(run, start, position + start, len(run) - start)
+                    view = run[start : start + header.size]
+                    start += header.size
+                    try:
+                        check_batch(header, view)
+                        self._check_offsets(header)
+                    except CorruptBatch as error:
+                        located = error.at(self._segment.log.path, header.position)
+                        if pass_over is None:
+                            raise located from None
+                        pass_over(located)
+                    else:
+                        self._take(header, view)
+
+    def _take_plain(self, run: memoryview, start: int, position: int) -> int:
+        latest = self._epochs.latest
+        self.found.leader_epoch = latest.epoch if latest else NO_LEADER_EPOCH
+        produced: list[memoryview] = []
+        end = self.found.take_plain(run, start, position, produced)
+        for view in produced:
+            self._take_into_producers(RecordBatch(view))
+        if end > start:
+            self._states.end_offset = self.found.next_offset
+        return end
+
+    def _take(self, header: BatchHeader, view: memoryview) -> None:
+        if not self._segment.offset_index.fits(header.last_offset):
+            raise SegmentOverflow(self._segment, header.last_offset)
+        self.found.take(header.position, header.size, header.last_offset, header.max_timestamp)
+        if header.magic == 2:
+            if header.leader_epoch > self.found.leader_epoch:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                self._take_into_producers(RecordBatch(view))
+            self._states.end_offset = header.next_offset
+
+    def _take_into_producers(self, batch: RecordBatch) -> None:
+        states = self._states
+        append = states.prepare(batch.producer_id, Origin.REPLICATION)
+        ended = append.add(batch)
+        states.apply(append)
+        if ended is not None:
+            if ended.is_aborted:
+                stable = states.last_stable_offset_after(ended)
+                self._segment.transaction_index.append(
+                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
+                )
+            states.complete(ended)
+
+    def _check_offsets(self, header: BatchHeader) -> None:
+        """No checksum covers the offset. But it grows, stays below the next segment's, and seldom jumps."""
+        expected = self.found.next_offset
+        is_in_order = expected <= header.base_offset <= header.last_offset < self._end_offset
+        jumps = header.base_offset > expected and header.magic == 2 and header.last_offset >= self._gaps_end
+        fits = self._segment.offset_index.fits(header.last_offset)
+        if jumps or not is_in_order or not (fits or self._is_passed(header)):
+            raise CorruptBatch(f"offsets {header.base_offset} to {header.last_offset} where {expected} is next")
+
+    def _is_passed(self, header: BatchHeader) -> bool:
+        """Whether the next batch goes on from an offset that is too large for a segment; if not, a bit flipped."""
+        try:
+            following = next(self._segment.headers(header.position + header.size), None)
+        except CorruptBatch:
+            return False
+        return following is None or following.base_offset > header.last_offset
+
+
+def check_batch(header: BatchHeader, view: memoryview) -> None:
+    """Raise CorruptBatch unless the checksum holds, in whatever format."""
+    if header.magic == 2:
+        RecordBatch(view).check()
+    else:
+        check_message(view)

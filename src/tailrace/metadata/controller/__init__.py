@@ -1,0 +1,1 @@
+"""The controller: inside a lone node, or a quorum of other nodes."""

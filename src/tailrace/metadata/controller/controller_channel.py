@@ -1,0 +1,91 @@
+"""ControllerChannel: requests to the active controller, whoever that is by now.
+
+A request is sent when a leader of the quorum is known. Where the node that is asked says NOT_CONTROLLER, or there is no
+answer, it is sent again to whoever leads then, until its time is over: what is sent here must bear being sent twice, as
+all that Kafka's brokers send to their controller does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from tailrace.metadata.quorum.quorum_observer import ControllerAddress
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.message import Message
+from tailrace.waiting.outbox import Answered, Failed, Failure, Outbox, Peer
+
+RETRY_MS: Final = 100
+
+
+class _Request:
+    __slots__ = ("answered", "body", "channel", "deadline_ms", "failed")
+
+    def __init__(self, channel: str, body: Message, answered: Answered, failed: Failed, deadline_ms: int) -> None:
+        self.channel = channel
+        self.body = body
+        self.answered = answered
+        self.failed = failed
+        self.deadline_ms = deadline_ms
+
+
+class ControllerChannel:
+    def __init__(
+        self, outbox: Outbox, leader: Callable[[], ControllerAddress | None], *, request_timeout_ms: int = 30_000
+    ) -> None:
+        self._outbox = outbox
+        self._leader = leader
+        self._request_timeout_ms = request_timeout_ms
+        self._waiting: deque[_Request] = deque()  # for a leader, or for another try
+        self._retry_ms: int | None = None
+
+    def send(
+        self, channel: str, body: Message, answered: Answered, failed: Failed, *, now_ms: int, timeout_ms: int = 60_000
+    ) -> None:
+        """As `Outbox.send`, to the active controller; each channel has a connection of its own."""
+        self._try(_Request(channel, body, answered, failed, now_ms + timeout_ms), now_ms)
+
+    def leader_changed(self, now_ms: int) -> None:
+        """Somebody leads the quorum: what had to wait for that goes out."""
+        self._retry_ms = None
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            self._try(request, now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        if self._retry_ms is not None and now_ms >= self._retry_ms:
+            self.leader_changed(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._retry_ms
+
+    def _try(self, request: _Request, now_ms: int) -> None:
+        if now_ms >= request.deadline_ms:
+            request.failed(Failure.TIMED_OUT, now_ms)
+            return
+        leader = self._leader()
+        if leader is None:
+            self._wait(request, now_ms)
+            return
+
+        def answered(response: Any, now_ms: int) -> None:
+            if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+                self._wait(request, now_ms)
+            else:
+                request.answered(response, now_ms)
+
+        def failed(failure: Failure, now_ms: int) -> None:
+            if failure in (Failure.UNSUPPORTED, Failure.UNREADABLE):
+                request.failed(failure, now_ms)
+            else:
+                self._wait(request, now_ms)
+
+        timeout_ms = min(self._request_timeout_ms, request.deadline_ms - now_ms)
+        peer = Peer(request.channel, *leader, is_controller=True)
+        self._outbox.send(peer, request.body, answered, failed, timeout_ms=timeout_ms)
+
+    def _wait(self, request: _Request, now_ms: int) -> None:
+        self._waiting.append(request)
+        if self._retry_ms is None:
+            self._retry_ms = now_ms + RETRY_MS

@@ -1,0 +1,365 @@
+"""LocalController: the controller of a cluster of one, inside the broker.
+
+It decides what Kafka's controller would (`topic_creation.py`, `config_changes.py`, `leadership.py`, …), writes the same
+records to `__cluster_metadata-0`, and answers when they are durable. So the directory stays one that Apache Kafka can
+go on with, and what Kafka leaves is what we go on with.
+
+    begin ──► (load the logs that the image names) ──► start_broker ──► requests … ──► stop_broker ──► close
+
+Whoever has to act on a change (create logs, reconfigure, delete) is `listener`: it is told before the answer is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from tailrace.metadata.controller import raft_voters
+from tailrace.metadata.controller.control import NO_ERROR, ApiError, Charge, ControlState, Plan, free_of_charge
+from tailrace.metadata.controller.quorum_description import describe_quorum
+from tailrace.metadata.controller.token_control import TokenControl
+from tailrace.metadata.decisions import (
+    acls,
+    client_quotas,
+    config_changes,
+    feature_updates,
+    leadership,
+    reassignment,
+    scram_credentials,
+)
+from tailrace.metadata.decisions.broker_registration import (
+    plan_directories,
+    plan_fence,
+    plan_leave,
+    plan_register,
+    plan_unfence,
+    plan_unregister,
+)
+from tailrace.metadata.decisions.config_changes import MayAlter
+from tailrace.metadata.decisions.config_validation import BrokerCheck
+from tailrace.metadata.decisions.replica_placement import NextInt
+from tailrace.metadata.decisions.topic_creation import plan_create_partitions, plan_create_topics
+from tailrace.metadata.decisions.topic_deletion import plan_delete_topics
+from tailrace.metadata.image.effective_config import EffectiveConfigs
+from tailrace.metadata.image.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SUPPORTED
+from tailrace.metadata.image.image import ConfigResource, MetadataImage, ResourceType
+from tailrace.metadata.image.loader import Change
+from tailrace.metadata.image.registrations import (
+    BrokerRegistration,
+    ControllerRegistration,
+    Endpoint,
+    endpoints_by_name,
+    fresh_id,
+)
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.storage_format import bootstrap_records
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+
+T = TypeVar("T")
+Allowed: TypeAlias = Callable[[str], bool]
+
+PRODUCER_ID_BLOCK = 1000
+_LONG_MAX = 2**63 - 1
+
+
+def _anything(_: str) -> bool:
+    return True
+
+
+def _any_resource(_: ConfigResource) -> ApiError:
+    return NO_ERROR
+
+
+def _no_broker_check(_: Mapping[str, str], __: bool) -> None:
+    """Without a broker to ask, its settings are taken as they are."""
+
+
+class LocalController:
+    def __init__(
+        self,
+        log: MetadataLog,
+        static_config: Mapping[str, str],
+        *,
+        new_id: Callable[[], bytes],
+        next_int: NextInt,
+        check_broker_config: BrokerCheck = _no_broker_check,
+    ) -> None:
+        self.log = log
+        self.node_id = log.identity.node_id
+        self.configs = EffectiveConfigs(static_config, self.node_id)
+        self.listener: Callable[[Change], None] | None = None
+        self._new_id: Callable[[], bytes] = partial(fresh_id, new_id)
+        self._next_int = next_int
+        self._check_broker_config = check_broker_config
+        self.tokens = TokenControl(static_config, lambda: self.state, self._commit)
+        self._registration: BrokerRegistration | None = None
+        self._cordoned: tuple[bytes, ...] = ()
+        self._is_cordoning = False  # the metadata has other ones
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.log.image
+
+    @property
+    def leader_id(self) -> int:
+        return self.node_id
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.image.brokers[self.node_id].epoch
+
+    @property
+    def state(self) -> ControlState:
+        """What a decision is made from, as things are now."""
+        return ControlState(image=self.log.image, configs=self.configs, new_id=self._new_id, next_int=self._next_int)
+
+    def _commit(
+        self,
+        records: Sequence[Message],
+        now_ms: int,
+        *,
+        atomic: bool = True,
+        flush: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if records:
+            change = self.log.commit(records, now_ms, atomic=atomic, flush=flush, transaction=name)
+            if self.listener is not None:
+                self.listener(change)
+
+    def _carry_out(self, plan: Plan[T], now_ms: int, *, atomic: bool = True) -> T:
+        self._commit(plan.records, now_ms, atomic=atomic)
+        return plan.result
+
+    # Its life
+
+    def begin(self, now_ms: int) -> None:
+        """Take the lead under a new epoch; in a log that has nothing yet, begin the cluster."""
+        self.log.begin_epoch(now_ms)
+        if self.log.is_empty:
+            records = bootstrap_records(self.log.files, self.log.path)
+            levels = {getattr(one, "name", ""): getattr(one, "feature_level", 0) for one in records}
+            if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0:
+                min_isr = str(self.state.static_int("min.insync.replicas"))
+                records.append(
+                    messages.ConfigRecord(resource_type=ResourceType.BROKER, name="min.insync.replicas", value=min_isr)
+                )
+            self._commit(records, now_ms, flush=False, name="Bootstrap records")
+
+    def start_broker(
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        directories: Sequence[bytes],
+        rack: str | None = None,
+        previous_epoch: int = -1,
+        now_ms: int,
+    ) -> int:
+        """Register this node's broker and let it in; its epoch. `previous_epoch` is what the last clean stop noted."""
+        incarnation_id = self._new_id()
+        if self.image.record_versions.has_controllers:
+            controller = ControllerRegistration(
+                id=self.node_id,
+                incarnation_id=self._new_id(),
+                endpoints=endpoints_by_name(self.log.controller_endpoints),
+                features=SUPPORTED,
+            )
+            self._commit([controller.to_record()], now_ms, flush=False)
+        self._registration = BrokerRegistration(
+            id=self.node_id,
+            epoch=-1,
+            incarnation_id=incarnation_id,
+            endpoints=endpoints_by_name(endpoints),
+            features=SUPPORTED,
+            rack=rack,
+            directories=tuple(directories),
+        )
+        return self._let_in(self._registration, previous_epoch, now_ms)
+
+    def _let_in(self, registration: BrokerRegistration, previous_epoch: int, now_ms: int) -> int:
+        registered = plan_register(
+            self.state, registration, next_offset=self.log.next_offset, previous_epoch=previous_epoch
+        )
+        self._commit(registered.records, now_ms, atomic=False, flush=False)
+        records = plan_unfence(self.state, self.node_id).records
+        if self.image.record_versions.has_cordoned_directories:
+            records += plan_directories(self.state, self.node_id, cordoned=self._cordoned).records
+        self._commit(records, now_ms, atomic=False)
+        return registered.result
+
+    def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
+        """Nobody could take over what this broker leads."""
+        ready()
+
+    def stop_broker(self, now_ms: int) -> int:
+        """The broker is about to stop, cleanly; the epoch that it has to note for its next start."""
+        self._commit(plan_leave(self.state, self.node_id).records, now_ms, atomic=False, flush=False)
+        self._commit(plan_fence(self.state, self.node_id).records, now_ms, atomic=False)
+        return self.image.brokers[self.node_id].epoch
+
+    def tick(self, now_ms: int) -> bool:
+        """Upkeep of the log; True if there is more to do right away."""
+        if self._is_cordoning:
+            self._is_cordoning = False
+            self._carry_out(plan_directories(self.state, self.node_id, cordoned=self._cordoned), now_ms, atomic=False)
+        self.tokens.tick(now_ms)
+        return self.log.tick(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        if self._is_cordoning:
+            return 0
+        log_ms, sweep_ms = self.log.next_deadline_ms(), self.tokens.next_sweep_ms
+        return min(log_ms, sweep_ms) if log_ms is not None and sweep_ms is not None else log_ms or sweep_ms
+
+    def close(self, now_ms: int) -> None:
+        self.log.close(now_ms)
+
+    def abandon(self) -> None:
+        self.log.abandon()
+
+    # Topics
+
+    def create_topics(
+        self,
+        request: messages.CreateTopicsRequest,
+        now_ms: int,
+        *,
+        may_create: Allowed = _anything,
+        may_describe: Allowed = _anything,
+        charge: Charge = free_of_charge,
+    ) -> messages.CreateTopicsResponse:
+        plan = plan_create_topics(self.state, request, may_create=may_create, may_describe=may_describe, charge=charge)
+        return self._carry_out(plan, now_ms)
+
+    def delete_topics(
+        self,
+        request: messages.DeleteTopicsRequest,
+        now_ms: int,
+        *,
+        may_describe: Allowed = _anything,
+        may_delete: Allowed = _anything,
+        charge: Charge = free_of_charge,
+    ) -> messages.DeleteTopicsResponse:
+        plan = plan_delete_topics(self.state, request, may_describe=may_describe, may_delete=may_delete, charge=charge)
+        return self._carry_out(plan, now_ms)
+
+    def create_partitions(
+        self,
+        request: messages.CreatePartitionsRequest,
+        now_ms: int,
+        *,
+        may_alter: Allowed = _anything,
+        charge: Charge = free_of_charge,
+    ) -> messages.CreatePartitionsResponse:
+        plan = plan_create_partitions(self.state, request, may_alter=may_alter, charge=charge)
+        return self._carry_out(plan, now_ms)
+
+    # Configs, quotas, features
+
+    def alter_configs(
+        self, request: messages.AlterConfigsRequest, now_ms: int, *, may_alter: MayAlter = _any_resource
+    ) -> messages.AlterConfigsResponse:
+        plan = config_changes.plan_alter_configs(
+            self.state, request, check_broker=self._check_broker_config, may_alter=may_alter
+        )
+        return self._carry_out(plan, now_ms)
+
+    def incremental_alter_configs(
+        self, request: messages.IncrementalAlterConfigsRequest, now_ms: int, *, may_alter: MayAlter = _any_resource
+    ) -> messages.IncrementalAlterConfigsResponse:
+        plan = config_changes.plan_incremental_alter_configs(
+            self.state, request, check_broker=self._check_broker_config, may_alter=may_alter
+        )
+        return self._carry_out(plan, now_ms)
+
+    def alter_client_quotas(
+        self, request: messages.AlterClientQuotasRequest, now_ms: int
+    ) -> messages.AlterClientQuotasResponse:
+        return self._carry_out(client_quotas.plan_alter_client_quotas(self.state, request), now_ms)
+
+    def alter_scram_credentials(
+        self, request: messages.AlterUserScramCredentialsRequest, now_ms: int
+    ) -> messages.AlterUserScramCredentialsResponse:
+        return self._carry_out(scram_credentials.plan_alter_credentials(self.state, request), now_ms)
+
+    def create_acls(self, request: messages.CreateAclsRequest, now_ms: int) -> list[ApiError]:
+        return self._carry_out(acls.plan_create_acls(self.state, request), now_ms)
+
+    def delete_acls(
+        self, request: messages.DeleteAclsRequest, now_ms: int
+    ) -> list[messages.DeleteAclsResponse.DeleteAclsFilterResult]:
+        return self._carry_out(acls.plan_delete_acls(self.state, request), now_ms)
+
+    def describe_client_quotas(
+        self, request: messages.DescribeClientQuotasRequest
+    ) -> messages.DescribeClientQuotasResponse:
+        return client_quotas.describe_client_quotas(self.image, request)
+
+    def update_features(
+        self, request: messages.UpdateFeaturesRequest, version: int, now_ms: int
+    ) -> messages.UpdateFeaturesResponse:
+        plan = feature_updates.plan_update_features(self.state, request, version, self.log.quorum.kraft_version)
+        return self._carry_out(plan, now_ms)
+
+    # Replicas
+
+    def elect_leaders(self, request: messages.ElectLeadersRequest, now_ms: int) -> messages.ElectLeadersResponse:
+        return self._carry_out(leadership.plan_elect_leaders(self.state, request), now_ms, atomic=False)
+
+    def alter_partition_reassignments(
+        self, request: messages.AlterPartitionReassignmentsRequest, now_ms: int
+    ) -> messages.AlterPartitionReassignmentsResponse:
+        return self._carry_out(reassignment.plan_alter_reassignments(self.state, request), now_ms)
+
+    def list_partition_reassignments(
+        self, request: messages.ListPartitionReassignmentsRequest
+    ) -> messages.ListPartitionReassignmentsResponse:
+        return reassignment.list_reassignments(self.state, request)
+
+    def assign_directories(self, assignments: Sequence[tuple[bytes, bytes, int]], now_ms: int) -> list[ErrorCode]:
+        """Where replicas on this broker lie: (directory, topic id, partition) each."""
+        plan = reassignment.plan_assign_directories(self.state, self.node_id, assignments)
+        return self._carry_out(plan, now_ms, atomic=False)
+
+    def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
+        """Some of this broker's directories failed: these are the ones left."""
+        self._carry_out(plan_directories(self.state, self.node_id, online=tuple(directories)), now_ms, atomic=False)
+
+    def cordon(self, directories: Sequence[bytes]) -> None:
+        """Not carried out here: it may be asked for while a change of the metadata is told."""
+        self._cordoned = tuple(directories)
+        self._is_cordoning = self._registration is not None and self.image.record_versions.has_cordoned_directories
+
+    # The rest
+
+    def allocate_producer_ids(self, now_ms: int) -> range:
+        """A block of producer ids that nobody else has got or will get."""
+        first = max(self.image.next_producer_id, 0)
+        if first > _LONG_MAX - PRODUCER_ID_BLOCK:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "there are no producer ids left")
+        broker = self.image.brokers[self.node_id]
+        record = messages.ProducerIdsRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, next_producer_id=first + PRODUCER_ID_BLOCK
+        )
+        self._commit([record], now_ms)
+        return range(first, first + PRODUCER_ID_BLOCK)
+
+    def unregister_broker(self, broker_id: int, now_ms: int) -> None:
+        """Forget a broker, or a KafkaError. This one is back at once, as a broker that lives registers again."""
+        self._carry_out(plan_unregister(self.state, broker_id), now_ms, atomic=False)
+        if broker_id == self.node_id and self._registration is not None:
+            self._let_in(self._registration, -1, now_ms)
+
+    def add_raft_voter(self, request: messages.AddRaftVoterRequest) -> None:
+        raft_voters.add_voter(self.log, request)
+
+    def remove_raft_voter(self, request: messages.RemoveRaftVoterRequest) -> None:
+        raft_voters.remove_voter(self.log, request)
+
+    def describe_quorum(
+        self, request: messages.DescribeQuorumRequest, version: int, now_ms: int
+    ) -> messages.DescribeQuorumResponse:
+        return describe_quorum(self.log, request, version, now_ms)

@@ -1,0 +1,61 @@
+"""DescribeQuorum of a quorum of one: the leader is the only voter, and has fetched everything just now."""
+
+from __future__ import annotations
+
+from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicId
+from tailrace.protocol import messages
+
+
+def describe_quorum(
+    log: MetadataLog, request: messages.DescribeQuorumRequest, version: int, now_ms: int
+) -> messages.DescribeQuorumResponse:
+    """Only partition 0 of the metadata topic has a quorum, and a request may ask for nothing else."""
+    response = messages.DescribeQuorumResponse()
+    asked = [(topic.topic_name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
+    if asked != [(CLUSTER_METADATA, [0])]:
+        response.topics = [
+            messages.DescribeQuorumResponse.TopicData(
+                topic_name=name,
+                partitions=[
+                    messages.DescribeQuorumResponse.PartitionData(
+                        partition_index=number,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message="only the metadata log has a quorum" if version >= 2 else None,
+                    )
+                    for number in numbers
+                ],
+            )
+            for name, numbers in asked
+        ]
+        return response
+    node_id = log.identity.node_id
+    voter = messages.DescribeQuorumResponse.ReplicaState(
+        replica_id=node_id,
+        log_end_offset=log.next_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    if version >= 2:
+        if log.quorum.kraft_version >= 1:
+            voter.replica_directory_id = TopicId.parse(log.identity.directory_id).value.bytes
+        response.nodes = [
+            messages.DescribeQuorumResponse.Node(
+                node_id=node_id,
+                listeners=[
+                    messages.DescribeQuorumResponse.Listener(name=one.listener, host=one.host, port=one.port)
+                    for one in log.controller_endpoints
+                ],
+            )
+        ]
+    partition = messages.DescribeQuorumResponse.PartitionData(
+        partition_index=0,
+        leader_id=node_id,
+        leader_epoch=log.epoch,
+        high_watermark=log.log.high_watermark,
+        current_voters=[voter],
+    )
+    response.topics = [messages.DescribeQuorumResponse.TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])]
+    return response

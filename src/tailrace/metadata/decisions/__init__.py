@@ -1,0 +1,1 @@
+"""Decisions of the controller: a request and an image give records."""

@@ -1,0 +1,153 @@
+"""CreateAcls, DeleteAcls and DescribeAcls: the decisions, and the entries that the metadata has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+from tailrace.metadata.controller.control import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.acls import CLUSTER_NAME, Acl, AclFilter, AclResource, Operation, PatternType, Permission
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+
+Asked: TypeAlias = messages.DescribeAclsRequest | messages.DeleteAclsRequest.DeleteAclsFilter
+
+_TOO_MANY: Final = f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
+
+
+def acl_of(record: messages.AccessControlEntryRecord) -> Acl:
+    return Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+def filter_of(asked: Asked) -> AclFilter:
+    return AclFilter(
+        asked.resource_type_filter,
+        asked.resource_name_filter,
+        asked.pattern_type_filter,
+        asked.principal_filter,
+        asked.host_filter,
+        asked.operation,
+        asked.permission_type,
+    )
+
+
+def plan_create_acls(state: ControlState, request: messages.CreateAclsRequest) -> Plan[list[ApiError]]:
+    """How each entry fared; one that is there already counts as made."""
+    there = {acl_of(record) for record in state.image.acls.values()}
+    records: list[Message] = []
+    results = []
+    for creation in request.creations:
+        acl = Acl(
+            creation.resource_type,
+            creation.resource_name,
+            creation.resource_pattern_type,
+            creation.principal,
+            creation.host,
+            creation.operation,
+            creation.permission_type,
+        )
+        problem = _problem(acl)
+        results.append(NO_ERROR if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem))
+        if problem is None and acl not in there:
+            there.add(acl)
+            records.append(_record(state.new_id(), acl))
+    check_size(records)
+    return Plan(records, results)
+
+
+def _problem(acl: Acl) -> str | None:
+    """What is wrong with a new entry."""
+    if acl.resource == AclResource.CLUSTER and acl.name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not acl.name:
+        return "Invalid empty resource name"
+    for what, code, known in (
+        ("resourceType", acl.resource, AclResource),
+        ("patternType", acl.pattern, PatternType),
+        ("operation", acl.operation, Operation),
+        ("permissionType", acl.permission, Permission),
+    ):
+        if code not in set(known):
+            return f"Invalid {what} {code}"
+    if ":" not in acl.principal:
+        return (
+            f"Could not parse principal from `{acl.principal}` (no colon is present separating the principal type "
+            "from the principal name)"
+        )
+    return None
+
+
+def _record(acl_id: bytes, acl: Acl) -> messages.AccessControlEntryRecord:
+    return messages.AccessControlEntryRecord(id=acl_id, **_fields(acl))
+
+
+def plan_delete_acls(
+    state: ControlState, request: messages.DeleteAclsRequest
+) -> Plan[list[messages.DeleteAclsResponse.DeleteAclsFilterResult]]:
+    """What each filter finds; an entry that several find goes once."""
+    gone: dict[bytes, None] = {}
+    results = []
+    for asked in request.filters:
+        wanted = filter_of(asked)
+        result = messages.DeleteAclsResponse.DeleteAclsFilterResult(error_message=None)
+        results.append(result)
+        if wanted.has_unknown:
+            result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, "a filter has an unknown code"
+            continue
+        for acl_id, record in state.image.acls.items():
+            acl = acl_of(record)
+            if wanted.matches(acl):
+                if len(gone) >= MAX_RECORDS:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, _TOO_MANY)
+                gone[acl_id] = None
+                result.matching_acls.append(_deleted(acl))
+    return Plan([messages.RemoveAccessControlEntryRecord(id=acl_id) for acl_id in gone], results)
+
+
+def _deleted(acl: Acl) -> messages.DeleteAclsResponse.DeleteAclsMatchingAcl:
+    return messages.DeleteAclsResponse.DeleteAclsMatchingAcl(error_message=None, **_fields(acl))
+
+
+def _fields(acl: Acl) -> dict[str, Any]:
+    """As records and answers name them."""
+    return {
+        "resource_type": acl.resource,
+        "resource_name": acl.name,
+        "pattern_type": acl.pattern,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }
+
+
+def describe_acls(image: MetadataImage, wanted: AclFilter) -> list[messages.DescribeAclsResponse.DescribeAclsResource]:
+    """The entries that a filter finds, by the resources that they are about."""
+    found: dict[tuple[int, str, int], messages.DescribeAclsResponse.DescribeAclsResource] = {}
+    for acl in matching(image, wanted):
+        about = acl.resource, acl.name, acl.pattern
+        resource = found.get(about)
+        if resource is None:
+            resource = found[about] = messages.DescribeAclsResponse.DescribeAclsResource(
+                resource_type=acl.resource, resource_name=acl.name, pattern_type=acl.pattern
+            )
+        resource.acls.append(
+            messages.DescribeAclsResponse.AclDescription(
+                principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission
+            )
+        )
+    return list(found.values())
+
+
+def matching(image: MetadataImage, wanted: AclFilter) -> Iterable[Acl]:
+    return (acl for acl in map(acl_of, image.acls.values()) if wanted.matches(acl))

@@ -1,0 +1,160 @@
+"""A broker registers, is let in, leaves, is taken out: the decisions.
+
+    register ──► fenced ──unfence──► active ──leave──► in controlled shutdown ──fence──► fenced ──► (unregister)
+
+A new start is a new registration, with a new incarnation id and epoch. What the one before led is settled then: after
+a clean stop, as when it left; after an unclean one its replicas may have lost records and are no longer eligible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.decisions.leadership import leader_and_isr_changes, with_isr_or_elr, without_leader
+from tailrace.metadata.image.features import DISABLED, METADATA_VERSION
+from tailrace.metadata.image.registrations import BrokerRegistration, is_reserved
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId, Offset
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+
+
+def plan_register(
+    state: ControlState, new: BrokerRegistration, *, next_offset: Offset, previous_epoch: int
+) -> Plan[int]:
+    """The records, and the broker's epoch. `previous_epoch` is the one that its last clean stop noted, or -1."""
+    _check_directories(state, new)
+    _check_features(state, new)
+    image = state.image
+    existing = image.brokers.get(new.id)
+    records: list[Message] = []
+    if existing is not None and existing.incarnation_id == new.incarnation_id:
+        amended = replace(
+            new,
+            epoch=existing.epoch,
+            fenced=existing.fenced,
+            in_controlled_shutdown=existing.in_controlled_shutdown,
+        )
+        return Plan([amended.to_record(image.record_versions)], existing.epoch)
+    stopped_cleanly = previous_epoch == (-2 if existing is None else existing.epoch)
+    if image.elr_enabled and not stopped_cleanly:
+        for elr in (False, True):
+            partitions = with_isr_or_elr(state, new.id, elr=elr)
+            records += leader_and_isr_changes(state, partitions, stopped_uncleanly=new.id)
+    else:
+        records += leader_and_isr_changes(state, with_isr_or_elr(state, new.id, elr=False), removed=new.id)
+    registered = replace(new, epoch=next_offset, fenced=True, in_controlled_shutdown=False)
+    records.append(registered.to_record(image.record_versions))
+    return Plan(records, next_offset)
+
+
+def _check_directories(state: ControlState, new: BrokerRegistration) -> None:
+    if not state.image.record_versions.has_directories:
+        return
+    if not new.directories:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
+    if any(map(is_reserved, new.directories)):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a log directory has a reserved id")
+    if len(set(new.directories)) < len(new.directories):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "two log directories have the same id")
+    for broker in state.image.brokers.values():
+        if broker.id != new.id and set(broker.directories) & set(new.directories):
+            raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"a log directory is that of broker {broker.id}")
+
+
+def _check_features(state: ControlState, new: BrokerRegistration) -> None:
+    """Every feature that is finalized has to be one that the broker can work with, at that level."""
+    if METADATA_VERSION not in new.features:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "the broker does not tell which metadata.version it knows")
+    levels = {name: state.image.features.get(name, 0) for name in new.features} | dict(state.image.features)
+    for name, level in levels.items():
+        supported = new.features.get(name, DISABLED)
+        if level not in supported:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"{name} is finalized at {level}; the broker supports {supported}"
+            )
+
+
+def _registered(state: ControlState, broker_id: BrokerId) -> BrokerRegistration:
+    broker = state.image.brokers.get(broker_id)
+    if broker is None:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
+    return broker
+
+
+def plan_unfence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+    """The broker is there: partitions that had to wait for it get a leader."""
+    broker = _registered(state, broker_id)
+    records: list[Message] = [
+        messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=-1)
+    ]
+    records += leader_and_isr_changes(state, without_leader(state), added=broker_id)
+    return Plan(records, None)
+
+
+def plan_fence(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+    """The broker is no longer there: others lead what it led, and it is in no ISR."""
+    broker = _registered(state, broker_id)
+    records = leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
+    records.append(messages.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1))
+    return Plan(records, None)
+
+
+def plan_leave(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+    """The broker is about to stop: others lead what it led."""
+    broker = _registered(state, broker_id)
+    records: list[Message] = []
+    if not broker.in_controlled_shutdown:
+        records.append(
+            messages.BrokerRegistrationChangeRecord(
+                broker_id=broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+            )
+        )
+    records += leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=False), removed=broker_id)
+    return Plan(records, None)
+
+
+def plan_unregister(state: ControlState, broker_id: BrokerId) -> Plan[None]:
+    """Forget the broker."""
+    broker = _registered(state, broker_id)
+    records: list[Message] = []
+    for elr in (False, True):
+        records += leader_and_isr_changes(state, with_isr_or_elr(state, broker_id, elr=elr), removed=broker_id)
+    records.append(messages.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
+    return Plan(records, None)
+
+
+def plan_directories(
+    state: ControlState,
+    broker_id: BrokerId,
+    *,
+    online: tuple[bytes, ...] | None = None,
+    cordoned: tuple[bytes, ...] | None = None,
+) -> Plan[None]:
+    """Which log directories of a broker are online, and which take no new replicas."""
+    broker = _registered(state, broker_id)
+    records: list[Message] = []
+    lost = set(broker.directories) - set(online) if online is not None else set()
+    if lost:
+        partitions = [
+            (topic, number)
+            for topic, number, partition in state.image.partitions()
+            if broker_id in partition.replicas and partition.directory_of(broker_id) in lost
+        ]
+        records += leader_and_isr_changes(state, partitions, removed=broker_id)
+        records.append(
+            messages.BrokerRegistrationChangeRecord(
+                broker_id=broker_id,
+                broker_epoch=broker.epoch,
+                log_dirs=[one for one in broker.directories if one not in lost],
+            )
+        )
+    known = broker.cordoned_directories
+    if cordoned is not None and (known is None or set(known) != set(cordoned)):
+        records.append(
+            messages.BrokerRegistrationChangeRecord(
+                broker_id=broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+            )
+        )
+    return Plan(records, None)

@@ -1,0 +1,248 @@
+"""AlterConfigs, IncrementalAlterConfigs, and the settings of new topics: the decisions.
+
+AlterConfigs names all settings that a resource shall have: whatever it does not name goes. IncrementalAlterConfigs
+names changes: SET, DELETE, and for lists APPEND and SUBTRACT. Only what differs is written, except for brokers, where
+a record also says "read this again".
+
+A resource is refused as a whole or changed as a whole; one that is refused does not spoil the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.decisions.config_validation import BrokerCheck, Settings, validate_settings
+from tailrace.metadata.image.config_definitions import definition_for
+from tailrace.metadata.image.image import ConfigResource, ResourceType
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.java_hash import java_length
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+
+_MAX_VALUE_LENGTH = 32_767
+_MIN_ISR = "min.insync.replicas"
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
+
+
+# key → the value it shall have, None for none
+_Wanted: TypeAlias = Mapping[str, str | None]
+MayAlter: TypeAlias = Callable[[ConfigResource], ApiError]
+
+
+def _anybody(_: ConfigResource) -> ApiError:
+    return NO_ERROR
+
+
+def _no_broker_check(_: Settings, __: bool) -> None:
+    """A controller without a broker's knowledge takes what it is given."""
+
+
+def plan_new_topic_configs(
+    state: ControlState, topic: str, settings: Sequence[tuple[str, str | None]]
+) -> tuple[dict[str, str], list[Message]]:
+    """What a new topic is set to, and the records."""
+    missing = [name for name, value in settings if value is None]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"no value is given for {', '.join(missing)}")
+    wanted = {name: value for name, value in settings if value is not None}
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    if not wanted:
+        return wanted, []
+    records = _plan_change(state, resource, wanted, _no_broker_check, is_new=True)
+    return wanted, [*records, *_cleared_elrs(state, records)]
+
+
+def plan_incremental_alter_configs(
+    state: ControlState,
+    request: messages.IncrementalAlterConfigsRequest,
+    *,
+    check_broker: BrokerCheck = _no_broker_check,
+    may_alter: MayAlter = _anybody,
+) -> Plan[messages.IncrementalAlterConfigsResponse]:
+    def decide(
+        resource: ConfigResource, asked: messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+    ) -> list[Message]:
+        changes = [Change(one.name, one.config_operation, one.value) for one in asked.configs]
+        _check_changes(changes)
+        return _plan_change(state, resource, _incremental(state, resource, changes), check_broker)
+
+    keys = [ConfigResource(one.resource_type, one.resource_name) for one in request.resources]
+    records, errors = _each_resource(state, list(zip(keys, request.resources, strict=True)), decide, may_alter)
+    responses = [
+        messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+            resource_type=one.resource_type,
+            resource_name=one.resource_name,
+            error_code=error.code,
+            error_message=error.message,
+        )
+        for one, error in zip(request.resources, errors, strict=True)
+    ]
+    response = messages.IncrementalAlterConfigsResponse(responses=responses)
+    return Plan([] if request.validate_only else records, response)
+
+
+def plan_alter_configs(
+    state: ControlState,
+    request: messages.AlterConfigsRequest,
+    *,
+    check_broker: BrokerCheck = _no_broker_check,
+    may_alter: MayAlter = _anybody,
+) -> Plan[messages.AlterConfigsResponse]:
+    def decide(resource: ConfigResource, asked: messages.AlterConfigsRequest.AlterConfigsResource) -> list[Message]:
+        _check_changes([Change(one.name, Operation.SET, one.value) for one in asked.configs])
+        wanted: dict[str, str | None] = {one.name: one.value for one in asked.configs}
+        gone = dict.fromkeys(name for name in state.image.config(resource) if name not in wanted)
+        return _plan_change(state, resource, {**wanted, **gone}, check_broker)
+
+    keys = [ConfigResource(one.resource_type, one.resource_name) for one in request.resources]
+    records, errors = _each_resource(state, list(zip(keys, request.resources, strict=True)), decide, may_alter)
+    responses = [
+        messages.AlterConfigsResponse.AlterConfigsResourceResponse(
+            resource_type=one.resource_type,
+            resource_name=one.resource_name,
+            error_code=error.code,
+            error_message=error.message,
+        )
+        for one, error in zip(request.resources, errors, strict=True)
+    ]
+    response = messages.AlterConfigsResponse(responses=responses)
+    return Plan([] if request.validate_only else records, response)
+
+
+def _each_resource(
+    state: ControlState,
+    asked: list[tuple[ConfigResource, Any]],
+    decide: Callable[[ConfigResource, Any], list[Message]],
+    may_alter: MayAlter,
+) -> tuple[list[Message], list[ApiError]]:
+    counts = Counter(resource for resource, _ in asked)
+    records: list[Message] = []
+    errors = []
+    for resource, changes in asked:
+        allowed = may_alter(resource)
+        try:
+            if counts[resource] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource may be named only once")
+            if allowed.code != ErrorCode.NONE:
+                errors.append(allowed)
+                continue
+            records += decide(resource, changes)
+            errors.append(NO_ERROR)
+        except KafkaError as error:
+            errors.append(ApiError.of(error))
+    records += _cleared_elrs(state, records)
+    try:
+        check_size(records)
+    except KafkaError as error:
+        return [], [ApiError.of(error)] * len(asked)
+    return records, errors
+
+
+def _check_changes(changes: Sequence[Change]) -> None:
+    if len({change.name for change in changes}) < len(changes):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a key is named twice")
+    missing = [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"no value is given for {', '.join(missing)}")
+
+
+def _incremental(state: ControlState, resource: ConfigResource, changes: Sequence[Change]) -> dict[str, str | None]:
+    present = state.image.config(resource)
+    wanted: dict[str, str | None] = {}
+    # Lists of groups and metrics subscriptions can only be set as a whole, as in Kafka.
+    keys = definition_for(resource.type) if resource.type in (ResourceType.TOPIC, ResourceType.BROKER) else None
+    for name, operation, value in changes:
+        if operation == Operation.SET:
+            wanted[name] = value
+        elif operation == Operation.DELETE:
+            wanted[name] = None
+        elif operation in (Operation.APPEND, Operation.SUBTRACT):
+            key = keys.get(name) if keys else None
+            if key is None or key.type != "list":
+                verb = Operation(operation).name
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"{verb} is for lists, and {name} is none")
+            parts = [one for one in java_split(present.get(name) or key.default or "") if one]
+            for one in java_split(value or ""):
+                if operation == Operation.APPEND and one not in parts:
+                    parts.append(one)
+                elif operation == Operation.SUBTRACT and one in parts:
+                    parts.remove(one)
+            wanted[name] = ",".join(parts)
+        else:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"operation {operation} is not known")
+    return wanted
+
+
+def java_split(text: str) -> list[str]:
+    """Split at commas as Java does: what is empty at the end does not count, unless it is all there is."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return [] if parts == [""] and text else parts
+
+
+def _plan_change(
+    state: ControlState, resource: ConfigResource, wanted: _Wanted, check_broker: BrokerCheck, *, is_new: bool = False
+) -> list[Message]:
+    present = state.image.config(resource)
+    is_broker = resource.type == ResourceType.BROKER
+    changes = {name: value for name, value in wanted.items() if is_broker or present.get(name) != value}
+    settings = {name: value for name, value in {**present, **changes}.items() if value is not None}
+    if is_broker:  # before the checks of the controller, as in Kafka
+        check_broker(settings, resource.name != "")
+    for name, value in changes.items():
+        _check_change(state, resource, name, value)
+    validate_settings(state, resource, settings)
+    if not is_new:
+        _check_exists(state, resource)
+    return [
+        messages.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        for name, value in changes.items()
+    ]
+
+
+def _check_change(state: ControlState, resource: ConfigResource, name: str, value: str | None) -> None:
+    if value is not None and java_length(value) > _MAX_VALUE_LENGTH:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"the value of {name} is longer than {_MAX_VALUE_LENGTH} characters")
+    if name == _MIN_ISR and resource.type == ResourceType.BROKER and state.image.elr_enabled:
+        # The ELR is right only if all brokers agree on it.
+        if resource.name:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"with ELR, {_MIN_ISR} cannot be set for a single broker")
+        if value is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"with ELR, {_MIN_ISR} of the cluster cannot be removed")
+
+
+def _check_exists(state: ControlState, resource: ConfigResource) -> None:
+    if resource.type == ResourceType.TOPIC and resource.name not in state.image.topics:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic '{resource.name}' does not exist")
+    if resource.type == ResourceType.BROKER and resource.name and int(resource.name) != state.configs.node_id:
+        # A broker is asked itself, since only it can tell what it may be set to.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"this is node {state.configs.node_id}, not {resource.name}")
+
+
+def _cleared_elrs(state: ControlState, records: Sequence[Message]) -> list[Message]:
+    """The ELR was worked out for another min.insync.replicas."""
+    if not state.image.elr_enabled:
+        return []
+    cleared: list[Message] = []
+    for record in records:
+        if isinstance(record, messages.ConfigRecord) and record.name == _MIN_ISR:
+            of_topic = record.resource_type == ResourceType.TOPIC
+            cleared.append(messages.ClearElrRecord(topic_name=record.resource_name if of_topic else ""))
+    return cleared

@@ -1,0 +1,159 @@
+"""What settings a topic, a group or a metrics subscription may have, taken together.
+
+Types and single values are the definitions' business; here are names, and what values mean for each other. Refusals
+are KafkaErrors with the codes that Kafka's controller answers with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from tailrace.metadata.controller.control import ControlState
+from tailrace.metadata.decisions.topic_names import name_problem
+from tailrace.metadata.image.config_definitions import ConfigDefinition, Value, definition
+from tailrace.metadata.image.image import ConfigResource, ResourceType
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
+
+Settings: TypeAlias = Mapping[str, str]
+
+# Checks what is set for one broker (True) or for all: the broker knows, not the controller.
+BrokerCheck: TypeAlias = Callable[[Settings, bool], None]
+
+
+def validate_settings(state: ControlState, resource: ConfigResource, settings: Settings) -> None:
+    """Refuse what a resource could not work with."""
+    if resource.type == ResourceType.TOPIC:
+        _validate_topic(state, resource.name, settings)
+    elif resource.type == ResourceType.GROUP:
+        _validate_group(state, resource.name, settings)
+    elif resource.type == ResourceType.CLIENT_METRICS:
+        _validate_client_metrics(resource.name, settings)
+    elif resource.type == ResourceType.BROKER:
+        if resource.name and not re.fullmatch(r"\+?[0-9]+", resource.name):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{resource.name}' is no broker id")
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {resource.type} has no configuration")
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, reason)
+
+
+def parse_settings(keys: ConfigDefinition, settings: Settings, what: str) -> dict[str, Value]:
+    """All values; INVALID_CONFIG for a name that is not known and a value that is not allowed."""
+    for name in settings:
+        if name not in keys:
+            raise _invalid(f"{what} has no configuration {name}")
+    try:
+        return keys.parse(settings)
+    except InvalidConfig as error:
+        raise _invalid(str(error)) from error
+
+
+def _validate_topic(state: ControlState, topic: str, settings: Settings) -> None:
+    if not topic:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic has to be named")
+    problem = name_problem(topic)
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    values = parse_settings(definition("topic"), settings, "a topic")
+
+    def effective(name: str) -> Value:
+        if name in values:
+            return values[name]
+        entry = state.configs.topic_entry(state.image, {}, name)
+        return entry.key.parse(entry.value)
+
+    shortest, longest = effective("min.compaction.lag.ms"), effective("max.compaction.lag.ms")
+    if shortest > longest:  # type: ignore[operator]
+        raise _invalid(f"min.compaction.lag.ms ({shortest}) exceeds max.compaction.lag.ms ({longest})")
+    if effective("remote.storage.enable") is True:
+        raise _invalid("tiered storage is not enabled on this broker")
+
+
+# Of each kind of group: what the broker's keys limit, and whether only when it is set for the group itself.
+_GROUP_LIMITS: tuple[tuple[str, str, bool], ...] = (
+    ("consumer", "heartbeat.interval.ms", False),
+    ("consumer", "session.timeout.ms", False),
+    ("consumer", "assignment.interval.ms", True),
+    ("share", "heartbeat.interval.ms", False),
+    ("share", "session.timeout.ms", False),
+    ("share", "record.lock.duration.ms", False),
+    ("share", "delivery.count.limit", False),
+    ("share", "partition.max.record.locks", False),
+    ("share", "assignment.interval.ms", True),
+    ("streams", "heartbeat.interval.ms", False),
+    ("streams", "session.timeout.ms", False),
+    ("streams", "assignment.interval.ms", True),
+)
+
+
+def _validate_group(state: ControlState, group: str, settings: Settings) -> None:
+    if not group:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group has to be named")
+    keys = definition("group")
+    values = parse_settings(keys, settings, "a group")
+
+    def effective(name: str) -> int:
+        value = values.get(name)
+        if value is None:
+            synonym = keys[name].synonym
+            assert synonym is not None
+            return state.static_int(synonym)
+        assert isinstance(value, int)
+        return value
+
+    for kind, name, only_if_set in _GROUP_LIMITS:
+        full = f"{kind}.{name}"
+        if only_if_set and full not in values:
+            continue
+        low, high = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
+        if not state.static_int(low) <= effective(full) <= state.static_int(high):
+            raise _invalid(f"{full} must be between {low} and {high}")
+    if effective("streams.num.standby.replicas") > state.static_int("group.streams.max.standby.replicas"):
+        raise _invalid("streams.num.standby.replicas exceeds group.streams.max.standby.replicas")
+    for kind in ("consumer", "share", "streams"):
+        if effective(f"{kind}.session.timeout.ms") <= effective(f"{kind}.heartbeat.interval.ms"):
+            raise _invalid(f"{kind}.session.timeout.ms must exceed {kind}.heartbeat.interval.ms")
+
+
+_MATCHED = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+
+
+def _validate_client_metrics(subscription: str, settings: Settings) -> None:
+    if not subscription:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a metrics subscription has to be named")
+    keys = definition("client_metrics")
+    for name in settings:
+        if name not in keys:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a metrics subscription has no configuration {name}")
+    values = parse_settings(keys, settings, "a metrics subscription")
+    interval = values.get("interval.ms")
+    if isinstance(interval, int) and not 100 <= interval <= 3_600_000:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"interval.ms must be from 100 to 3600000, not {interval}")
+    patterns = values.get("match") or ()
+    assert isinstance(patterns, tuple)
+    for pattern in patterns:
+        name, *rest = pattern.rstrip("=").split("=")
+        if len(rest) != 1 or name.strip() not in _MATCHED or not _is_pattern(rest[0].strip()):
+            raise _invalid(f"'{pattern}' matches no clients: it must be a client's property, = and a pattern")
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True

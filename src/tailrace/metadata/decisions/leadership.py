@@ -1,0 +1,261 @@
+"""Who leads, and who is in the ISR, when brokers come and go; ElectLeaders and AlterPartition: the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
+from tailrace.metadata.decisions.partition_change import Election, PartitionChange
+from tailrace.metadata.image.image import TopicImage
+from tailrace.metadata.image.partition_registration import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+
+_PREFERRED: Final = 0
+_UNCLEAN: Final = 1
+
+
+def partition_change(
+    state: ControlState,
+    topic: TopicImage,
+    number: int,
+    *,
+    removed: BrokerId | None = None,
+    added: BrokerId | None = None,
+    min_isr: int | None = None,
+) -> PartitionChange:
+    """A change of a partition, with the cluster's facts filled in; `removed` counts as gone, `added` as here."""
+    image = state.image
+    partition = topic.partitions[number]
+
+    def is_acceptable(replica: BrokerId) -> bool:
+        broker = image.brokers.get(replica)
+        if broker is None or replica == removed or replica not in partition.replicas:
+            return False
+        return (replica == added or broker.is_active) and broker.is_online(partition.directory_of(replica))
+
+    return PartitionChange(
+        partition=partition,
+        topic_id=topic.id,
+        number=number,
+        is_acceptable=is_acceptable,
+        default_directory=image.default_directory,
+        versions=image.record_versions,
+        min_isr=state.configs.min_insync_replicas(image, topic.name) if min_isr is None else min_isr,
+        elr_enabled=image.elr_enabled,
+    )
+
+
+def with_isr_or_elr(state: ControlState, broker_id: BrokerId, *, elr: bool) -> Iterator[tuple[TopicImage, int]]:
+    """Partitions that have a broker in their ISR, or in their ELR."""
+    for topic, number, partition in state.image.partitions():
+        if broker_id in (partition.elr if elr else partition.isr):
+            yield topic, number
+
+
+def without_leader(state: ControlState) -> Iterator[tuple[TopicImage, int]]:
+    for topic, number, partition in state.image.partitions():
+        if partition.leader == NO_LEADER:
+            yield topic, number
+
+
+def leader_and_isr_changes(
+    state: ControlState,
+    partitions: Iterable[tuple[TopicImage, int]],
+    *,
+    removed: BrokerId | None = None,
+    added: BrokerId | None = None,
+    stopped_uncleanly: BrokerId | None = None,
+) -> list[Message]:
+    """What becomes of partitions when a broker leaves, comes, or comes back after an unclean stop."""
+    gone = removed if stopped_uncleanly is None else stopped_uncleanly
+    records: list[Message] = []
+    settings: dict[str, tuple[int, bool]] = {}  # of each topic, looked up once
+    for topic, number in partitions:
+        if topic.name not in settings:
+            settings[topic.name] = (
+                state.configs.min_insync_replicas(state.image, topic.name),
+                state.configs.allows_unclean_election(state.image, topic.name),
+            )
+        min_isr, unclean = settings[topic.name]
+        change = partition_change(state, topic, number, removed=gone, added=added, min_isr=min_isr)
+        change.isr = [one for one in topic.partitions[number].isr if one != gone]
+        if stopped_uncleanly is not None:
+            change.stopped_uncleanly = (stopped_uncleanly,)
+        if unclean:
+            change.election = Election.UNCLEAN
+        record = change.build()
+        if record is not None:
+            records.append(record)
+    return records
+
+
+# ElectLeaders
+
+
+def plan_elect_leaders(
+    state: ControlState, request: messages.ElectLeadersRequest
+) -> Plan[messages.ElectLeadersResponse]:
+    response = messages.ElectLeadersResponse()
+    if request.election_type not in (_PREFERRED, _UNCLEAN):
+        response.error_code = ErrorCode.INVALID_REQUEST
+        error = ApiError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not known")
+        for one in request.topic_partitions or ():
+            results = messages.ElectLeadersResponse.ReplicaElectionResult(topic=one.topic)
+            results.partition_result = [_election_result(number, error) for number in one.partitions]
+            response.replica_election_results.append(results)
+        return Plan([], response)
+    everything = request.topic_partitions is None
+    if request.topic_partitions is None:
+        asked = [(topic.name, list(topic.partitions)) for topic in state.image.topics.values()]
+    else:
+        asked = [(one.topic, list(one.partitions)) for one in request.topic_partitions]
+    records: list[Message] = []
+    for name, numbers in asked:
+        results = messages.ElectLeadersResponse.ReplicaElectionResult(topic=name)
+        response.replica_election_results.append(results)
+        for number in numbers:
+            error = _elect(state, name, number, request.election_type, records)
+            if not everything or error.code != ErrorCode.ELECTION_NOT_NEEDED:
+                results.partition_result.append(_election_result(number, error))
+    return Plan(records, response)
+
+
+def _election_result(number: int, error: ApiError) -> messages.ElectLeadersResponse.PartitionResult:
+    return messages.ElectLeadersResponse.PartitionResult(
+        partition_id=number, error_code=error.code, error_message=error.message
+    )
+
+
+def _elect(state: ControlState, name: str, number: int, election_type: int, records: list[Message]) -> ApiError:
+    topic = state.image.topics.get(name)
+    partition = topic.partitions.get(number) if topic else None
+    if topic is None or partition is None:
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{number}")
+    preferred = election_type == _PREFERRED
+    if partition.leader == (partition.preferred_leader if preferred else partition.leader) != NO_LEADER:
+        return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the leader is the one that would be elected")
+    change = partition_change(state, topic, number)
+    change.election = Election.PREFERRED if preferred else Election.UNCLEAN
+    record = change.build()
+    if record is not None:
+        records.append(record)
+        return NO_ERROR
+    if preferred:
+        return ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "the preferred leader is not available")
+    return ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "no replica is available")
+
+
+def preferred_leader_changes(state: ControlState, limit: int = 1000) -> list[Message]:
+    """Leadership back to the preferred leaders that are in sync again."""
+    records: list[Message] = []
+    for topic, number, partition in state.image.partitions():
+        if len(records) >= limit:
+            break
+        if partition.leader != partition.preferred_leader:
+            change = partition_change(state, topic, number)
+            change.election = Election.PREFERRED
+            record = change.build()
+            if record is not None:
+                records.append(record)
+    return records
+
+
+# AlterPartition
+
+
+def plan_alter_partition(
+    state: ControlState, request: messages.AlterPartitionRequest, version: int
+) -> Plan[messages.AlterPartitionResponse]:
+    """A leader changes the ISR. STALE_BROKER_EPOCH if it is not the broker that is registered."""
+    check_broker_epoch(state, request.broker_id, request.broker_epoch)
+    response = messages.AlterPartitionResponse()
+    records: list[Message] = []
+    for asked in request.topics:
+        answer = messages.AlterPartitionResponse.TopicData(topic_id=asked.topic_id)
+        response.topics.append(answer)
+        topic = state.image.topics_by_id.get(asked.topic_id)
+        for one in asked.partitions:
+            if version < 3:
+                isr = [messages.AlterPartitionRequest.BrokerState(broker_id=broker) for broker in one.new_isr]
+                one.new_isr_with_epochs = isr
+            result = messages.AlterPartitionResponse.PartitionData(partition_index=one.partition_index)
+            answer.partitions.append(result)
+            if topic is None:
+                result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+            else:
+                _alter_partition(state, request.broker_id, topic, one, result, records)
+    return Plan(records, response)
+
+
+def check_broker_epoch(state: ControlState, broker_id: BrokerId, epoch: int) -> None:
+    broker = state.image.brokers.get(broker_id)
+    if broker is None:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
+    if broker.epoch != epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered with epoch {broker.epoch}, not {epoch}"
+        )
+
+
+def _alter_partition(
+    state: ControlState,
+    broker_id: BrokerId,
+    topic: TopicImage,
+    asked: messages.AlterPartitionRequest.PartitionData,
+    result: messages.AlterPartitionResponse.PartitionData,
+    records: list[Message],
+) -> None:
+    number = asked.partition_index
+    partition = topic.partitions.get(number)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else _refusal(state, broker_id, partition, asked)
+    if partition is None or error != ErrorCode.NONE:
+        result.error_code = error
+        return
+    change = partition_change(state, topic, number)
+    change.isr = [one.broker_id for one in asked.new_isr_with_epochs]
+    change.recovery_state = asked.leader_recovery_state
+    if state.configs.allows_unclean_election(state.image, topic.name):
+        change.election = Election.UNCLEAN
+    record = change.build()
+    if record is not None:
+        records.append(record)
+        partition = partition.merge(record)
+        if record.leader not in (broker_id, -2):
+            result.error_code = ErrorCode.NEW_LEADER_ELECTED
+            return
+    result.leader_id = partition.leader
+    result.leader_epoch = partition.leader_epoch
+    result.isr = list(partition.isr)
+    result.leader_recovery_state = partition.leader_recovery_state
+    result.partition_epoch = partition.partition_epoch
+
+
+def _refusal(
+    state: ControlState,
+    broker_id: BrokerId,
+    partition: PartitionRegistration,
+    asked: messages.AlterPartitionRequest.PartitionData,
+) -> ErrorCode:
+    isr = [one.broker_id for one in asked.new_isr_with_epochs]
+    if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER  # it knows more than we do
+    if asked.leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if broker_id != partition.leader:
+        return ErrorCode.INVALID_REQUEST
+    if asked.partition_epoch < partition.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    if len(set(isr)) < len(isr) or not set(isr) <= set(partition.replicas) or partition.leader not in isr:
+        return ErrorCode.INVALID_REQUEST
+    recovering = asked.leader_recovery_state == RECOVERING
+    if recovering and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED):
+        return ErrorCode.INVALID_REQUEST
+    for one in asked.new_isr_with_epochs:
+        broker = state.image.brokers.get(one.broker_id)
+        if broker is None or not broker.is_active or one.broker_epoch not in (-1, broker.epoch):
+            return ErrorCode.INELIGIBLE_REPLICA
+    return ErrorCode.NONE

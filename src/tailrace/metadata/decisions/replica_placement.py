@@ -1,0 +1,156 @@
+"""Where the replicas of new partitions go: striped over racks and brokers, as Kafka's controller does it.
+
+Racks take turns, and within a rack its brokers, so that leaders and replicas spread evenly and no rack has two replicas
+of a partition before every rack has one. From one partition to the next the turn moves on by one rack and, in each, by
+one broker; when every broker has begun once, the order is shuffled so that the same ones do not follow each other
+for ever. A leader is always on a broker that is not fenced; other replicas may go to fenced ones when the rest are used
+up.
+
+Chance enters as `next_int(n)`: some number from 0 to n - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId
+
+T = TypeVar("T")
+NextInt: TypeAlias = Callable[[int], int]
+
+
+class UsableBroker(NamedTuple):
+    id: BrokerId
+    rack: str | None = None
+    fenced: bool = False
+
+
+def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
+    """Brokers that may get new replicas: those leaving, and those that cordoned everything off, may not."""
+    return [
+        UsableBroker(broker.id, broker.rack, broker.fenced)
+        for broker in image.brokers.values()
+        if not broker.in_controlled_shutdown and broker.takes_new_replicas
+    ]
+
+
+def place_replicas(
+    brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, next_int: NextInt
+) -> list[list[BrokerId]]:
+    """The replicas of each partition, its preferred leader first; INVALID_REPLICATION_FACTOR if there are too few."""
+    racks = _Racks(brokers, next_int)
+    if replication_factor <= 0:
+        raise _impossible(f"a replication factor of {replication_factor} is not positive")
+    if racks.unfenced == 0:
+        raise _impossible("every broker is fenced or has cordoned off its log directories")
+    if replication_factor > racks.total:
+        raise _impossible(f"a replication factor of {replication_factor} needs more than {racks.total} broker(s)")
+    return [racks.place(replication_factor) for _ in range(partitions)]
+
+
+def _impossible(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+
+
+class _Brokers:
+    """Brokers of one rack that take turns: everybody once per round, and each round starts one further on."""
+
+    def __init__(self) -> None:
+        self.ids: list[BrokerId] = []
+        self._taken = 0
+        self._offset = 0
+        self._round = 0
+
+    def begin(self, next_int: NextInt) -> None:
+        if self.ids:
+            self.ids.sort()
+            self._offset = next_int(len(self.ids))
+
+    def next(self, number: int) -> BrokerId | None:
+        """The next one in the round of that number; None when all had their turn."""
+        if not self.ids:
+            return None
+        if self._round != number:
+            self._round = number
+            self._taken = 0
+            self._offset = (self._offset + 1) % len(self.ids)
+        if self._taken >= len(self.ids):
+            return None
+        found = self.ids[(self._taken + self._offset) % len(self.ids)]
+        self._taken += 1
+        return found
+
+
+class _Rack:
+    def __init__(self) -> None:
+        self.fenced = _Brokers()
+        self.unfenced = _Brokers()
+
+    def next(self, number: int) -> BrokerId | None:
+        found = self.unfenced.next(number)
+        return self.fenced.next(number) if found is None else found
+
+
+class _Racks:
+    def __init__(self, brokers: Iterable[UsableBroker], next_int: NextInt) -> None:
+        self._next_int = next_int
+        self._racks: dict[str | None, _Rack] = {}
+        self.total = 0
+        self.unfenced = 0
+        for broker in brokers:
+            rack = self._racks.setdefault(broker.rack, _Rack())
+            (rack.fenced if broker.fenced else rack.unfenced).ids.append(broker.id)
+            self.total += 1
+            self.unfenced += not broker.fenced
+        for rack in self._racks.values():
+            rack.fenced.begin(next_int)
+            rack.unfenced.begin(next_int)
+        self._names = sorted(self._racks, key=lambda name: (name is not None, name or ""))
+        self._offset = next_int(len(self._names)) if self._names else 0
+        self._round = 0
+
+    def place(self, replication_factor: int) -> list[BrokerId]:
+        if self._round == self.unfenced and self.unfenced > 1:
+            self._shuffle()
+            self._round = 0
+        if self._offset == len(self._names):
+            self._offset = 0
+        first_rack, leader = self._leader()
+        replicas = [leader]
+        # The others come from the racks in turn. In the first turn the leader's rack has had its share already.
+        turn, skip = self._offset, first_rack
+        while len(replicas) < replication_factor:
+            found = None
+            if turn == skip:
+                skip = -1
+            else:
+                found = self._racks[self._names[turn]].next(self._round)
+            turn = (turn + 1) % len(self._names)
+            if found is not None:
+                replicas.append(found)
+        self._round += 1
+        self._offset += 1
+        return replicas
+
+    def _leader(self) -> tuple[int, BrokerId]:
+        turn = self._offset
+        while True:
+            found = self._racks[self._names[turn]].unfenced.next(self._round)
+            if found is not None:
+                return turn, found
+            turn = (turn + 1) % len(self._names)
+
+    def _shuffle(self) -> None:
+        shuffle(self._names, self._next_int)
+        for rack in self._racks.values():
+            shuffle(rack.fenced.ids, self._next_int)
+            shuffle(rack.unfenced.ids, self._next_int)
+
+
+def shuffle(items: list[T], next_int: NextInt) -> None:
+    for size in range(len(items), 1, -1):
+        other = next_int(size)
+        items[size - 1], items[other] = items[other], items[size - 1]

@@ -1,0 +1,298 @@
+"""CreateTopics and CreatePartitions: the decisions.
+
+A topic gets its partitions by placement (a count and a replication factor, -1 for the broker's default) or by a manual
+assignment, which has to name every partition from 0 on with as many replicas each. Its ISR is what is active of its
+replicas, its leader the first of them; epochs start at zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from tailrace.metadata.controller.control import (
+    MAX_RECORDS,
+    NO_ERROR,
+    ApiError,
+    Charge,
+    ControlState,
+    Plan,
+    check_size,
+    free_of_charge,
+)
+from tailrace.metadata.decisions.config_changes import plan_new_topic_configs
+from tailrace.metadata.decisions.replica_placement import place_replicas, usable_brokers
+from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA, may_collide, name_problem, unified
+from tailrace.metadata.image.partition_registration import PartitionRegistration
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId
+from tailrace.protocol import messages
+from tailrace.protocol.message import Message
+
+
+def _anything(_: str) -> bool:
+    return True
+
+
+def plan_create_topics(
+    state: ControlState,
+    request: messages.CreateTopicsRequest,
+    *,
+    may_create: Callable[[str], bool] = _anything,
+    may_describe: Callable[[str], bool] = _anything,
+    charge: Charge = free_of_charge,
+) -> Plan[messages.CreateTopicsResponse]:
+    counts = Counter(topic.name for topic in request.topics)
+    left_out: dict[str, ApiError] = {}
+    for name, count in counts.items():
+        if count > 1:
+            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice")
+        elif name == CLUSTER_METADATA:
+            left_out[name] = ApiError(ErrorCode.INVALID_REQUEST, f"{name} cannot be created")
+        elif not may_create(name):
+            left_out[name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to create the topic")
+    response = messages.CreateTopicsResponse()
+    records: list[Message] = []
+    try:
+        _check_total(state, request)
+        collisions = _collisions(state)
+        for topic in request.topics:
+            if topic.name not in left_out:
+                describes = may_describe(topic.name)
+                response.topics.append(_create_topic(state, topic, collisions, describes, charge, records))
+        check_size(records)
+    except KafkaError as error:
+        response.topics = [_refused(topic.name, ApiError.of(error)) for topic in request.topics]
+        return Plan([], response)
+    response.topics += [_refused(name, error) for name, error in left_out.items()]
+    return Plan([] if request.validate_only else records, response)
+
+
+def _refused(name: str, error: ApiError) -> messages.CreateTopicsResponse.CreatableTopicResult:
+    return messages.CreateTopicsResponse.CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message
+    )
+
+
+def _check_total(state: ControlState, request: messages.CreateTopicsRequest) -> None:
+    total = 0
+    for topic in request.topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        else:
+            total += state.default_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
+    if total > MAX_RECORDS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{total} partitions are too many for one request")
+
+
+def _collisions(state: ControlState) -> dict[str, str]:
+    """unified name → a topic there is"""
+    return {unified(name): name for name in state.image.topics if may_collide(name)}
+
+
+def _create_topic(
+    state: ControlState,
+    topic: messages.CreateTopicsRequest.CreatableTopic,
+    collisions: dict[str, str],
+    describes: bool,
+    charge: Charge,
+    records: list[Message],
+) -> messages.CreateTopicsResponse.CreatableTopicResult:
+    try:
+        _check_name(state, topic.name, collisions)
+        settings, config_records = plan_new_topic_configs(state, topic.name, [(c.name, c.value) for c in topic.configs])
+        assignments = _assignments(state, topic)
+        partitions = [_new_partition(state, replicas, isr) for replicas, isr in assignments]
+        charge(len(partitions))
+    except KafkaError as error:
+        return _refused(topic.name, ApiError.of(error))
+    topic_id = state.new_id()
+    records.append(messages.TopicRecord(name=topic.name, topic_id=topic_id))
+    records += config_records
+    records += partition_records(state, topic_id, 0, partitions)
+    result = messages.CreateTopicsResponse.CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
+    if not describes:
+        result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return result
+    result.num_partitions = len(partitions)
+    result.replication_factor = len(partitions[0].replicas)
+    result.configs = [
+        messages.CreateTopicsResponse.CreatableTopicConfigs(
+            name=entry.key.name,
+            value=None if entry.key.is_sensitive else entry.value,
+            read_only=False,
+            config_source=entry.source,
+            is_sensitive=entry.key.is_sensitive,
+        )
+        for entry in state.configs.topic_entries(state.image, settings)
+    ]
+    return result
+
+
+def _check_name(state: ControlState, name: str, collisions: dict[str, str]) -> None:
+    if name in state.image.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    problem = name_problem(name)
+    if problem is None and may_collide(name) and unified(name) in collisions:
+        problem = f"'{name}' collides with the topic '{collisions[unified(name)]}'"
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+# (replicas, those of them that are in the ISR)
+_Assignment = tuple[list[BrokerId], list[BrokerId]]
+
+
+def _assignments(state: ControlState, topic: messages.CreateTopicsRequest.CreatableTopic) -> list[_Assignment]:
+    if topic.assignments:
+        return _manual_assignments(state, topic)
+    factor, partitions = topic.replication_factor, topic.num_partitions
+    if factor == 0 or factor < -1:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, f"a replication factor of {factor} is not possible")
+    if partitions == 0 or partitions < -1:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {partitions} partitions")
+    return _placed(
+        state,
+        state.default_partitions if partitions == -1 else partitions,
+        state.default_replication_factor if factor == -1 else factor,
+    )
+
+
+def _placed(state: ControlState, partitions: int, factor: int) -> list[_Assignment]:
+    placed = place_replicas(usable_brokers(state.image), partitions, factor, state.next_int)
+    assignments = [(replicas, state.active_among(replicas)) for replicas in placed]
+    if not all(isr for _, isr in assignments):
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced or leaving")
+    return assignments
+
+
+def _manual_assignments(state: ControlState, topic: messages.CreateTopicsRequest.CreatableTopic) -> list[_Assignment]:
+    if topic.replication_factor != -1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "with a manual assignment the replication factor must be -1")
+    if topic.num_partitions != -1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "with a manual assignment the number of partitions must be -1")
+    found: dict[int, _Assignment] = {}
+    factor = None
+    for one in topic.assignments:
+        if one.partition_index in found:
+            raise _misassigned(f"partition {one.partition_index} is assigned twice")
+        found[one.partition_index] = _checked_assignment(state, one.broker_ids, factor, one.partition_index)
+        factor = len(one.broker_ids)
+    if sorted(found) != list(range(len(found))):
+        raise _misassigned("the partitions that are assigned must be numbered from 0 on without a gap")
+    return [found[number] for number in range(len(found))]
+
+
+def _misassigned(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def _checked_assignment(
+    state: ControlState, replicas: Sequence[BrokerId], factor: int | None, number: int
+) -> _Assignment:
+    check_replicas(state, replicas, factor)
+    isr = state.active_among(list(replicas))
+    if not isr:
+        raise _misassigned(f"all brokers assigned to partition {number} are fenced or leaving")
+    return list(replicas), isr
+
+
+def check_replicas(state: ControlState, replicas: Sequence[BrokerId], factor: int | None) -> None:
+    """A manual assignment: brokers that are registered, each once, as many as the other partitions have."""
+    if not replicas:
+        raise _misassigned("a partition is assigned to nobody")
+    for one in sorted(replicas):
+        if one not in state.image.brokers:
+            raise _misassigned(f"broker {one} is not registered")
+        if replicas.count(one) > 1:
+            raise _misassigned(f"broker {one} is assigned the same partition twice")
+    if factor is not None and len(replicas) != factor:
+        raise _misassigned(f"a partition with {len(replicas)} replica(s) is assigned where others have {factor}")
+
+
+def _new_partition(state: ControlState, replicas: list[BrokerId], isr: list[BrokerId]) -> PartitionRegistration:
+    return PartitionRegistration(
+        replicas=tuple(replicas),
+        directories=tuple(state.image.default_directory(one) for one in replicas),
+        isr=tuple(isr),
+        leader=isr[0],
+    )
+
+
+def partition_records(
+    state: ControlState, topic_id: bytes, first: int, partitions: Sequence[PartitionRegistration]
+) -> list[Message]:
+    versions, elr_enabled = state.image.record_versions, state.image.elr_enabled
+    return [
+        partition.to_record(topic_id, number, versions, elr_enabled=elr_enabled)
+        for number, partition in enumerate(partitions, first)
+    ]
+
+
+# CreatePartitions
+
+
+def plan_create_partitions(
+    state: ControlState,
+    request: messages.CreatePartitionsRequest,
+    *,
+    may_alter: Callable[[str], bool] = _anything,
+    charge: Charge = free_of_charge,
+) -> Plan[messages.CreatePartitionsResponse]:
+    counts = Counter(topic.name for topic in request.topics)
+    results: dict[str, ApiError] = {}
+    records: list[Message] = []
+    for topic in request.topics:
+        if counts[topic.name] > 1:
+            results[topic.name] = ApiError(ErrorCode.INVALID_REQUEST, "the topic is named twice")
+        elif not may_alter(topic.name):
+            results[topic.name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            try:
+                records += _create_partitions(state, topic, charge)
+                results[topic.name] = NO_ERROR
+            except KafkaError as error:
+                results[topic.name] = ApiError.of(error)
+    try:
+        check_size(records)
+    except KafkaError as error:
+        results = dict.fromkeys(results, ApiError.of(error))
+        records = []
+    answers = [
+        messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
+            name=name, error_code=error.code, error_message=error.message
+        )
+        for name, error in results.items()
+    ]
+    return Plan([] if request.validate_only else records, messages.CreatePartitionsResponse(results=answers))
+
+
+def _create_partitions(
+    state: ControlState, wanted: messages.CreatePartitionsRequest.CreatePartitionsTopic, charge: Charge
+) -> list[Message]:
+    topic = state.image.topics.get(wanted.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    present = len(topic.partitions)
+    if wanted.count == present:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"the topic has {present} partition(s) already")
+    if wanted.count < present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, f"the topic has {present} partition(s); {wanted.count} would be fewer"
+        )
+    more = wanted.count - present
+    if wanted.assignments is not None and len(wanted.assignments) != more:
+        raise _misassigned(f"{len(wanted.assignments)} assignment(s) for {more} more partition(s)")
+    if more > MAX_RECORDS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{more} partitions are too many for one request")
+    charge(more)
+    factor = len(topic.partitions[0].replicas)
+    if wanted.assignments is None:
+        assignments = _placed(state, more, factor)
+    else:
+        assignments = [
+            _checked_assignment(state, one.broker_ids, factor, present + place)
+            for place, one in enumerate(wanted.assignments)
+        ]
+    partitions = [_new_partition(state, replicas, isr) for replicas, isr in assignments]
+    return partition_records(state, topic.id, present, partitions)

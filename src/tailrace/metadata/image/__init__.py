@@ -1,0 +1,1 @@
+"""The metadata image: immutable, and the deltas that make the next one."""

@@ -1,0 +1,97 @@
+"""Which value of a topic's key counts, and where it comes from.
+
+A topic's own setting wins; then the broker's keys that stand behind it, as set for the broker, for all brokers, in
+server.properties; then the default. DescribeConfigs tells the same story as `synonyms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from tailrace.metadata.image.config_definitions import ConfigKey, definition, topic_synonyms
+from tailrace.metadata.image.image import ALL_BROKERS, MetadataImage, broker_resource
+from tailrace.model.ids import BrokerId
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by the numbers of DescribeConfigs."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigEntry(NamedTuple):
+    key: ConfigKey
+    value: str | None
+    source: ConfigSource
+
+
+class EffectiveConfigs:
+    """Settings of a broker's properties file on one side, of the metadata image on the other."""
+
+    def __init__(self, static: Mapping[str, str], node_id: BrokerId) -> None:
+        self.static = static
+        self.node_id = node_id
+
+    def broker_layers(self, image: MetadataImage) -> Iterator[tuple[ConfigSource, Mapping[str, str]]]:
+        """What is set for the broker, most particular first."""
+        yield ConfigSource.DYNAMIC_BROKER_CONFIG, image.config(broker_resource(self.node_id))
+        yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, image.config(ALL_BROKERS)
+        yield ConfigSource.STATIC_BROKER_CONFIG, self.static
+
+    def topic_entry(self, image: MetadataImage, overrides: Mapping[str, str], name: str) -> ConfigEntry:
+        key = definition("topic")[name]
+        if name in overrides:
+            return ConfigEntry(key, overrides[name], ConfigSource.DYNAMIC_TOPIC_CONFIG)
+        for source, settings in self.broker_layers(image):
+            for synonym, factor in topic_synonyms().get(name, ()):
+                if synonym in settings:
+                    return ConfigEntry(key, _times(settings[synonym], factor), source)
+        return ConfigEntry(key, key.default, ConfigSource.DEFAULT_CONFIG)
+
+    def topic_value(self, image: MetadataImage, topic: str, name: str) -> str:
+        return self.topic_entry(image, image.topic_config(topic), name).value or ""
+
+    def topic_entries(self, image: MetadataImage, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """All keys that a user is shown, by name."""
+        return [
+            self.topic_entry(image, overrides, name)
+            for name, key in sorted(definition("topic").items())
+            if not key.internal or name in overrides
+        ]
+
+    def topic_settings(self, image: MetadataImage, overrides: Mapping[str, str]) -> dict[str, str]:
+        """The values that count where they are not the default."""
+        entries = self.topic_entries(image, overrides)
+        return {
+            entry.key.name: entry.value
+            for entry in entries
+            if entry.value is not None and entry.source != ConfigSource.DEFAULT_CONFIG
+        }
+
+    # What the controller decides by
+
+    def min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
+        """As many as there can be at most: no more than the replicas that the topic has."""
+        replicas = len(image.topics[topic].partitions[0].replicas)
+        return min(int(self.topic_value(image, topic, "min.insync.replicas")), replicas)
+
+    def allows_unclean_election(self, image: MetadataImage, topic: str) -> bool:
+        return self.topic_value(image, topic, "unclean.leader.election.enable").lower() == "true"
+
+
+def _times(text: str, factor: int) -> str:
+    """Hours and minutes as milliseconds; a negative one means for ever, in any unit."""
+    if factor == 1:
+        return text
+    value = int(text)
+    return str(value * factor if value >= 0 else value)

@@ -1,0 +1,103 @@
+"""MetadataLoader: committed batches of the metadata log → delta → image.
+
+    loader = MetadataLoader(image)
+    for batch in batches:
+        loader.feed(batch)
+    change = loader.take()        # what the batches came to, or None if they came to nothing yet
+
+Records between a BeginTransactionRecord and its end are held back: EndTransactionRecord lets them take effect together,
+AbortTransactionRecord drops them. Control batches change no image, but they are the ones that name the quorum: its
+feature level and its voters are kept in `quorum`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tailrace.metadata.image.delta import MetadataDelta
+from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
+from tailrace.metadata.image.registrations import InconsistentMetadata
+from tailrace.metadata.storage.record_framing import records_in
+from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.protocol.message import Message
+from tailrace.records.batch import RecordBatch
+from tailrace.records.control import KRaftVersion, KRaftVoters, Voter, parse_control
+from tailrace.records.record import iter_records
+
+
+@dataclass(slots=True)
+class QuorumFacts:
+    """What control records say of the quorum, and where the voters were told last (-1: in a snapshot or nowhere)."""
+
+    kraft_version: int = 0
+    voters: tuple[Voter, ...] = ()
+    voters_offset: Offset = -1
+
+
+class Change(NamedTuple):
+    delta: MetadataDelta
+    image: MetadataImage
+
+
+class _Position(NamedTuple):
+    offset: Offset
+    epoch: LeaderEpoch
+    timestamp_ms: int
+
+
+class MetadataLoader:
+    def __init__(self, image: MetadataImage = EMPTY_IMAGE, quorum: QuorumFacts | None = None) -> None:
+        self.image = image
+        self.quorum = quorum or QuorumFacts()
+        self._delta = MetadataDelta(image)
+        self._complete = _Position(image.offset, image.epoch, image.timestamp_ms)  # up to where the delta is whole
+        self._held_back: list[Message] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._held_back is not None
+
+    def feed(self, batch: RecordBatch) -> None:
+        if batch.is_control:
+            self._read_control(batch)
+        else:
+            for record in records_in(batch):
+                self._replay(record)
+        if self._held_back is None:
+            self._complete = _Position(batch.last_offset, batch.leader_epoch, batch.max_timestamp)
+
+    def take(self) -> Change | None:
+        """The image that whole batches and ended transactions make, and how it differs from the one before."""
+        if self._complete.offset == self.image.offset:
+            return None
+        delta, (offset, epoch, timestamp_ms) = self._delta, self._complete
+        self.image = delta.apply(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
+        self._delta = MetadataDelta(self.image)
+        return Change(delta, self.image)
+
+    def _replay(self, record: Message) -> None:
+        name = record.SCHEMA.name
+        if name == "BeginTransactionRecord":
+            if self._held_back is not None:
+                raise InconsistentMetadata("a metadata transaction begins inside another one")
+            self._held_back = []
+        elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
+            if self._held_back is None:
+                raise InconsistentMetadata(f"{name} where no metadata transaction began")
+            if name == "EndTransactionRecord":
+                self._delta.replay_all(self._held_back)
+            self._held_back = None
+        elif self._held_back is not None:
+            self._held_back.append(record)
+        else:
+            self._delta.replay(record)
+
+    def _read_control(self, batch: RecordBatch) -> None:
+        for record in iter_records(batch):
+            value = parse_control(record)
+            if isinstance(value, KRaftVersion):
+                self.quorum.kraft_version = value.kraft_version
+            elif isinstance(value, KRaftVoters):
+                self.quorum.voters = value.voters
+                self.quorum.voters_offset = record.offset

@@ -1,0 +1,278 @@
+"""QuorumObserver: follows the metadata log of a quorum that this node has no vote in.
+
+    who leads? ──► Fetch from the leader ──► append, read what is committed ──► Fetch …
+        ▲            │ diverging epoch: cut the log     │ snapshot id: FetchSnapshot until it is whole
+        └────────────┴── another leader, no answer, or none is known: ask the next controller ──────────┘
+
+Any controller can be asked: one that does not lead says who does, and where that one listens. It is asked with the
+epoch that we know, and an answer of an older epoch counts for nothing. `leader` is where requests for the active
+controller go; `on_leader` is told when it changes, `on_change` when the image does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from tailrace.log.disk.file_names import CLUSTER_METADATA_TOPIC
+from tailrace.metadata.image.loader import Change
+from tailrace.metadata.quorum.observed_log import ObservedLog
+from tailrace.metadata.storage.metadata_snapshot import SnapshotId
+from tailrace.metadata.storage.storage_format import METADATA_TOPIC_ID
+from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import Offset, TopicId
+from tailrace.model.log_fields import fields
+from tailrace.model.shortage import is_shortage
+from tailrace.protocol.messages import FetchRequest, FetchSnapshotRequest
+from tailrace.waiting.outbox import Failure, Outbox, Peer
+
+CHANNEL: Final = "metadata"
+_MAX_BYTES: Final = 8 * 1024 * 1024
+_FETCH_VERSION_MIN: Final = 15  # the first that tells who fetches as we do
+_STALE: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+_log = logging.getLogger(__name__)
+
+
+class ControllerAddress(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class ObserverSettings(NamedTuple):
+    """Kafka's controller.quorum.* keys."""
+
+    bootstrap: Sequence[ControllerAddress]
+    listener: str  # the name under which controllers tell where they listen
+    fetch_wait_ms: int = 500
+    request_timeout_ms: int = 2_000
+    retry_backoff_ms: int = 20
+
+
+class QuorumObserver:
+    def __init__(self, log: ObservedLog, outbox: Outbox, settings: ObserverSettings) -> None:
+        self._log = log
+        self._outbox = outbox
+        self._settings = settings
+        self._directory_id = TopicId.parse(log.identity.directory_id).value.bytes
+        self._high_watermark: Offset = -1  # as the leader told it last
+        self._asked = 0  # how many controllers were asked, one after the other, for want of a leader
+        self._retry_ms: int | None = None
+        self.leader: ControllerAddress | None = None
+        self.last_fetch_ms = -1  # when the leader answered last
+        self.on_change: Callable[[Change, int], None] = lambda change, now_ms: None
+        self.on_leader: Callable[[int], None] = lambda now_ms: None
+
+    @property
+    def is_current(self) -> bool:
+        """A leader has said how far the log is committed, and the image has all of that."""
+        return 0 <= self._high_watermark <= self._log.image.offset + 1
+
+    def start(self, now_ms: int) -> None:
+        self._fetch(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        if self._retry_ms is not None and now_ms >= self._retry_ms:
+            self._fetch(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._retry_ms
+
+    def candidates(self) -> list[ControllerAddress]:
+        """Everybody who may know who leads: those configured, and the voters that the log names."""
+        found = dict.fromkeys(self._settings.bootstrap)
+        for voter in self._log.quorum.voters:
+            for one in voter.endpoints:
+                if one.name == self._settings.listener:
+                    found[ControllerAddress(one.host, one.port)] = None
+        return list(found)
+
+    # Asking
+
+    def _fetch(self, now_ms: int) -> None:
+        self._retry_ms = None
+        address = self.leader
+        if address is None:
+            candidates = self.candidates()
+            address = candidates[self._asked % len(candidates)]
+            self._asked += 1
+        receiving = self._log.receiving if self.leader is not None else None
+        self._outbox.send(
+            Peer(CHANNEL, *address, is_controller=True),
+            self._fetch_request() if receiving is None else self._snapshot_request(*receiving),
+            self._fetched if receiving is None else self._snapshot_came,
+            self._failed,
+            timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_wait_ms,
+            at_least=_FETCH_VERSION_MIN if receiving is None else 0,
+        )
+
+    def _fetch_request(self) -> FetchRequest:
+        log = self._log
+        partition = FetchRequest.FetchPartition(
+            partition=0,
+            current_leader_epoch=log.epoch,
+            fetch_offset=log.end_offset,
+            last_fetched_epoch=log.last_epoch,
+            replica_directory_id=self._directory_id,
+            high_watermark=self._high_watermark,
+        )
+        return FetchRequest(
+            cluster_id=log.identity.cluster_id,
+            replica_state=FetchRequest.ReplicaState(replica_id=log.identity.node_id),
+            max_wait_ms=self._settings.fetch_wait_ms,
+            max_bytes=_MAX_BYTES,
+            topics=[
+                FetchRequest.FetchTopic(
+                    topic=CLUSTER_METADATA_TOPIC, topic_id=METADATA_TOPIC_ID.value.bytes, partitions=[partition]
+                )
+            ],
+        )
+
+    def _snapshot_request(self, wanted: SnapshotId, position: int) -> FetchSnapshotRequest:
+        partition = FetchSnapshotRequest.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=self._log.epoch,
+            snapshot_id=FetchSnapshotRequest.SnapshotId(end_offset=wanted.end_offset, epoch=wanted.epoch),
+            position=position,
+            replica_directory_id=self._directory_id,
+        )
+        topic = FetchSnapshotRequest.TopicSnapshot(name=CLUSTER_METADATA_TOPIC, partitions=[partition])
+        return FetchSnapshotRequest(
+            cluster_id=self._log.identity.cluster_id,
+            replica_id=self._log.identity.node_id,
+            max_bytes=_MAX_BYTES,
+            topics=[topic],
+        )
+
+    # Answers
+
+    def _fetched(self, response: Any, now_ms: int) -> None:
+        if response.error_code or not response.responses:
+            self._refused(response.error_code, now_ms)
+            return
+        answer = response.responses[0].partitions[0]
+        if self._is_about_the_leader(answer, response.node_endpoints, now_ms):
+            return
+        if answer.error_code:
+            self._refused(answer.error_code, now_ms)
+            return
+        self.last_fetch_ms = now_ms
+        try:
+            self._take(answer, now_ms)
+        except OSError as error:
+            self._not_written(error, now_ms)
+            return
+        self._fetch(now_ms)
+
+    def _take(self, answer: Any, now_ms: int) -> None:
+        log = self._log
+        if answer.diverging_epoch.epoch >= 0:
+            log.truncate(answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset, now_ms)
+            return
+        if answer.snapshot_id.epoch >= 0:
+            wanted = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
+            if log.receive_snapshot(wanted):
+                _log.info("the metadata log goes on from snapshot %s of the leader", wanted)
+            return
+        if answer.records:
+            log.append(answer.records, now_ms)
+        if answer.high_watermark >= 0:
+            self._high_watermark = answer.high_watermark
+            self._tell(log.advance(answer.high_watermark, now_ms), now_ms)
+
+    def _snapshot_came(self, response: Any, now_ms: int) -> None:
+        if response.error_code or not response.topics:
+            self._log.drop_partial()
+            self._refused(response.error_code, now_ms)
+            return
+        answer = response.topics[0].partitions[0]
+        if self._is_about_the_leader(answer, response.node_endpoints, now_ms):
+            return
+        receiving = self._log.receiving
+        told = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
+        if answer.error_code or receiving != (told, answer.position):
+            self._log.drop_partial()  # it may be gone meanwhile: the next fetch names another
+            self._refused(answer.error_code, now_ms)
+            return
+        self.last_fetch_ms = now_ms
+        try:
+            self._log.add_to_snapshot(answer.unaligned_records)
+            if answer.position + len(answer.unaligned_records) >= answer.size:
+                self._tell(self._log.install_snapshot(now_ms), now_ms)
+        except OSError as error:
+            self._log.drop_partial()
+            self._not_written(error, now_ms)
+            return
+        self._fetch(now_ms)
+
+    def _tell(self, change: Change | None, now_ms: int) -> None:
+        if change is not None:
+            self.on_change(change, now_ms)
+
+    def _is_about_the_leader(self, answer: Any, endpoints: Sequence[Any], now_ms: int) -> bool:
+        """Whether the answer says no more than who leads; True, and the next request is on its way."""
+        told = answer.current_leader
+        if told.leader_epoch < self._log.epoch or answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
+            self._lose_leader(now_ms)
+            return True
+        is_news = told.leader_epoch > self._log.epoch or answer.error_code in _STALE
+        if not is_news and self.leader is not None:
+            return False
+        try:
+            self._log.note_leader(told.leader_id, told.leader_epoch)
+        except OSError as error:
+            self._not_written(error, now_ms)
+            return True
+        address = self._address_of(told.leader_id, endpoints) if told.leader_id >= 0 else None
+        if address is None:
+            self._lose_leader(now_ms)
+            return True
+        self._follow(address, now_ms)
+        if answer.error_code:
+            self._fetch(now_ms)
+            return True
+        return False
+
+    def _address_of(self, leader_id: int, endpoints: Sequence[Any]) -> ControllerAddress | None:
+        for one in endpoints:
+            if one.node_id == leader_id:
+                return ControllerAddress(one.host, one.port)
+        for voter in self._log.quorum.voters:
+            for endpoint in voter.endpoints:
+                if voter.voter_id == leader_id and endpoint.name == self._settings.listener:
+                    return ControllerAddress(endpoint.host, endpoint.port)
+        return None
+
+    def _follow(self, address: ControllerAddress, now_ms: int) -> None:
+        if address == self.leader:
+            return
+        self.leader = address
+        self._asked = 0
+        told = fields(controller=self._log.leader_id, address=str(address), epoch=self._log.epoch)
+        _log.info("the metadata quorum has a leader", extra=told)
+        self.on_leader(now_ms)
+
+    def _lose_leader(self, now_ms: int) -> None:
+        self.leader = None
+        self._retry_ms = now_ms + self._settings.retry_backoff_ms
+
+    def _not_written(self, error: OSError, now_ms: int) -> None:
+        """Fetch again later if descriptors or memory are short. Any other error ends the broker."""
+        if is_shortage(error):
+            _log.warning("the metadata log is fetched again later: %s", error)
+            self._lose_leader(now_ms)
+        else:
+            self._log.failure = error
+
+    def _refused(self, code: int, now_ms: int) -> None:
+        _log.warning("a controller answers %s to a fetch of the metadata log", ErrorCode(code).name)
+        self._lose_leader(now_ms)
+
+    def _failed(self, failure: Failure, now_ms: int) -> None:
+        if self.leader is not None:
+            _log.info("controller %d at %s: %s", self._log.leader_id, self.leader, failure.value)
+        self._lose_leader(now_ms)

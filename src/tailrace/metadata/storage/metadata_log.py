@@ -1,0 +1,283 @@
+"""MetadataLog: `__cluster_metadata-0` of a node that is its quorum's only voter.
+
+    <log.dir>/__cluster_metadata-0/
+        00000000000000000000.log …        batches of metadata records; a control batch at each epoch's start
+        <end offset>-<epoch>.checkpoint   snapshots (`metadata_snapshot.py`)
+        quorum-state                      the leader and its epoch
+        leader-epoch-checkpoint, partition.metadata (topic id 00…01), as every log has them
+
+Invariants
+    1. The image is what the latest snapshot and the log after it say, up to the log's end.
+    2. What `commit` has returned is durable: a crash loses at most changes that nobody was told of.
+    3. One commit is one batch, or several inside a metadata transaction: it is there after a crash as a whole or not.
+    4. Every start is a new epoch, noted in quorum-state before anything is written under it.
+
+    open ──► begin_epoch ──► commit … commit ──► close
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tailrace.log.disk.checkpoints import DirectoryIdentity
+from tailrace.log.disk.files import Files, join
+from tailrace.metadata.image.delta import MetadataDelta
+from tailrace.metadata.image.features import METADATA_VERSION, RecordVersions, record_versions
+from tailrace.metadata.image.loader import Change, MetadataLoader
+from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.quorum.quorum_state import QUORUM_STATE, QuorumState
+from tailrace.metadata.storage.log_opening import (
+    MAX_BATCH_BYTES,
+    batches_from,
+    check_after_clean_stop,
+    load_snapshot,
+    open_metadata_log,
+)
+from tailrace.metadata.storage.record_framing import build_control_batch, build_frames_batch, frames_of, in_batches
+from tailrace.metadata.storage.snapshot_store import SnapshotStore
+from tailrace.metadata.storage.storage_format import METADATA_FOLDER, local_voter
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.model.shortage import is_shortage
+from tailrace.protocol import messages
+from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.message import Message
+from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
+from tailrace.records.validation import Origin
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLogSettings:
+    """Kafka's metadata.log.* and metadata.max.* keys."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 86_400_000
+    snapshot_after_bytes: int = 20 * 1024 * 1024
+    snapshot_after_ms: int = 3_600_000
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 86_400_000
+    internal_segment_bytes: int | None = None  # small segments for tests
+
+
+class MetadataLogFailed(KafkaError):
+    """The disk failed under the metadata log: what was to be written may be there or not, and nothing may follow it."""
+
+    def __init__(self, directory: str, error: OSError) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log in {directory} has failed: {error}")
+
+
+class MetadataLogShort(MetadataLogFailed):
+    """The process lacks descriptors or memory: the change was not made, and may be requested again."""
+
+
+class NotTheOnlyVoter(Exception):
+    """The directory belongs to a quorum that this node cannot lead alone."""
+
+
+class MetadataLog:
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        identity: DirectoryIdentity,
+        settings: MetadataLogSettings | None = None,
+        *,
+        controller_endpoints: tuple[Endpoint, ...],
+        now_ms: int,
+    ) -> None:
+        """Open the log in a formatted log directory and read it; nothing is written yet but repairs."""
+        self.files = files
+        self.path = path
+        self.directory = join(path, METADATA_FOLDER)
+        self.identity = identity
+        self.controller_endpoints = controller_endpoints
+        settings = settings or MetadataLogSettings()
+        files.make_directory(self.directory)
+        self.snapshots = SnapshotStore(files, self.directory, settings, now_ms)
+        check_after_clean_stop(files, self.directory, self.snapshots.latest)
+        self.log = open_metadata_log(files, self.directory, self.snapshots, settings, now_ms)
+        self.epoch: LeaderEpoch = -1
+        self._failed: OSError | None = None
+        loader = self._load()
+        self.image = loader.image
+        self.quorum = loader.quorum
+        self.ends_in_transaction = loader.in_transaction
+
+    def _load(self) -> MetadataLoader:
+        loader, start = load_snapshot(self.files, self.directory, self.snapshots.latest, self.identity.cluster_id)
+        for batch in batches_from(self.log, max(start, self.log.log_start_offset)):
+            loader.feed(batch)
+            self.snapshots.note_bytes(batch.size)
+        loader.take()
+        return loader
+
+    @property
+    def is_empty(self) -> bool:
+        """No cluster has begun here yet: not even its features are known."""
+        return not self.image.features
+
+    # Writing
+
+    def begin_epoch(self, now_ms: int) -> None:
+        """Take the lead under a new epoch; NotTheOnlyVoter if others have a say in it."""
+        path = join(self.directory, QUORUM_STATE)
+        state = QuorumState.read(self.files, path) or QuorumState()
+        voter = local_voter(self.identity.node_id, self.identity.directory_id, self.controller_endpoints)
+        node_id = voter.voter_id
+        known = self.quorum.voters
+        ids = [one.voter_id for one in known] if self.quorum.kraft_version >= 1 else list(state.voters) or [node_id]
+        if ids != [node_id]:
+            raise NotTheOnlyVoter(f"{self.directory} belongs to the voters {ids}, not to {node_id} alone")
+        if known and known[0].directory_id != voter.directory_id:
+            raise NotTheOnlyVoter(f"{self.directory} is the copy of another directory of voter {node_id}")
+        latest = self.log.epochs.latest
+        self.epoch = max(state.leader_epoch, latest.epoch if latest else 0, self.image.epoch) + 1
+        QuorumState(node_id, self.epoch).write(self.files, path, self.quorum.kraft_version)
+        values: list[ControlValue] = [LeaderChange(0, node_id, (node_id,), (node_id,))]
+        if self.quorum.kraft_version >= 1 and (self.quorum.voters_offset < 0 or known != (voter,)):
+            # The log tells the voters itself, and where they are to be found by now.
+            self.quorum.voters_offset = self.log.log_end_offset + len(values) + 1
+            self.quorum.voters = (voter,)
+            values += [KRaftVersion(0, self.quorum.kraft_version), KRaftVoters(0, (voter,))]
+        self._append(
+            build_control_batch(
+                values, base_offset=self.log.log_end_offset, leader_epoch=self.epoch, timestamp_ms=now_ms
+            ),
+            now_ms,
+        )
+        self.image = MetadataDelta(self.image).apply(
+            offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms
+        )
+        if self.ends_in_transaction:
+            self._append_records([messages.AbortTransactionRecord(reason="a new epoch began")], now_ms)
+            self.ends_in_transaction = False
+        _log.info("epoch %d of the metadata log begins at offset %d", self.epoch, self.log.log_end_offset)
+
+    def commit(
+        self,
+        records: Sequence[Message],
+        now_ms: int,
+        *,
+        atomic: bool = True,
+        flush: bool = True,
+        transaction: str | None = None,
+    ) -> Change:
+        """Write records, make them durable, and give the image they make.
+
+        `atomic=False` allows that a crash leaves the first of very many. `flush=False` leaves durability to the next
+        commit. With a name they are a metadata transaction even where one batch is enough. A record that contradicts
+        the image, or that its format cannot hold, is an error here, before anything is written. MetadataLogFailed is
+        the end: as in Kafka, a node does not live on without its metadata log. MetadataLogShort: nothing was written.
+        """
+        assert self.epoch >= 0, "an epoch has to begin before something can be written"
+        if self._failed is not None:
+            raise MetadataLogFailed(self.directory, self._failed)
+        delta = MetadataDelta(self.image)
+        delta.replay_all(records)
+        end_offset = self.log.log_end_offset
+        try:
+            self._append_records(records, now_ms, atomic=atomic, transaction=transaction)
+            if flush:
+                self.flush(now_ms)
+        except UnwritableMessage as error:  # all records are encoded before the first is written
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a metadata record cannot be written: {error}") from error
+        except OSError as error:
+            if is_shortage(error) and self._take_back(end_offset, now_ms):
+                raise MetadataLogShort(self.directory, error) from error
+            # Nobody can tell what of it is on disk, so nothing may follow it.
+            self._failed = error
+            raise MetadataLogFailed(self.directory, error) from error
+        self.image = delta.apply(offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms)
+        return Change(delta, self.image)
+
+    def _take_back(self, end_offset: Offset, now_ms: int) -> bool:
+        """Cut off what a commit has written. Return False if the log cannot be written to."""
+        try:
+            self.log.truncate_to(end_offset, now_ms)
+        except OSError:
+            return False
+        return True
+
+    @property
+    def failure(self) -> OSError | None:
+        """Why nothing can be written any more."""
+        return self._failed
+
+    def flush(self, now_ms: int) -> None:
+        self.log.flush(now_ms)
+        self.log.advance_high_watermark(self.log.log_end_offset)
+
+    def _append_records(
+        self, records: Sequence[Message], now_ms: int, *, atomic: bool = True, transaction: str | None = None
+    ) -> None:
+        # Levels first: a log that begins with them is written as they say.
+        versions = self._record_versions(records)
+        if transaction is not None and versions.has_transactions:
+            begin = messages.BeginTransactionRecord(name=transaction)
+            records = [begin, *records, messages.EndTransactionRecord()]
+        groups = list(in_batches(frames_of(records, versions), MAX_BATCH_BYTES // 2))
+        if atomic and len(groups) > 1 and transaction is None:
+            assert versions.has_transactions, f"{len(records)} records are too many for this metadata.version"
+            begin, end = messages.BeginTransactionRecord(name=None), messages.EndTransactionRecord()
+            groups = [[*frames_of([begin], versions)], *groups, [*frames_of([end], versions)]]
+        for frames in groups:
+            batch = build_frames_batch(
+                frames, base_offset=self.log.log_end_offset, leader_epoch=self.epoch, timestamp_ms=now_ms
+            )
+            self._append(batch, now_ms)
+
+    def _record_versions(self, records: Sequence[Message]) -> RecordVersions:
+        if self.is_empty:
+            for record in records:
+                if record.SCHEMA.name == "FeatureLevelRecord" and getattr(record, "name", "") == METADATA_VERSION:
+                    return record_versions(getattr(record, "feature_level", 0))
+        return self.image.record_versions
+
+    def _append(self, batch: bytes, now_ms: int) -> None:
+        self.log.append_as_leader(batch, leader_epoch=self.epoch, now_ms=now_ms, origin=Origin.RAFT_LEADER)
+        self.snapshots.note_bytes(len(batch))
+
+    # Upkeep
+
+    @property
+    def next_offset(self) -> Offset:
+        """The offset that the next record gets."""
+        return self.log.log_end_offset
+
+    def tick(self, now_ms: int) -> bool:
+        """Do a part of what is due: a batch of a snapshot, removing what a snapshot has replaced. True: call again."""
+        try:
+            self.log.run_due(now_ms)
+        except OSError as error:
+            if not is_shortage(error):
+                self._failed = error
+            _log.error("upkeep of the metadata log failed: %s", error)
+            return False
+        return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
+
+    def write_snapshot(self, now_ms: int) -> None:
+        """A snapshot of the image as it is, now and whole."""
+        self.flush(now_ms)
+        self.snapshots.begin(self.image, self.quorum, now_ms)
+        while self.snapshots.is_writing:
+            self.snapshots.step(self.log, self.image, self.quorum, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do."""
+        return self.snapshots.next_deadline_ms(self.log.deferred.next_due_ms)
+
+    def close(self, now_ms: int) -> None:
+        if self._failed is None:
+            self.flush(now_ms)
+            self.log.close()
+        else:
+            self.log.abandon()
+        self.snapshots.abandon()
+
+    def abandon(self) -> None:
+        """Let go of everything without writing anything, as a crash would."""
+        self.log.abandon()

@@ -1,0 +1,1 @@
+"""A whole node: settings, directories, broker and network put together."""

@@ -1,0 +1,148 @@
+"""QuorumNetwork: the network of a broker that joins a cluster, from before it is served.
+
+It has a poll of its own for as long as that takes; what is unanswered then is sent again by the server's loop. The
+heartbeats' thread, which it starts, goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from select import epoll
+from typing import TYPE_CHECKING
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.client.addresses import Address
+from tailrace.client.connection import Connection
+from tailrace.client.errors import ClientError
+from tailrace.client.settings import ClientSettings
+from tailrace.metadata.controller.remote_controller import RemoteController
+from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.protocol.messages import DescribeClusterRequest
+from tailrace.server.broker_seam import Surroundings
+from tailrace.server.clock import monotonic_ms, wall_clock_ms
+from tailrace.server.peers.heartbeats import Heartbeats
+from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
+from tailrace.server.peers.peers import Peers
+
+if TYPE_CHECKING:
+    from tailrace.client.security.token_login import TokenLogin
+
+_CONTROLLERS = 2  # an endpoint type of DescribeCluster
+_log = logging.getLogger(__name__)
+
+
+class QuorumNetwork:
+    def __init__(
+        self, config: BrokerConfig, surroundings: Surroundings, clock_ms: Callable[[], int] = wall_clock_ms
+    ) -> None:
+        self._config = config
+        self._surroundings = surroundings
+        self._clock_ms = clock_ms
+        self._controller: RemoteController | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._logins = keep_tokens_fresh(outgoing_security(config))
+
+    def follow(self, controller: RemoteController) -> None:
+        self._controller = controller
+
+    def join(self) -> None:
+        controller = self._controller
+        assert controller is not None
+        lifecycle = controller.lifecycle
+        lifecycle.moved = lambda: self._surroundings.call_soon(controller.lifecycle_moved)
+        self._heartbeats = Heartbeats(
+            lifecycle,
+            lambda: None if (leader := controller.observer.leader) is None else Address(*leader),
+            lambda: [Address(*one) for one in controller.observer.candidates()],
+            outgoing_security(self._config).controllers,
+        )
+        controller.on_end = self.stop
+        self._heartbeats.start()
+
+    def run_until(self, is_so: Callable[[], bool], what: str) -> int:
+        controller = self._controller
+        assert controller is not None
+        deadline_ms = monotonic_ms() + self._config.integer("initial.broker.registration.timeout.ms")
+        poll = epoll()
+        peers = Peers(poll, controller.outbox, security=outgoing_security(self._config))
+        try:
+            while not is_so():
+                if monotonic_ms() >= deadline_ms:
+                    raise _too_late(controller.lifecycle, what)
+                peers.send_waiting()
+                for descriptor, mask in poll.poll(_wait_s(peers)):
+                    peers.serve(descriptor, mask, self._clock_ms())
+                peers.tick(self._clock_ms())
+                controller.tick(self._clock_ms())
+            peers.end(self._clock_ms())
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            peers.close()
+            poll.close()
+        return self._clock_ms()
+
+    def stop(self) -> None:
+        """The broker ends, or is not going to be served."""
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
+        while self._logins:
+            self._logins.pop().release()
+
+
+def _wait_s(peers: Peers) -> float:
+    """The heartbeats' thread wakes nobody here, so the wait is short."""
+    due_ms = peers.next_deadline_ms()
+    return 0.01 if due_ms is None else max(min(due_ms - monotonic_ms(), 10), 0) / 1_000
+
+
+def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
+    why = "" if lifecycle.refusal is None else f" ({lifecycle.refusal})"
+    return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"it took too long until {what}{why}")
+
+
+def keep_tokens_fresh(security: OutgoingSecurity) -> list[TokenLogin]:
+    """Get the tokens by which this broker connects to others, and keep them fresh. Raise InvalidConfig."""
+    kept: list[TokenLogin] = []
+    for sasl in (security.brokers.sasl, security.controllers.sasl):
+        if sasl is None or sasl.oauth is None:
+            continue
+        from tailrace.client.security.token_login import login_of
+
+        login = login_of(sasl.oauth)
+        try:
+            login.keep_fresh()
+        except ClientError as error:
+            for one in kept:
+                one.release()
+            raise InvalidConfig(f"this broker has no token to connect to others: {error}") from error
+        kept.append(login)
+    return kept
+
+
+def find_cluster_id(config: BrokerConfig) -> str:
+    """The id of the cluster that the controllers are of, for a directory that is new."""
+    deadline_s = time.monotonic() + config.integer("initial.broker.registration.timeout.ms") / 1_000
+    security = outgoing_security(config).controllers
+    settings = ClientSettings(connect_timeout_ms=5_000, request_timeout_ms=15_000, security=security)
+    _log.info("the controllers are asked which cluster this is")
+    while True:
+        for host, port in config.roles.controllers:
+            try:
+                connection = Connection(Address(host, port), settings)
+                answer = connection.request(DescribeClusterRequest(endpoint_type=_CONTROLLERS), at_least=1)
+                connection.close()
+            except ClientError as error:
+                reason = str(error)
+                continue
+            if not answer.error_code:
+                return str(answer.cluster_id)
+            reason = f"{host}:{port} answers {ErrorCode(answer.error_code).name}"
+        if time.monotonic() >= deadline_s:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller says which cluster this is: {reason}")
+        time.sleep(0.1)

@@ -1,0 +1,157 @@
+"""Serving: where a broker's settings, its directories and the network come together.
+
+    properties → split_settings → BrokerConfig (Kafka's keys) and ours (`tailrace.…`)
+    server_settings(config, ours) → ServerSettings
+    broker_builder(config) → builds the broker once the server knows its ports
+
+Here the core is given what it must not fetch for itself: the disk, the clock, random numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.startup import open_broker
+from tailrace.log.disk.files import PRIVATE_UMASK, DiskFiles, Files
+from tailrace.metadata.storage.storage_format import is_formatted
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.node.timed_files import TimedFiles
+from tailrace.server.broker_seam import Surroundings
+from tailrace.server.clock import wall_clock_ms
+from tailrace.server.settings import ServerSettings
+
+OWN_PREFIX: Final = "tailrace."
+UMASK_KEY: Final = "tailrace.umask"
+TELEMETRY_KEY: Final = "tailrace.telemetry.enable"
+
+
+def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
+    """Kafka's keys, checked, and those that only Tailrace has."""
+    ours = {key: text for key, text in properties.items() if key.startswith(OWN_PREFIX)}
+    return BrokerConfig({key: text for key, text in properties.items() if key not in ours}), ours
+
+
+def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSettings:
+    """What the network layer is told. A listener for controllers has nobody behind it yet and is not opened."""
+    properties = {**config.static, **ours}
+    properties["listeners"] = ",".join(map(str, config.listeners))
+    properties["advertised.listeners"] = ",".join(map(str, config.advertised_listeners))
+    if "advertised.listeners" not in config.static:
+        del properties["advertised.listeners"]
+    properties["listener.security.protocol.map"] = ",".join(
+        f"{listener.name}:{listener.security_protocol}" for listener in config.listeners
+    )
+    settings = ServerSettings.parse(properties)
+    if not config.roles.is_broker_only:
+        return settings
+    from tailrace.server.peers.outgoing_security import outgoing_security
+
+    return replace(settings, outgoing=outgoing_security(config))
+
+
+_DASH = 62  # the digit of base64 that a URL writes so
+
+
+def random_id() -> bytes:
+    """A UUID of version 4, as Kafka's ids are; made by hand, for the module `uuid` would make a start slower.
+
+    None that would be written with a dash in front, which tools take for an option.
+    """
+    found = bytearray(os.urandom(16))
+    while found[0] >> 2 == _DASH:
+        found[0] = os.urandom(1)[0]
+    found[6] = found[6] & 0x0F | 0x40
+    found[8] = found[8] & 0x3F | 0x80
+    return bytes(found)
+
+
+def umask_of(ours: Mapping[str, str]) -> int:
+    """Return tailrace.umask: the permissions that new data files and folders do not have."""
+    text = ours.get(UMASK_KEY, f"{PRIVATE_UMASK:03o}")
+    if not re.fullmatch("0?[0-7]{3}", text) or int(text, 8) & 0o700:
+        raise InvalidConfig(f"{UMASK_KEY}: {text!r} is not an octal umask between 000 and 077, such as 027")
+    return int(text, 8)
+
+
+def has_telemetry(ours: Mapping[str, str]) -> bool:
+    """Return tailrace.telemetry.enable: True if clients may push their metrics."""
+    text = ours.get(TELEMETRY_KEY, "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidConfig(f"{TELEMETRY_KEY}: {text!r} is neither true nor false")
+    if text == "true" and "tailrace.metrics.port" not in ours:
+        raise InvalidConfig(f"{TELEMETRY_KEY}: set tailrace.metrics.port too, where the pushed metrics are exposed")
+    return text == "true"
+
+
+def broker_builder(
+    config: BrokerConfig,
+    *,
+    umask: int = PRIVATE_UMASK,
+    telemetry: bool = False,
+    files: Files | None = None,
+    clock_ms: Callable[[], int] = wall_clock_ms,
+    credentials: Sequence[str] = (),
+) -> Callable[[Surroundings], Broker]:
+    """What opens the broker on its directories, once its ports are known. `credentials` are those that a new cluster
+    has from the beginning: SCRAM-SHA-512=[name=…,password=…]. `telemetry` lets clients push their metrics."""
+    first_records = []
+    if credentials:
+        from tailrace.metadata.decisions.scram_credentials import first_credential
+
+        first_records = [first_credential(one, os.urandom(16)) for one in credentials]
+
+    def build(surroundings: Surroundings) -> Broker:
+        disk = files or TimedFiles()
+        if isinstance(disk, DiskFiles):
+            disk.set_umask(umask)
+        network, cluster_id = None, None
+        if config.roles.is_broker_only:
+            from tailrace.node.joining import QuorumNetwork, find_cluster_id
+
+            network = QuorumNetwork(config, surroundings, clock_ms)
+        fetch, submit_fetch = None, None
+        if any(sasl.oauth is not None and sasl.oauth.jwks is not None for sasl in config.sasl.values()):
+            from tailrace.server.http.jwks_endpoint import FetchThreads, fetch_keys
+
+            fetch, submit_fetch = fetch_keys, FetchThreads(surroundings.call_soon, clock_ms).submit
+        try:
+            if network is not None and not any(is_formatted(disk, path) for path in config.log_dirs):
+                cluster_id = find_cluster_id(config)
+            broker = open_broker(
+                disk,
+                config,
+                now_ms=clock_ms(),
+                new_id=random_id,
+                next_int=random.randrange,
+                bound={endpoint.name: endpoint.port for endpoint in surroundings.endpoints},
+                default_host=socket.gethostname(),
+                submit=surroundings.submit,
+                is_turn_over=surroundings.is_turn_over,
+                work_ns=time.perf_counter_ns,
+                network=network,
+                cluster_id=cluster_id,
+                first_records=first_records,
+                fetch_keys=fetch,
+                submit_fetch=submit_fetch,
+            )
+        except BaseException:
+            if network is not None:
+                network.stop()
+            raise
+        if telemetry:
+            from tailrace.broker.metrics.client_telemetry import serve_telemetry
+
+            serve_telemetry(broker, random_id)
+        broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None
+        return broker
+
+    return build

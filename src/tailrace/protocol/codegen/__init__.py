@@ -1,0 +1,1 @@
+"""Schemas, and the Python that is generated from them."""

@@ -1,0 +1,1 @@
+"""Compression codecs and CRC-32C."""

@@ -1,0 +1,1 @@
+"""Record batches to columns and back."""

@@ -1,0 +1,1 @@
+"""Fetching from leaders: fetchers, sessions and throttles of a follower."""

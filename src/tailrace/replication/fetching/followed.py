@@ -1,0 +1,24 @@
+"""Followed: a partition, in the role that it is fetched for."""
+
+from __future__ import annotations
+
+from tailrace.replication.fetching.leader_session import PartitionId, Want
+from tailrace.replication.follower import FollowerRole
+from tailrace.replication.partition import Partition
+
+
+class Followed:
+    __slots__ = ("due_ms", "id", "is_in_sync", "is_lost", "lag", "partition", "role")
+
+    def __init__(self, partition: Partition, role: FollowerRole) -> None:
+        self.id: PartitionId = (partition.topic_id, partition.key.partition)
+        self.partition = partition
+        self.role = role
+        self.due_ms = 0  # it rests until then
+        self.is_lost = False  # the leader has nothing at its log end
+        self.lag = 0  # behind the leader's high watermark, when it was last heard of
+        self.is_in_sync = False  # it is known to have no lag
+
+    def want(self) -> Want:
+        log, role = self.partition.log, self.role
+        return Want(role.leader_epoch, role.fetch_offset, role.last_fetched_epoch, log.log_start_offset)

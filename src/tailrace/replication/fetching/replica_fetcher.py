@@ -1,0 +1,393 @@
+"""ReplicaFetcher: what this broker follows at one leader, or its share of it, fetched with one request at a time.
+
+    ready ──Fetch──► records: append │ diverging epoch: truncate │ OFFSET_OUT_OF_RANGE: lost │ any other error: rests
+      ▲                                                                  │                           │
+      ├──── ListOffsets: the leader's end, and its start if need be ◄────┘                           │
+      └──── after replica.fetch.backoff.ms ◄─────────────────────────────────────────────────────────┘
+
+What a partition is fetched for is its role, which is another one in each leader epoch: an answer to an earlier one is
+of no use, and a partition that is not followed here any more (led, moved to another leader, deleted, its disk failed)
+is left out of the next request. Errors concern their partition only.
+
+So is one that is throttled (throttles.py), while it is not in sync and the rate is exceeded. One that returned records
+goes to the end, so that each has its turn where there is more than a response may hold.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tailrace.diagnostics.limited_log import LimitedLog
+from tailrace.log.leader_epochs import EpochEnd
+from tailrace.log.segment import SegmentOverflow
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import BrokerId, Offset, TopicPartition
+from tailrace.model.shortage import is_shortage
+from tailrace.protocol.messages import FetchRequest, ListOffsetsRequest
+from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
+from tailrace.records.batch import CorruptBatch
+from tailrace.replication.fetching.followed import Followed
+from tailrace.replication.fetching.leader_session import LeaderSession, PartitionId
+from tailrace.replication.fetching.throttles import FollowerThrottle
+from tailrace.replication.follower import FollowerRole
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.partition import Partition
+from tailrace.waiting.outbox import AnswerReader, Failure, Outbox, Peer
+
+CHANNEL: Final = "replica-fetch"
+_REPLICA_STATE_FROM: Final = 15
+_LOCAL_START_FROM: Final = 8
+_LATEST: Final = -1
+_EARLIEST_LOCAL: Final = -4
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherSettings:
+    """What all fetchers of a broker share: `replica.fetch.…` and who it is."""
+
+    broker_id: BrokerId
+    broker_epoch: Callable[[], int]
+    wait_ms_max: int
+    bytes_min: int
+    partition_bytes_max: int
+    response_bytes_max: int
+    backoff_ms: int
+    timeout_ms: int
+    throttle: FollowerThrottle | None = None
+
+
+class ReplicaFetcher:
+    def __init__(
+        self,
+        leader_id: BrokerId,
+        settings: FetcherSettings,
+        outbox: Outbox,
+        partitions: HostedPartitions,
+        locate: Callable[[BrokerId], Peer | None],
+        moved: Callable[[TopicPartition, int], None],
+        number: int = 0,
+        resting: set[ReplicaFetcher] | None = None,
+    ) -> None:
+        """`locate`: where the leader is, by the metadata of now. `moved` is told when records or watermarks came.
+        `number`: which of the fetchers for this leader it is; each has a connection of its own. `resting` has it while
+        no request of its own is on its way."""
+        self.leader_id = leader_id
+        self._settings = settings
+        self._outbox = outbox
+        self._partitions = partitions
+        self._locate = locate
+        self._moved = moved
+        self.number = number
+        self._followed: dict[PartitionId, Followed] = {}
+        self._peer: Peer | None = None
+        self._session = LeaderSession()
+        self._resting = set() if resting is None else resting
+        self._is_asking = False
+        self._due_ms = 0
+        self._limited_log = LimitedLog(_log)
+
+    @property
+    def _is_asking(self) -> bool:
+        return self not in self._resting
+
+    @_is_asking.setter
+    def _is_asking(self, is_asking: bool) -> None:
+        (self._resting.discard if is_asking else self._resting.add)(self)
+
+    # What is followed
+
+    def add(self, partition: Partition, role: FollowerRole) -> None:
+        key = (partition.topic_id, partition.key.partition)
+        known = self._followed.get(key)
+        if known is None or known.role is not role:
+            self._followed[key] = Followed(partition, role)
+            self._due_ms = 0
+
+    def release(self) -> list[Partition]:
+        """Follow nothing any more; what was followed. An answer that is on its way is passed over."""
+        released = [one.partition for one in self._followed.values()]
+        self._followed.clear()
+        self._session.begin_anew()
+        return released
+
+    def _is_followed(self, one: Followed) -> bool:
+        role = one.role
+        return (
+            self._partitions.get(one.partition.key) is one.partition
+            and one.partition.role is role
+            and role.leader_id == self.leader_id
+        )
+
+    def _drop_others(self) -> None:
+        """What is not followed here any more."""
+        for one in [one for one in self._followed.values() if not self._is_followed(one)]:
+            del self._followed[one.id]
+
+    @property
+    def max_lag(self) -> int:
+        return max((one.lag for one in self._followed.values()), default=0)
+
+    @property
+    def is_idle(self) -> bool:
+        """There is nothing to fetch from this leader any more."""
+        return not self._followed and not self._is_asking
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self._is_asking else self._due_ms
+
+    def close(self) -> None:
+        if self._peer is not None:
+            self._outbox.leave(self._peer)
+
+    # Asking
+
+    def step(self, now_ms: int) -> None:
+        """Send the next request, if none is on its way and it is time."""
+        if self._is_asking or now_ms < self._due_ms:
+            return
+        self._drop_others()
+        if not self._followed:
+            return
+        peer = self._located()
+        if peer != self._peer:
+            self._reach(peer)
+        if peer is None:
+            self._due_ms = now_ms + self._settings.backoff_ms
+            return
+        ready = [one for one in self._followed.values() if one.due_ms <= now_ms]
+        if not ready:
+            self._due_ms = min(one.due_ms for one in self._followed.values())
+            return
+        ready = self._unthrottled(ready, now_ms)
+        if not ready:
+            self._due_ms = now_ms + self._settings.backoff_ms
+            return
+        self._is_asking = True
+        lost = [one for one in ready if one.is_lost]
+        if lost:
+            self._look_up(peer, lost, _LATEST)
+        else:
+            self._fetch(peer, ready)
+
+    def _located(self) -> Peer | None:
+        peer = self._locate(self.leader_id)
+        if peer is None or not self.number:
+            return peer
+        return peer._replace(channel=f"{peer.channel}-{self.number}")
+
+    def _unthrottled(self, ready: list[Followed], now_ms: int) -> list[Followed]:
+        """Without those that have to wait for the rate to fall."""
+        throttle = self._settings.throttle
+        if throttle is None:
+            return ready
+        held = {one.id for one in ready if not one.is_in_sync and throttle.is_throttled(one.partition)}
+        if not held or not throttle.is_exceeded(now_ms):
+            return ready
+        return [one for one in ready if one.id not in held]
+
+    def _reach(self, peer: Peer | None) -> None:
+        """The leader is at another address, or at none."""
+        self.close()
+        self._peer = peer
+        self._session = LeaderSession()
+
+    def _fetch(self, peer: Peer, ready: Sequence[Followed]) -> None:
+        settings = self._settings
+        wants = {one.id: one.want() for one in ready}
+        request = ReplicaFetchRequest(
+            replica_state=FetchRequest.ReplicaState(
+                replica_id=settings.broker_id, replica_epoch=settings.broker_epoch()
+            ),
+            max_wait_ms=settings.wait_ms_max,
+            min_bytes=settings.bytes_min,
+            max_bytes=settings.response_bytes_max,
+        )
+        session = self._session
+        session.fill(request, wants, settings.partition_bytes_max)
+        asked = {one.id: (one, wants[one.id].fetch_offset) for one in ready}
+
+        def answered(response: Any, now_ms: int) -> None:
+            self._is_asking = False
+            if response.error_code:
+                session.begin_anew()
+                self._refused(ErrorCode(response.error_code), now_ms)
+            else:
+                session.answered(response)
+                self._take(asked, response, now_ms)
+            self.step(now_ms)
+
+        self._send(peer, request, answered, _REPLICA_STATE_FROM, read_replica_answer)
+
+    def _send(
+        self,
+        peer: Peer,
+        request: Any,
+        answered: Callable[[Any, int], None],
+        at_least: int,
+        read: AnswerReader | None = None,
+    ) -> None:
+        def failed(failure: Failure, now_ms: int) -> None:
+            self._is_asking = False
+            self._session.begin_anew()
+            self._due_ms = now_ms + self._settings.backoff_ms
+            self._limited_log.write(
+                logging.WARNING, failure.name, now_ms, "no fetch", leader=self.leader_id, error=failure.value
+            )
+
+        timeout_ms = self._settings.timeout_ms
+        self._outbox.send(peer, request, answered, failed, timeout_ms=timeout_ms, at_least=at_least, read=read)
+
+    def _refused(self, code: ErrorCode, now_ms: int) -> None:
+        self._limited_log.write(
+            logging.INFO, code.name, now_ms, "a fetch was refused", leader=self.leader_id, error=code.name
+        )
+        if code not in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
+            self._due_ms = now_ms + self._settings.backoff_ms
+
+    # Answers
+
+    def _take(self, asked: dict[PartitionId, tuple[Followed, Offset]], response: Any, now_ms: int) -> None:
+        for topic in response.responses:
+            for answer in topic.partitions:
+                one, offset = asked.get((topic.topic_id, answer.partition_index), (None, -1))
+                if (
+                    one is None
+                    or self._followed.get(one.id) is not one
+                    or not self._is_followed(one)
+                    or one.role.fetch_offset != offset
+                ):
+                    # To an earlier role, or from before something else has moved its end. The session has told what
+                    # nobody has taken, a high watermark perhaps, and would not tell it again.
+                    self._session.begin_anew()
+                    continue
+                try:
+                    self._take_partition(one, answer, now_ms)
+                except OSError as error:
+                    self._partitions.failed(one.partition, error)
+                    if is_shortage(error):
+                        self._session.begin_anew()
+                        self._rest(one, now_ms)
+                except (KafkaError, CorruptBatch, SegmentOverflow) as error:
+                    _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
+                    self._session.begin_anew()
+                    self._rest(one, now_ms)
+
+    def _take_partition(self, one: Followed, answer: Any, now_ms: int) -> None:
+        key, role = one.partition.key, one.role
+        if answer.error_code:
+            self._partition_refused(one, ErrorCode(answer.error_code), now_ms)
+            return
+        diverging = answer.diverging_epoch
+        if diverging.epoch >= 0:
+            before = role.fetch_offset
+            end = role.truncate_at(EpochEnd(diverging.epoch, diverging.end_offset), now_ms)
+            _log.info("%s: cut from %d to %d, where it diverges from leader %d", key, before, end, self.leader_id)
+            # The high watermark that came along cannot be taken yet, and the session would not tell it again.
+            self._session.begin_anew()
+            self._moved(key, now_ms)
+            return
+        records = answer.records or b""
+        done = role.append(
+            records,
+            high_watermark=answer.high_watermark,
+            leader_log_start_offset=answer.log_start_offset,
+            now_ms=now_ms,
+        )
+        one.lag = max(answer.high_watermark - done.log_end_offset, 0)
+        one.is_in_sync = not one.lag
+        if records:
+            self._count(one, len(records), now_ms)
+        if records or done.high_watermark_moved or done.log_start_moved:
+            self._moved(key, now_ms)
+
+    def _count(self, one: Followed, size: int, now_ms: int) -> None:
+        partition, throttle = one.partition, self._settings.throttle
+        partition.traffic.replication_bytes_in += size
+        if throttle is not None and throttle.is_throttled(partition):
+            throttle.record(size, now_ms)
+        self._followed[one.id] = self._followed.pop(one.id)
+
+    def _partition_refused(self, one: Followed, code: ErrorCode, now_ms: int) -> None:
+        key = one.partition.key
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            _log.info("%s: leader %d has nothing at offset %d", key, self.leader_id, one.role.fetch_offset)
+            one.is_lost = True
+            return
+        self._limited_log.write(
+            logging.INFO, f"{key} {code.name}", now_ms, "nothing fetched", partition=key, error=code.name
+        )
+        self._rest(one, now_ms)
+
+    def _rest(self, one: Followed, now_ms: int) -> None:
+        one.due_ms = now_ms + self._settings.backoff_ms
+
+    # Where the leader has nothing at our log end
+
+    def _look_up(
+        self, peer: Peer, lost: Sequence[Followed], what: int, ends: dict[PartitionId, Offset] | None = None
+    ) -> None:
+        """Ask for the leader's end, and for its start where that is not below ours."""
+        by_key = {one.partition.key: one for one in lost}
+
+        def answered(response: Any, now_ms: int) -> None:
+            self._is_asking = False
+            self._drop_others()
+            found: dict[PartitionId, Offset] = {}
+            for topic in response.topics:
+                for answer in topic.partitions:
+                    one = by_key.get(TopicPartition(topic.name, answer.partition_index))
+                    if one is None or self._followed.get(one.id) is not one:
+                        continue
+                    if answer.error_code:
+                        self._partition_refused(one, ErrorCode(answer.error_code), now_ms)
+                    else:
+                        found[one.id] = answer.offset
+            if ends is not None:
+                for key, start in found.items():
+                    self._restart(self._followed[key], start, ends[key], now_ms)
+            else:
+                beyond = [one for one in lost if one.id in found and found[one.id] >= one.role.fetch_offset]
+                for one in lost:
+                    if one.id in found and one not in beyond:
+                        self._restart(one, 0, found[one.id], now_ms)
+                if beyond:
+                    self._is_asking = True
+                    self._look_up(peer, beyond, _EARLIEST_LOCAL, found)
+                    return
+            self.step(now_ms)
+
+        topics: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
+        for one in lost:
+            topics.setdefault(one.partition.key.topic, []).append(
+                ListOffsetsRequest.ListOffsetsPartition(
+                    partition_index=one.partition.key.partition,
+                    current_leader_epoch=one.role.leader_epoch,
+                    timestamp=what,
+                )
+            )
+        request = ListOffsetsRequest(
+            replica_id=self._settings.broker_id,
+            topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
+        )
+        self._send(peer, request, answered, _LOCAL_START_FROM)
+
+    def _restart(self, one: Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
+        before = one.role.fetch_offset
+        one.is_lost = False
+        self._session.begin_anew()
+        try:
+            end = one.role.restart_at(leader_start, leader_end, now_ms)
+        except OSError as error:
+            self._partitions.failed(one.partition, error)
+            if is_shortage(error):
+                self._rest(one, now_ms)
+            return
+        _log.warning(
+            "%s: goes on at %d after %d, as its leader %d has it", one.partition.key, end, before, self.leader_id
+        )
+        self._moved(one.partition.key, now_ms)

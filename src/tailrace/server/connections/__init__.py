@@ -1,0 +1,1 @@
+"""Listening, accepting, and the connections that are open."""

@@ -1,0 +1,79 @@
+"""Listener: one endpoint that clients connect to.
+
+It is bound first, so that its port is known, and listens later, when there is a broker to answer: between the two a
+client is turned away instead of being left waiting. An empty host takes every interface of both IP stacks where the
+system can; a name is resolved, IPv4 before IPv6.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import NamedTuple
+
+from tailrace.server.connections.endpoints import Endpoint
+from tailrace.server.settings import SYSTEM_DEFAULT, ServerSettings
+
+_MAPPED = "::ffff:"  # an IPv4 client seen by a socket of both stacks
+
+
+class Accepted(NamedTuple):
+    socket: socket.socket
+    host: str
+    port: int
+
+
+class Listener:
+    def __init__(self, endpoint: Endpoint, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._socket = _bind(endpoint, settings.receive_buffer_bytes)
+        self.endpoint = endpoint._replace(port=self._socket.getsockname()[1])
+        self.name = endpoint.name
+        self.descriptor = self._socket.fileno()
+
+    def listen(self) -> None:
+        """From now on clients can connect."""
+        self._socket.listen(self._settings.backlog)
+
+    def accept(self) -> Accepted:
+        """The next client; BlockingIOError if there is none."""
+        client, address = self._socket.accept()
+        try:
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._settings.send_buffer_bytes != SYSTEM_DEFAULT:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
+        except OSError as error:
+            client.close()
+            raise ConnectionAbortedError("a client went while it was accepted") from error
+        return Accepted(client, address[0].removeprefix(_MAPPED), address[1])
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _bind(endpoint: Endpoint, receive_buffer_bytes: int) -> socket.socket:
+    family, host = _place(endpoint.host)
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if endpoint.host == "" else 1)
+        if receive_buffer_bytes != SYSTEM_DEFAULT:
+            # Accepted sockets inherit it; set there, it would come too late for the window that TCP agrees on.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        listening.bind((host, endpoint.port))
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {endpoint}: {error.strerror}") from error
+    return listening
+
+
+def _place(host: str) -> tuple[int, str]:
+    if host == "":
+        return (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    family, _, _, _, address = found[0]
+    return family, str(address[0])

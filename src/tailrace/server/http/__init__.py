@@ -1,0 +1,1 @@
+"""HTTP: the metrics endpoint, and keys of identity providers."""

@@ -1,0 +1,1 @@
+"""Metrics of requests, connections and the process."""

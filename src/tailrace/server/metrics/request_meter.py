@@ -1,0 +1,272 @@
+"""RequestMeter: counts and times requests on their way through the loop, for each API.
+
+    read from the socket ─queue─► handed to the broker ─local─► it returns ─remote─► the reply is there ─response─► sent
+    └──────────────────────────────────────────────── total ──────────────────────────────────────────────────────────┘
+
+These are Kafka's words. `queue` is the time that other requests of the same pass take; `remote` is what a request waits
+for others, in the purgatory, and 0 for most, so only those that wait are added. A request is in one place at a time and
+a connection's replies come in order, so what has to be remembered is a short queue on the connection.
+
+The clock is read once after each request, once before and after a round, and once when a connection was sent to. Every
+request comes through here, so what it costs counts: histograms are added to in place rather than by a call each, and a
+time too short for the first bound is only summed up; who asks for its histogram puts the missing ones there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from tailrace.metrics.histogram import TIME_BOUNDS_NS, Histogram
+from tailrace.model.log_fields import fields
+from tailrace.protocol.api_keys import apis
+from tailrace.protocol.errors import ProtocolError
+from tailrace.protocol.headers import read_request_header
+from tailrace.server.connections.connection import Connection
+
+REQUEST_LOGGER: Final = logging.getLogger("tailrace.request")
+OTHER: Final = "other"  # what no API is called
+VERSIONS_MAX: Final = 32
+_HEAD: Final = Struct(">I").unpack_from  # an API's key and version
+_SHORT_NS: Final = TIME_BOUNDS_NS[0]
+_SIZE_BITS: Final = range(6, 27, 2)  # 63 bytes to 64 MB
+
+
+class ApiMeter:
+    """The requests of one API."""
+
+    __slots__ = (
+        "bytes", "local", "name", "queue", "remote", "response", "sizes", "throttle", "total", "versions",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.versions: dict[int, VersionMeter] = {}
+        self.bytes = 0
+        self.sizes = [0] * 33  # requests by the bits of their size
+        self.queue = Histogram()  # of those that took longer than the first bound; the sum is of all
+        self.local = Histogram()
+        self.remote = Histogram()  # of those that waited
+        self.response = Histogram()
+        self.throttle = Histogram()  # of those that were throttled
+        self.total = Histogram()
+
+    @property
+    def requests(self) -> int:
+        return sum(version.requests for version in self.versions.values())
+
+    def size_histogram(self) -> Histogram:
+        histogram = Histogram([2**bits - 1 for bits in _SIZE_BITS])
+        low = 0
+        for index, bits in enumerate(_SIZE_BITS):
+            histogram.counts[index] = sum(self.sizes[low : bits + 1])
+            low = bits + 1
+        histogram.counts[-1] = sum(self.sizes[low:])
+        histogram.total = self.bytes
+        return histogram
+
+
+class VersionMeter:
+    """The requests of one version of an API."""
+
+    __slots__ = ("api", "requests")
+
+    def __init__(self, api: ApiMeter) -> None:
+        self.api = api
+        self.requests = 0
+
+
+class RequestTimes:
+    """One request at the broker."""
+
+    __slots__ = ("handled_ns", "meter", "read_ns", "request", "taken_ns")
+
+    def __init__(self, meter: ApiMeter, read_ns: int, taken_ns: int) -> None:
+        self.meter = meter
+        self.read_ns = read_ns
+        self.taken_ns = self.handled_ns = taken_ns
+        self.request: dict[str, object] = {}  # what the request log says of it
+
+
+class RequestMeter:
+    __slots__ = (
+        "_by_head", "_clock_ns", "_names", "_pass_ns", "_round_ns", "apis", "busy_ns", "bytes_in", "bytes_out",
+        "idle_ns", "logs_requests", "now_ns", "passes", "replies", "requests",
+    )  # fmt: skip
+
+    def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock_ns = clock_ns
+        self._names = {int(api.key): api.name for api in apis()}
+        self.apis: dict[int, ApiMeter] = {}
+        self._by_head: dict[int, VersionMeter] = {}
+        self.now_ns = self._pass_ns = self._round_ns = clock_ns()
+        self.bytes_in = self.bytes_out = self.requests = self.replies = self.passes = 0
+        self.idle_ns = self.busy_ns = 0
+        self.logs_requests = REQUEST_LOGGER.isEnabledFor(logging.DEBUG)
+
+    # A pass
+
+    def waits(self) -> None:
+        now_ns = self._clock_ns()
+        self.busy_ns += now_ns - self._pass_ns
+        self.now_ns = now_ns
+
+    def wakes(self) -> None:
+        now_ns = self._clock_ns()
+        self.idle_ns += now_ns - self.now_ns
+        self.now_ns = self._pass_ns = self._round_ns = now_ns
+        self.passes += 1
+
+    # A request
+
+    def taken(self, connection: Connection, frame: memoryview) -> None:
+        """It goes to the broker now."""
+        self.requests += 1
+        size = len(frame)
+        version = self._by_head.get(_HEAD(frame)[0]) if size >= 4 else None
+        if version is None:
+            version = self._version(frame)
+        version.requests += 1
+        meter = version.api
+        meter.bytes += size
+        meter.sizes[size.bit_length()] += 1
+        times = RequestTimes(meter, self._pass_ns, self.now_ns)
+        connection.metered.append(times)
+        queue_ns = times.taken_ns - times.read_ns
+        if queue_ns > _SHORT_NS:
+            meter.queue.add(queue_ns)
+        else:
+            meter.queue.total += queue_ns
+        if self.logs_requests:
+            times.request = _describe(frame, meter.name)
+
+    def _version(self, frame: memoryview) -> VersionMeter:
+        """A new version, or what stands for all that nobody knows: no client can make more of them."""
+        head = _HEAD(frame)[0] if len(frame) >= 4 else 0xFFFF_FFFF
+        key, number = head >> 16, min(head & 0xFFFF, VERSIONS_MAX)
+        if key not in self._names:
+            key, number = -1, VERSIONS_MAX
+        api = self.apis.get(key)
+        if api is None:
+            api = self.apis[key] = ApiMeter(self._names.get(key, OTHER))
+        version = api.versions.get(number)
+        if version is None:
+            version = api.versions[number] = VersionMeter(api)
+        if number < VERSIONS_MAX:
+            self._by_head[head] = version
+        return version
+
+    def handled(self, connection: Connection) -> None:
+        """The broker has returned, with a reply or without one."""
+        now_ns = self.now_ns = self._clock_ns()
+        times = connection.metered[-1]
+        times.handled_ns = now_ns
+        local, local_ns = times.meter.local, now_ns - times.taken_ns
+        local.counts[bisect_left(TIME_BOUNDS_NS, local_ns)] += 1
+        local.total += local_ns
+
+    def round_begins(self) -> None:
+        """Requests are handed over from here on; what is answered before the round ends has not waited."""
+        self.now_ns = self._round_ns = self._clock_ns()
+
+    def round_ends(self, replies: int) -> None:
+        """Replies have been taken from the broker."""
+        self.replies += replies
+        self.now_ns = self._clock_ns()
+
+    def replied(self, connection: Connection, throttle_ms: int, *, is_sent: bool) -> None:
+        """A reply is there; `is_sent`: there are no bytes of it to send."""
+        times = connection.metered.popleft()
+        meter = times.meter
+        now_ns = self.now_ns
+        remote_ns = 0
+        if times.taken_ns < self._round_ns:
+            remote_ns = now_ns - times.handled_ns
+            meter.remote.add(remote_ns)
+        if throttle_ms:
+            meter.throttle.add(throttle_ms * 1_000_000)
+        if is_sent:
+            meter.total.add(now_ns - times.read_ns)
+        else:
+            connection.unsent.append((meter, times.read_ns, now_ns))
+        if self.logs_requests:
+            self._log(connection, times, remote_ns, throttle_ms)
+
+    def sent(self, connection: Connection) -> None:
+        """All replies of a connection have been taken by its socket."""
+        now_ns = self._clock_ns()
+        for meter, read_ns, replied_ns in connection.unsent:
+            histogram, time_ns = meter.response, now_ns - replied_ns
+            histogram.counts[bisect_left(TIME_BOUNDS_NS, time_ns)] += 1
+            histogram.total += time_ns
+            histogram, time_ns = meter.total, now_ns - read_ns
+            histogram.counts[bisect_left(TIME_BOUNDS_NS, time_ns)] += 1
+            histogram.total += time_ns
+        connection.unsent.clear()
+
+    def _log(self, connection: Connection, times: RequestTimes, remote_ns: int, throttle_ms: int) -> None:
+        about = fields(
+            **times.request,
+            client=connection.peer,
+            listener=connection.context.listener,
+            principal=connection.context.principal,
+            queue_ms=(times.taken_ns - times.read_ns) / 1e6,
+            local_ms=(times.handled_ns - times.taken_ns) / 1e6,
+            remote_ms=remote_ns / 1e6,
+            throttle_ms=throttle_ms,
+        )
+        REQUEST_LOGGER.debug("request answered", extra=about)
+
+
+class UntimedMeter(RequestMeter):
+    """Only counts, where nobody will ask for more."""
+
+    __slots__ = ()
+
+    def waits(self) -> None:
+        """Nothing to note, and so below."""
+
+    def wakes(self) -> None:
+        self.passes += 1
+
+    def round_begins(self) -> None:
+        pass
+
+    def taken(self, connection: Connection, frame: memoryview) -> None:
+        self.requests += 1
+
+    def handled(self, connection: Connection) -> None:
+        pass
+
+    def round_ends(self, replies: int) -> None:
+        self.replies += replies
+
+    def replied(self, connection: Connection, throttle_ms: int, *, is_sent: bool) -> None:
+        pass
+
+    def sent(self, connection: Connection) -> None:
+        pass
+
+
+def make_meter(*, is_asked: bool) -> RequestMeter:
+    """`is_asked`: metrics are served. The request log needs times as well."""
+    return RequestMeter() if is_asked or REQUEST_LOGGER.isEnabledFor(logging.DEBUG) else UntimedMeter()
+
+
+def _describe(frame: memoryview, name: str) -> dict[str, object]:
+    """What the request log says of a request."""
+    try:
+        header, _ = read_request_header(frame)
+    except ProtocolError:
+        return {"api": name, "request_bytes": len(frame)}
+    return {
+        "api": name,
+        "version": header.api_version,
+        "correlation_id": header.correlation_id,
+        "client_id": header.client_id,
+        "request_bytes": len(frame),
+    }

@@ -1,0 +1,77 @@
+"""OutgoingSecurity: how a broker connects to the others, and to its controllers, out of its own server.properties.
+
+    inter.broker.listener.name, security.inter.broker.protocol, sasl.mechanism.inter.broker.protocol
+    controller.listener.names, sasl.mechanism.controller.protocol
+
+The listener's name says by which protocol. Its ssl.* settings say whom to believe and who we are; for SASL it is the
+username and password in `listener.name.NAME.MECHANISM.sasl.jaas.config`, or how to get a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.client.errors import UnsupportedSecurity
+from tailrace.client.security.security import OAUTH_SETTINGS, PLAIN_TEXT, Security, sasl_of, tls_of, with_kafkas_types
+from tailrace.client.security.tls_socket import client_context
+from tailrace.model import oauthbearer
+from tailrace.model.listener_settings import settings_of_listener
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.waiting.outbox import Peer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingSecurity:
+    brokers: Security = PLAIN_TEXT
+    controllers: Security = PLAIN_TEXT
+
+    def of(self, peer: Peer) -> Security:
+        return self.controllers if peer.is_controller else self.brokers
+
+
+def outgoing_security(config: BrokerConfig) -> OutgoingSecurity:
+    """InvalidConfig for what cannot be; a broker that is alone connects to nobody."""
+    if not config.roles.is_broker_only:
+        return OutgoingSecurity()
+    brokers, controllers = config.inter_broker_listener, config.roles.controller_listener
+    return OutgoingSecurity(
+        brokers=_security(
+            config.static, brokers.name, brokers.security_protocol, "sasl.mechanism.inter.broker.protocol"
+        ),
+        controllers=_security(
+            config.static, controllers, config.roles.controller_protocol, "sasl.mechanism.controller.protocol"
+        ),
+    )
+
+
+def _security(static: Mapping[str, str], listener: str, protocol: str, mechanism_key: str) -> Security:
+    settings = settings_of_listener(static, listener)
+    tls = sasl = None
+    try:
+        if protocol.endswith("SSL"):
+            tls = tls_of(with_kafkas_types(settings))
+            client_context(tls)  # so that a store that cannot be read stops the start
+    except UnsupportedSecurity as error:
+        raise InvalidConfig(f"listener {listener}: {error}") from error
+    try:
+        if protocol.startswith("SASL"):
+            mechanism = settings.get(mechanism_key, "GSSAPI")
+            jaas = settings.get(f"{mechanism.lower()}.sasl.jaas.config", "")
+            own = _oauth_settings(settings) if mechanism == oauthbearer.MECHANISM else {}
+            sasl = sasl_of({**own, "sasl.mechanism": mechanism, "sasl.jaas.config": jaas})
+    except UnsupportedSecurity as error:
+        raise InvalidConfig(f"listener {listener}, {mechanism_key}: {error}") from error
+    return Security(tls=tls, sasl=sasl)
+
+
+def _oauth_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return how to get a token: what is set for the mechanism counts first. A callback handler counts only there."""
+    found = {}
+    for key in OAUTH_SETTINGS:
+        general = None if key == "sasl.login.callback.handler.class" else settings.get(key)
+        text = settings.get(f"oauthbearer.{key}", general)
+        if text is not None:
+            found[key] = text
+    return found

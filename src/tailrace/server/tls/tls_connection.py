@@ -1,0 +1,77 @@
+"""TlsConnection: a connection whose client speaks TLS.
+
+It is a Connection whose socket is a TlsStream. Once the handshake is done, a client that has shown a certificate is
+called by its name.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tailrace.broker.request_context import ConnectionContext
+from tailrace.model.log_fields import fields
+from tailrace.server.connections.connection import Connection
+from tailrace.server.frame_input import FrameInput
+from tailrace.server.tls.tls_stream import TlsStream
+from tailrace.server.tls.tls_writer import TlsWriter
+
+if TYPE_CHECKING:
+    from tailrace.server.broker_seam import Handle
+    from tailrace.server.connections.listener import Accepted
+    from tailrace.server.tls.listener_tls import ListenerTls
+    from tailrace.server.tls.undecrypted import Undecrypted
+
+_LOGGER: Final = logging.getLogger("tailrace.connection")
+
+
+class TlsConnection(Connection):
+    __slots__ = ("_stream", "_tls", "_undecrypted")
+
+    def __init__(
+        self,
+        accepted: Accepted,
+        context: ConnectionContext,
+        frames: FrameInput,
+        handle: Handle,
+        now_ms: int,
+        *,
+        tls: ListenerTls,
+        undecrypted: Undecrypted,
+    ) -> None:
+        self._stream = TlsStream(accepted.socket, tls.context, is_server=True)
+        super().__init__(accepted.socket, context, frames, handle, now_ms)
+        self.socket = self._stream
+        self.output = TlsWriter()
+        self.recv_into = self._decrypt_into
+        self._tls = tls
+        self._undecrypted = undecrypted
+
+    @property
+    def is_proven(self) -> bool:
+        return self._stream.is_open and super().is_proven
+
+    def _decrypt_into(self, view: memoryview) -> int:
+        stream = self._stream
+        if not stream.is_open:
+            stream.shake_hands()
+            self._opened()
+        count = stream.recv_into(view)
+        if stream.has_more:
+            self._undecrypted.add(self)
+        return count
+
+    def _opened(self) -> None:
+        certificate = self._stream.peer_certificate
+        if certificate is not None:
+            self.context.principal = f"User:{self._tls.rules.name_of(certificate)}"
+        if _LOGGER.isEnabledFor(logging.DEBUG):
+            _LOGGER.debug(
+                "TLS agreed",
+                extra=fields(
+                    client=self.peer,
+                    version=self._stream.version,
+                    cipher=self._stream.cipher,
+                    principal=self.context.principal,
+                ),
+            )

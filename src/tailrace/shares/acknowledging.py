@@ -1,0 +1,182 @@
+"""acknowledge, release: what a member says of records that it has acquired, or that it is gone.
+
+A request is carried out whole or not at all: what was changed before something in it proves wrong is taken back. Only
+the locks it has renewed by then stay renewed, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from itertools import groupby
+from typing import NamedTuple
+
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.in_flight import NOBODY, InFlightBatch, RecordState, Run
+from tailrace.shares.share_partition import Change, SharePartition
+
+
+class AcknowledgeType(IntEnum):
+    GAP = 0  # there is no record
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+_STATES: dict[int, RecordState] = {
+    AcknowledgeType.GAP: RecordState.ARCHIVED,
+    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
+    AcknowledgeType.RELEASE: RecordState.AVAILABLE,
+    AcknowledgeType.REJECT: RecordState.ARCHIVED,
+}
+
+
+class Acknowledgement(NamedTuple):
+    """For consecutive offsets: one type for all of them, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+
+def acknowledge(
+    partition: SharePartition,
+    member_id: str,
+    acknowledgements: Sequence[Acknowledgement],
+    settings: ShareSettings,
+    now_ms: int,
+) -> Change:
+    """Do what a member says. The change has to be persisted, if there is one, and completed; KafkaError: nothing is."""
+    doing = _Acknowledging(partition, member_id, settings, now_ms)
+    try:
+        for one in acknowledgements:
+            doing.acknowledge(one)
+    except KafkaError:
+        partition.complete(doing.change, is_committed=False, now_ms=now_ms)
+        raise
+    return doing.change
+
+
+def release(partition: SharePartition, member_id: str, settings: ShareSettings) -> Change:
+    """Give back what a member has acquired."""
+    change = Change()
+    for batch in partition.batches:
+        for run in tuple(batch.runs):
+            if run.member_id != member_id or run.state is not RecordState.ACQUIRED:
+                continue
+            pieces, last_offset = [run], run.last_offset
+            if partition.begins_inside(run.first_offset, run.last_offset):
+                batch.by_offset = True
+                pieces = batch.between(run.first_offset, partition.start_offset - 1)
+                pieces += batch.between(partition.start_offset, last_offset)
+            for piece in pieces:
+                is_done = piece.last_offset < partition.start_offset
+                state = RecordState.ARCHIVED if is_done else RecordState.AVAILABLE
+                _begin(partition, change, batch, piece, state, settings)
+    return change
+
+
+def _begin(
+    partition: SharePartition,
+    change: Change,
+    batch: InFlightBatch,
+    run: Run,
+    state: RecordState,
+    settings: ShareSettings,
+) -> None:
+    run.begin_giving_up(state, settings.delivery_count_limit)
+    change.add(batch, run)
+    if run.is_terminal:
+        partition.delivery_complete_count += partition.count_done(run.first_offset, run.last_offset)
+
+
+class _Acknowledging:
+    def __init__(self, partition: SharePartition, member_id: str, settings: ShareSettings, now_ms: int) -> None:
+        self.partition = partition
+        self.member_id = member_id
+        self.settings = settings
+        self.now_ms = now_ms
+        self.change = Change()
+
+    def acknowledge(self, one: Acknowledgement) -> None:
+        if one.last_offset < self.partition.start_offset:
+            return  # it is archived
+        for batch in self._find(one):
+            if batch.last_offset >= self.partition.start_offset:
+                self._acknowledge_batch(batch, one)
+
+    def _find(self, one: Acknowledgement) -> list[InFlightBatch]:
+        partition = self.partition
+        slot = partition.floor_slot(one.first_offset)
+        if slot < 0 and partition.begins_inside(one.first_offset, one.last_offset):
+            slot = partition.floor_slot(partition.start_offset)
+        if slot < 0:
+            raise _invalid_state("Batch record not found. The request batch offsets are not found in the cache.")
+        found = partition.batches_from(slot, one.last_offset)
+        if found[-1].last_offset < one.first_offset:
+            raise _invalid_request("Batch record not found. The first offset in request is past acquired records.")
+        if one.last_offset > found[-1].last_offset:
+            raise _invalid_request("Batch record not found. The last offset in request is past acquired records.")
+        return found
+
+    def _acknowledge_batch(self, batch: InFlightBatch, one: Acknowledgement) -> None:
+        partition = self.partition
+        if not batch.by_offset:
+            self._check_whole(batch.whole)
+            in_part = (
+                len(one.types) > 1
+                or not batch.is_within(one.first_offset, one.last_offset)
+                or partition.begins_inside(batch.first_offset, batch.last_offset)
+            )
+            if not in_part:
+                self._apply(batch, batch.whole, one.types[0])
+                return
+            batch.by_offset = True
+        first = max(one.first_offset, partition.start_offset)
+        for run in batch.between(first, one.last_offset):
+            if run.state is not RecordState.ACQUIRED:
+                raise _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
+            if run.member_id != self.member_id:
+                raise _invalid_state("Member is not the owner of offset")
+            for piece, kind in _by_type(batch, run, one):
+                self._apply(batch, piece, kind)
+
+    def _check_whole(self, run: Run) -> None:
+        if run.member_id == NOBODY:
+            raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
+        if run.member_id != self.member_id:
+            raise _invalid_state("Member is not the owner of batch record")
+        assert run.state is RecordState.ACQUIRED, f"{run} is not acquired, and yet someone's"
+
+    def _apply(self, batch: InFlightBatch, run: Run, kind: int) -> None:
+        if kind == AcknowledgeType.RENEW:
+            if not self.settings.renew_acknowledge_enable:
+                raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
+            run.deadline_ms = self.partition.lock_until(self.now_ms + self.settings.record_lock_duration_ms)
+            return
+        _begin(self.partition, self.change, batch, run, _STATES[kind], self.settings)
+
+
+def _by_type(batch: InFlightBatch, run: Run, one: Acknowledgement) -> Iterator[tuple[Run, int]]:
+    """A run in pieces that are acknowledged alike."""
+    if len(one.types) == 1:
+        yield run, one.types[0]
+        return
+    types = one.types[run.first_offset - one.first_offset : run.last_offset - one.first_offset + 1]
+    offset = run.first_offset
+    for kind, alike in groupby(types):
+        piece = batch.run_at(offset)
+        assert piece is not None
+        offset += sum(1 for _ in alike)
+        batch.shorten(piece, offset - 1)
+        yield piece, kind
+
+
+def _invalid_state(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
+
+
+def _invalid_request(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

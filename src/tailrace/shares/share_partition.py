@@ -1,0 +1,344 @@
+"""SharePartition: how far a share group is in a partition, and the records it is busy with.
+
+                    start_offset                        end_offset
+    … done ………………………… │ in flight: batches, in order ……… │ not looked at yet …
+
+- Everything below `start_offset` is done with. It moves up when the first records in flight are acknowledged or
+  archived, or when the log itself begins later. It never moves back.
+- A batch in flight begins as what one fetch acquired. `end_offset` is the last record of the last batch; while nothing
+  is in flight it is where the next fetch begins.
+- Records that someone gave back lie between others: `_looks_for_available` says that a fetch has to look for them
+  before it goes on at the end.
+- The state that was read at first may have gaps, records that a former leader had handed out and nobody answered for.
+  They are acquired anew; `_gap` says from where on there may be some.
+
+What is acknowledged or given back is a `Change`: it is made at once, shown to nobody, and persisted by whoever asked
+for it, who then says `complete`. A failure takes it back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from enum import Enum
+from operator import attrgetter
+from typing import NamedTuple
+
+from tailrace.log.position import LogPosition
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.shares.delivery_settings import ShareSettings
+from tailrace.shares.in_flight import InFlightBatch, RecordState, Run
+
+_FIRST = attrgetter("first_offset")
+NO_OFFSET = -1
+
+
+class StateBatch(NamedTuple):
+    """What became of consecutive records, as it is persisted."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class PersistedState(NamedTuple):
+    """What was read of a share partition; a start offset of -1 means that nobody has read from it yet."""
+
+    state_epoch: int
+    start_offset: int
+    batches: Sequence[StateBatch] = ()
+
+
+class Activity(Enum):
+    EMPTY = "nothing was read yet"
+    INITIALIZING = "its state is being read"
+    ACTIVE = "records are handed out"
+    FAILED = "its state could not be read"
+    FENCED = "another one has taken its place"
+
+
+class _Part(NamedTuple):
+    batch: InFlightBatch
+    state: StateBatch
+
+
+class Change:
+    """What is to be persisted, with what has to be completed then."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: list[_Part] = []
+
+    def add(self, batch: InFlightBatch, run: Run) -> None:
+        state = StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
+        self.parts.append(_Part(batch, state))
+
+    def state_batches(self) -> list[StateBatch]:
+        return [part.state for part in self.parts]
+
+
+class SharePartition:
+    def __init__(self, leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+        self.activity = Activity.EMPTY
+        self.state_epoch = 0
+        self.start_offset = 0
+        self.end_offset = 0
+        self.delivery_complete_count = 0  # of those in flight, how many are done with
+        self.batches: list[InFlightBatch] = []
+        self.position: LogPosition | None = None  # where the last fetch was to begin
+        self.position_offset = NO_OFFSET
+        self.deadline_ms: int | None = None  # no record has to be given up before
+        self._looks_for_available = False
+        self._gap: _Gap | None = None
+
+    # Its state, read at first
+
+    def begin(self, state: PersistedState, start_offset: int) -> None:
+        """Go on from what was persisted. IllegalState, which fails it, where that contradicts itself."""
+        self.state_epoch = state.state_epoch
+        self.start_offset = start_offset
+        previous_last, gap_start = start_offset - 1, NO_OFFSET
+        for one in sorted(state.batches):
+            if one.first_offset < start_offset or one.last_offset < one.first_offset:
+                self.activity = Activity.FAILED
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"persisted state {one} with start {start_offset}")
+            if gap_start == NO_OFFSET and one.first_offset > previous_last + 1:
+                gap_start = previous_last + 1
+            previous_last = one.last_offset
+            run = Run(one.first_offset, one.last_offset, RecordState(one.delivery_state), one.delivery_count)
+            self.batches.append(InFlightBatch(run))
+            if run.is_terminal:
+                self.delivery_complete_count += len(run)
+        self.end_offset = start_offset
+        if self.batches:
+            self._looks_for_available = True
+            self.end_offset = self.batches[-1].last_offset
+            if gap_start != NO_OFFSET:
+                self._gap = _Gap(gap_start, self.end_offset)
+            self.advance_start()
+        self.activity = Activity.ACTIVE
+
+    # Where to fetch
+
+    def next_fetch_offset(self) -> int:
+        if not self.batches or self.start_offset > self.batches[-1].last_offset:
+            self._looks_for_available = False
+            return self.end_offset
+        if self._looks_for_available:
+            found = self._first_acquirable()
+            if found != NO_OFFSET:
+                return found
+            self._looks_for_available = False
+        return self.end_offset + 1
+
+    def _first_acquirable(self) -> int:
+        gap = self.gap_start
+        for batch in self.batches:
+            if gap != NO_OFFSET:
+                if batch.first_offset > gap:
+                    return gap
+                gap = max(batch.last_offset + 1, gap)
+            for run in batch.runs:
+                if run.is_acquirable:
+                    return run.first_offset
+        return NO_OFFSET
+
+    def look_for_available(self) -> None:
+        self._looks_for_available = True
+
+    @property
+    def in_flight_count(self) -> int:
+        return self.end_offset - self.start_offset + 1 if self.batches else 0
+
+    def can_acquire(self, settings: ShareSettings) -> bool:
+        if self.activity is not Activity.ACTIVE:
+            return False
+        if self.next_fetch_offset() != self.end_offset + 1:
+            return True
+        return self.in_flight_count < settings.partition_max_record_locks
+
+    # Batches in flight
+
+    def floor_slot(self, offset: int) -> int:
+        """The place of the last batch that begins at or before an offset; -1 if there is none."""
+        return bisect_right(self.batches, offset, key=_FIRST) - 1
+
+    def batches_from(self, slot: int, last_offset: int) -> list[InFlightBatch]:
+        """From a place on, those that begin at or before an offset."""
+        return self.batches[slot : self.floor_slot(last_offset) + 1]
+
+    def put(self, batch: InFlightBatch) -> None:
+        self.batches.insert(self.floor_slot(batch.first_offset) + 1, batch)
+
+    def begins_inside(self, first_offset: int, last_offset: int) -> bool:
+        """Whether the start offset lies within a range, behind its first."""
+        return first_offset < self.start_offset <= last_offset
+
+    def count_done(self, first_offset: int, last_offset: int) -> int:
+        """How many of a range are not below the start offset."""
+        return max(last_offset - max(self.start_offset, first_offset) + 1, 0)
+
+    def lock_until(self, deadline_ms: int) -> int:
+        if self.deadline_ms is None or deadline_ms < self.deadline_ms:
+            self.deadline_ms = deadline_ms
+        return deadline_ms
+
+    # Gaps in what was read at first
+
+    @property
+    def gap_start(self) -> int:
+        """From where on there may be gaps; -1 if there are none, or if something new was acquired behind them."""
+        return self._gap.start if self._gap is not None and self._gap.end == self.end_offset else NO_OFFSET
+
+    def move_gap(self, offset: int) -> None:
+        if self._gap is not None:
+            inside = self._gap.end == self.end_offset and offset <= self._gap.end
+            self._gap = _Gap(offset, self._gap.end) if inside else None
+
+    # Changes
+
+    def complete(self, change: Change, *, is_committed: bool, now_ms: int) -> bool:
+        """A change is persisted, or that has failed; says whether the start offset has moved."""
+        for batch, state in change.parts:
+            for run in batch.between(state.first_offset, state.last_offset):
+                run.complete(is_committed=is_committed, now_ms=now_ms)
+                if run.state is RecordState.AVAILABLE:
+                    self._looks_for_available = True
+                if not is_committed and state.delivery_state and not run.is_terminal:
+                    self.delivery_complete_count -= self.count_done(run.first_offset, run.last_offset)
+                if run.deadline_ms is not None:
+                    self.lock_until(run.deadline_ms)
+            # The log may have come to begin behind what is available again: nobody could ever read it.
+            if state.first_offset < self.start_offset:
+                self.archive(state.first_offset, self.start_offset, [batch], RecordState.AVAILABLE)
+        return is_committed and self.advance_start()
+
+    def advance_start(self) -> bool:
+        """Forget what lies at the start and is done with; says whether the start offset has moved."""
+        if not self._is_start_done():
+            return False
+        last_done, done_count = self._last_done()
+        if last_done == NO_OFFSET:
+            return False
+        if last_done == self.batches[-1].last_offset:
+            # The log may begin later by now; Kafka would go back, and be told so by its next read.
+            self.start_offset = self.end_offset = max(self.start_offset, last_done + 1)
+            self.batches.clear()
+            self.delivery_complete_count = 0
+            return True
+        slot = self.floor_slot(last_done)
+        if last_done == self.batches[slot].last_offset:
+            slot += 1
+            self.start_offset = max(self.start_offset, self.batches[slot].first_offset)
+            if self.gap_start != NO_OFFSET:
+                self.start_offset = min(self.gap_start, self.start_offset)
+        else:
+            self.start_offset = max(self.start_offset, last_done + 1)
+        self.delivery_complete_count -= done_count
+        del self.batches[:slot]
+        return True
+
+    def _is_start_done(self) -> bool:
+        slot = self.floor_slot(self.start_offset)
+        if slot < 0:  # there is a gap at the beginning
+            return False
+        run = self.batches[slot].run_at(self.start_offset) or self.batches[slot].runs[-1]
+        return run.is_terminal and run.rollback is None
+
+    def _last_done(self) -> tuple[int, int]:
+        """Up to where all records are done with, and how many of them are counted as such."""
+        last, count = NO_OFFSET, 0
+        gap = self.gap_start
+        for batch in self.batches:
+            if gap != NO_OFFSET and batch.last_offset >= gap:
+                break
+            for run in batch.runs:
+                if run.rollback is not None or not run.is_terminal:
+                    return last, count
+                last = run.last_offset
+                count += self.count_done(run.first_offset, run.last_offset)
+        return last, count
+
+    # Time, and a log that begins later
+
+    def expire(self, settings: ShareSettings, now_ms: int) -> Change:
+        """Take back what was acquired for too long. It has happened, whether it can be persisted or not."""
+        change = Change()
+        if self.deadline_ms is None or self.deadline_ms > now_ms:
+            return change
+        self.deadline_ms = None
+        for batch in self.batches:
+            for run in tuple(batch.runs):
+                if run.deadline_ms is None or run.rollback is not None:
+                    continue
+                if run.deadline_ms > now_ms:
+                    self.lock_until(run.deadline_ms)
+                    continue
+                self._expire_run(batch, run, change, settings)
+        return change
+
+    def _expire_run(self, batch: InFlightBatch, run: Run, change: Change, settings: ShareSettings) -> None:
+        pieces, last_offset = [run], run.last_offset
+        if self.begins_inside(run.first_offset, run.last_offset):
+            batch.by_offset = True
+            pieces = batch.between(run.first_offset, self.start_offset - 1)
+            pieces += batch.between(self.start_offset, last_offset)
+        for piece in pieces:
+            done = piece.last_offset < self.start_offset
+            piece.give_up(RecordState.ARCHIVED if done else RecordState.AVAILABLE, settings.delivery_count_limit)
+            piece.deadline_ms = None
+            change.add(batch, piece)
+            if piece.is_terminal:
+                self.delivery_complete_count += self.count_done(piece.first_offset, piece.last_offset)
+            else:
+                self._looks_for_available = True
+
+    def move_start(self, log_start_offset: int) -> None:
+        """The log begins later than was thought: what lies before is done with. What someone has acquired of it is
+        archived when they answer."""
+        if log_start_offset <= self.start_offset:
+            return
+        if not self.batches:
+            self.start_offset = self.end_offset = log_start_offset
+            self.delivery_complete_count = 0
+            return
+        done = self._count_terminal_below(log_start_offset)
+        if self.archive(self.start_offset, log_start_offset, self.batches, RecordState.AVAILABLE):
+            self._looks_for_available = True
+        self.start_offset = log_start_offset
+        self.delivery_complete_count -= done
+        self.end_offset = max(self.end_offset, self.start_offset)
+
+    def _count_terminal_below(self, offset: int) -> int:
+        return sum(
+            self.count_done(run.first_offset, min(run.last_offset, offset - 1))
+            for batch in self.batches[: self.floor_slot(offset - 1) + 1]
+            for run in batch.runs
+            if run.is_terminal
+        )
+
+    def archive(
+        self, first_offset: int, end_offset: int, batches: Sequence[InFlightBatch], from_state: RecordState
+    ) -> int:
+        """Archive what is in a state, from an offset up to but without another; how many records that were."""
+        archived = 0
+        for batch in batches:
+            if batch.first_offset >= end_offset:
+                break
+            if not batch.by_offset and batch.whole.state is not from_state:
+                continue
+            if not batch.is_within(first_offset, end_offset - 1):
+                batch.by_offset = True
+            for run in batch.between(first_offset, end_offset - 1):
+                if run.state is from_state:
+                    run.archive()
+                    archived += len(run)
+        return archived
+
+
+class _Gap(NamedTuple):
+    start: int
+    end: int

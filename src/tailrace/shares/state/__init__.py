@@ -1,0 +1,1 @@
+"""The share coordinator: the state behind `__share_group_state`."""

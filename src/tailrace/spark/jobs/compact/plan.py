@@ -1,0 +1,95 @@
+"""What compaction on Spark has to do for one partition: found on the driver, from names, indexes and checkpoints.
+
+The same questions, asked with the same code as the local cleaner's: how far the log is dirty, which segments become
+one, what decides about their records. Values only: a plan travels to the tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tailrace.log.compaction.cleaned_segment import CleaningRules, with_following
+from tailrace.log.compaction.cleaner import aborted_from, cleaning_rules, group_segments
+from tailrace.log.compaction.cleaner_range import DirtyRange, find_dirty_range
+from tailrace.log.compaction.proposal import OldSegment, describe_old
+from tailrace.log.directories.data_directory import PartitionFolder
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.inspect.findings import CannotLook
+from tailrace.log.inspect.offline import open_exact
+from tailrace.model.ids import Offset
+from tailrace.model.topic_config import TopicConfig
+from tailrace.spark.jobs.errors import JobError
+
+PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms: who wrote nothing for so long is not known any more
+
+
+class PlannedSegment(NamedTuple):
+    old: OldSegment
+    aborted: list[AbortedTransaction]  # what the indexes of it and of later segments say of its offsets
+    dirty_from: int | None  # from which byte on its keys count; None if it is clean
+
+    @property
+    def base_offset(self) -> Offset:
+        return self.old.base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    folder: PartitionFolder
+    dirty: DirtyRange
+    rules: CleaningRules
+    aborted: list[AbortedTransaction]  # of the dirty range
+    groups: list[list[PlannedSegment]]
+
+    @property
+    def size(self) -> int:
+        return sum(segment.old.size for group in self.groups for segment in group)
+
+
+def plan_compaction(
+    folder: PartitionFolder,
+    config: TopicConfig,
+    now_ms: int,
+    *,
+    only_if_due: bool = False,
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+) -> CompactionPlan | None:
+    """What there is to do for a partition; None if nothing is."""
+    files = DiskFiles()
+    try:
+        log = open_exact(files, folder, now_ms).log
+    except CannotLook as error:
+        raise JobError(f"{folder.partition} cannot be compacted: {error}", status=1) from None
+    try:
+        log.update_config(config)
+        log.producers.producer_expiration_ms = producer_expiration_ms
+        log.producers.remove_expired(now_ms)
+        dirty = find_dirty_range(log, folder.cleaned_to, now_ms)
+        start, end = dirty.first_dirty_offset, dirty.first_uncleanable_offset
+        if start >= end or (only_if_due and not dirty.is_due(config.min_cleanable_dirty_ratio)):
+            return None
+        segments = log.segments.between(0, end)
+        dirty_segments = log.segments.between(start, end)
+        first_dirty = dirty_segments[0].base_offset
+        planned = {}
+        # A group's last segment ends where its own batches do, as whoever writes the group will see it.
+        groups = group_segments(segments, config.roll_bytes, config.segment_index_bytes, end)
+        for group in groups:
+            for segment, following in with_following(group):
+                own_end = following.base_offset if following else segment.next_offset()
+                planned[segment.base_offset] = PlannedSegment(
+                    describe_old(files, [segment])[0],
+                    aborted_from(log, segment.base_offset, own_end),
+                    segment.offset_start(start).position if segment.base_offset >= first_dirty else None,
+                )
+        return CompactionPlan(
+            folder,
+            dirty,
+            cleaning_rules(files, log, dirty, now_ms),
+            aborted_from(log, start, end),
+            [[planned[segment.base_offset] for segment in group] for group in groups],
+        )
+    finally:
+        log.abandon()

@@ -1,0 +1,286 @@
+"""`tailrace job load`: a table or files into a topic: bulk load, and restore with the offsets of old.
+
+1. Rows become chunks, files of finished record batches, in a staging folder (`load_chunks.py`). All that can be wrong
+   with the input shows here, before anything of the target is touched.
+2. A task for each partition makes a log of its chunks (`load_build.py`): segments, indexes, checkpoints.
+3. The log's owner takes the segments over. That is this process, for a directory that no broker serves; into a
+   cluster the chunks are produced instead, each record once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from tailrace.client.offsets import latest_offsets
+from tailrace.log.directories.data_directory import look_at
+from tailrace.log.disk.files import DiskFiles
+from tailrace.log.inspect.findings import CannotLook
+from tailrace.model.ids import TopicPartition
+from tailrace.object_stores.address import is_remote
+from tailrace.records.batch import Codec
+from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.job import run_tasks
+from tailrace.spark.jobs.load.build import BuiltLog, ChunkSlice, build_log
+from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan
+from tailrace.spark.jobs.load.input import read_files, record_columns
+from tailrace.spark.jobs.load.propose import propose_load
+from tailrace.spark.jobs.load.sink import NAME, LoadSink, plan_text, written_chunks
+from tailrace.spark.jobs.load.state import LoadNote, LoadState, task_for_the_rest
+from tailrace.spark.jobs.load.target import (
+    Loaded,
+    LoadReport,
+    built_report,
+    made_topics,
+    partitions_there,
+    topics_to_make,
+)
+from tailrace.spark.jobs.place import Place, cluster_at
+from tailrace.spark.jobs.progress import TaskProgress
+from tailrace.spark.jobs.replay.copy import ReplayTask, replay_partition
+from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
+from tailrace.spark.jobs.session import first_sentence
+
+CODECS = tuple(codec.name.lower() for codec in Codec)
+
+
+def load(
+    spark: Any,
+    source: Any,
+    target: str,
+    *,
+    kind: str = "parquet",
+    topic: str | None = None,
+    partitions: int | None = None,
+    new_offsets: bool | None = None,
+    config: Mapping[str, str] | None = None,
+    compression: str = "none",
+    batch_bytes: int = 65_536,
+    encoding: str = "utf8",
+    staging: str | None = None,
+    bootstrap: str | None = None,
+    state: str | None = None,
+) -> LoadReport:
+    """Load `source`, a DataFrame or a path of files, into `target`, a data directory or a cluster's address.
+
+    kind: of files: parquet, json (lines) or csv. topic: of all rows; without it the column says. partitions: how many a
+    new topic gets, if rows do not say where they belong. new_offsets: number the records anew, after what is there; by
+    default that is so where there is no column `offset`, or the target is a cluster. config: of topics that have to be
+    made. staging: a folder for what is built, on the target's file system and seen by every worker. bootstrap: the
+    address of a Tailrace broker that runs on the directory `target`, which then takes the segments in itself. state: a
+    directory that remembers what was to be loaded where, so that a load that was stopped can be run again.
+    """
+    if state is not None and bootstrap is not None:
+        raise JobError("a broker that takes segments in cannot go on with a load that was stopped: no state with it")
+    place = _target(target)
+    frame = read_files(spark, os.fspath(source), kind) if isinstance(source, str | os.PathLike) else source
+    if new_offsets is None:
+        new_offsets = place.bootstrap is not None or "offset" not in frame.columns
+    if place.bootstrap is not None and not new_offsets:
+        raise JobError("a cluster gives records its own offsets: give a data directory, or ask for new offsets")
+    if compression not in CODECS:
+        raise JobError(f"{compression!r} is no compression: {', '.join(CODECS)} are")
+    with _staging(spark, place, staging) as folder:
+        plan = ChunkPlan(
+            folder=folder,
+            topic=topic,
+            partitions=None if "partition" in frame.columns else _partition_count(place, topic, partitions),
+            keeps_offsets=not new_offsets,
+            codec=Codec[compression.upper()],
+            batch_bytes=batch_bytes,
+            now_ms=int(time.time() * 1000),
+        )
+        rows = record_columns(frame, topic=topic, keeps_offsets=plan.keeps_offsets, encoding=encoding)
+        chunks = write_chunks(spark, rows, plan)
+        grouped = by_partition(chunks)
+        if not grouped:
+            return LoadReport()
+        counts = _counts(grouped, partitions, plan)
+        if place.bootstrap is not None:
+            return _produce(spark, place.bootstrap, grouped, counts, dict(config or {}), state)
+        assert place.path is not None
+        if bootstrap is not None:
+            return propose_load(spark, place.path, bootstrap, grouped, counts, dict(config or {}), plan)
+        kept = None if state is None else LoadState(state, os.path.abspath(place.path))
+        return _adopt(spark, place.path, grouped, counts, dict(config or {}), plan, kept)
+
+
+def _target(text: str) -> Place:
+    """A directory may be new, if it is written as one."""
+    if is_remote(text):
+        raise JobError(f"{text} is in an object store, which is only read from: records are loaded into a directory")
+    is_new = not os.path.exists(text) and (os.sep in text or ":" not in text)
+    if is_new and os.path.isdir(os.path.dirname(os.path.abspath(text))):
+        return Place(path=text)
+    return Place.parse(text)
+
+
+@contextmanager
+def _staging(spark: Any, place: Place, given: str | None) -> Iterator[str]:
+    """A folder for chunks and logs that are being built, gone at the end."""
+    if given is None and place.path is None:
+        if not str(spark.sparkContext.master).startswith("local"):
+            raise JobError("workers elsewhere need a staging folder that all of them see")
+        folder = tempfile.mkdtemp(prefix="tailrace-load-")
+    else:
+        # Beside the directory, not in it: Apache Kafka does not start where a folder has a name that it does not know.
+        parent = given or f"{os.path.abspath(place.path or '')}.staging"
+        folder = os.path.join(parent, uuid4().hex)
+        try:
+            os.makedirs(folder)
+            _check_file_system(folder, place)
+        except OSError as error:
+            raise JobError(f"{folder} cannot be made: {error.strerror}") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if given is None and place.path is not None and not os.listdir(os.path.dirname(folder)):
+            os.rmdir(os.path.dirname(folder))
+
+
+def _check_file_system(folder: str, place: Place) -> None:
+    """Segments are renamed into their place, which works within a file system only."""
+    if place.path is not None:
+        target = place.path if os.path.exists(place.path) else os.path.dirname(os.path.abspath(place.path))
+        if os.stat(folder).st_dev != os.stat(target).st_dev:
+            shutil.rmtree(folder)
+            raise JobError(f"{folder} is on another file system than {place.path}: choose another staging folder")
+
+
+def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
+    """How many partitions keys are shared out to: those that are there, or those that are asked for."""
+    if topic is None:
+        raise JobError("rows without a column 'partition' need one topic that is named")
+    there = 0
+    if place.bootstrap is not None:
+        with cluster_at(place.bootstrap) as cluster:
+            there = partitions_there(cluster, topic)
+    elif place.path is not None and os.path.isdir(place.path) and os.listdir(place.path):
+        try:
+            folders = look_at(DiskFiles(), place.path).folders
+        except CannotLook as error:
+            raise JobError(str(error)) from None
+        there = sum(folder.partition.topic == topic and not folder.mark for folder in folders)
+    if there and given and there != given:
+        raise JobError(f"{topic} has {there} partitions in {place}, and {given} were asked for")
+    if not there and not given:
+        raise JobError(f"how many partitions shall {topic} have? There is no such topic in {place}")
+    return there or given or 0
+
+
+def write_chunks(spark: Any, rows: Any, plan: ChunkPlan) -> list[Chunk]:
+    """The first tasks. Offsets that are kept come in order: a partition is one task's, sorted."""
+    if plan.keeps_offsets:
+        keys = ["partition", "offset"] if plan.topic is not None else ["topic", "partition", "offset"]
+        rows = rows.repartition(*keys[:-1]).sortWithinPartitions(*keys)
+    spark.dataSource.register(LoadSink)
+    with TaskProgress(spark, "load: rows to batches"):
+        try:
+            rows.write.format(NAME).option("plan", plan_text(plan)).mode("append").save()
+        except Exception as error:
+            raise JobError(first_sentence(error)) from error
+    return written_chunks(plan)
+
+
+def by_partition(chunks: Sequence[Chunk]) -> dict[TopicPartition, tuple[Chunk, ...]]:
+    grouped: dict[TopicPartition, list[Chunk]] = {}
+    for chunk in chunks:
+        grouped.setdefault(chunk.partition, []).append(chunk)
+    return {partition: tuple(grouped[partition]) for partition in sorted(grouped)}
+
+
+def _counts(grouped: Mapping[TopicPartition, Any], given: int | None, plan: ChunkPlan) -> dict[str, int]:
+    """How many partitions each topic needs."""
+    needed: dict[str, int] = {}
+    for partition in grouped:
+        needed[partition.topic] = max(needed.get(partition.topic, 0), partition.partition + 1)
+    for name, count in needed.items():
+        if given is not None and count > given:
+            raise JobError(f"a row is for partition {count - 1} of {name}, and {given} partitions were asked for")
+        needed[name] = given or plan.partitions or count
+    return needed
+
+
+def _adopt(
+    spark: Any,
+    path: str,
+    grouped: Mapping[TopicPartition, tuple[Chunk, ...]],
+    counts: Mapping[str, int],
+    config: Mapping[str, str],
+    plan: ChunkPlan,
+    state: LoadState | None = None,
+) -> LoadReport:
+    """Into a directory that no broker serves."""
+    from tailrace.log.recovery.adoption import NotAdoptable
+    from tailrace.node.offline_node import NodeRefused, OfflineNode
+
+    try:
+        with OfflineNode(path) as node:
+            missing = topics_to_make(node.partitions_of, counts, path)
+            for name in missing:
+                node.create_topic(name, counts[name], config)
+            try:
+                notes = {} if state is None else state.read()
+                found = [
+                    task_for_the_rest(partition, chunks, node.standing(partition), plan, notes.get(partition))
+                    for partition, chunks in grouped.items()
+                ]
+                tasks = [task for task in found if task is not None]
+                built: list[BuiltLog] = run_tasks(spark, tasks, build_log, label="load: batches to segments")
+                if state is not None:
+                    for task, one in zip(tasks, built, strict=True):
+                        if not task.loaded_to:
+                            notes[one.partition] = LoadNote(one.first_offset, one.end_offset, one.records)
+                    state.write(notes)
+                for one in built:
+                    node.adopt(one.partition, one.folder, one.leader_epoch)
+            except BaseException:
+                for name in missing if state is None else ():
+                    node.delete_topic(name)
+                raise
+    except (NodeRefused, NotAdoptable) as error:
+        raise JobError(str(error)) from None
+    report = built_report(built, missing)
+    report.loaded_before = [partition for partition, task in zip(grouped, found, strict=True) if task is None]
+    return report
+
+
+def _produce(
+    spark: Any,
+    bootstrap: str,
+    grouped: Mapping[TopicPartition, tuple[Chunk, ...]],
+    counts: Mapping[str, int],
+    config: Mapping[str, str],
+    state: str | None = None,
+) -> LoadReport:
+    """Into a cluster, with its own offsets."""
+    kept = None if state is None else ReplayState(state)
+    with (
+        cluster_at(bootstrap) as cluster,
+        made_topics(cluster, bootstrap, counts, config, keep=state is not None) as missing,
+    ):
+        ends = latest_offsets(cluster, grouped)
+        tasks = []
+        for partition, chunks in grouped.items():
+            point = None if kept is None else kept.read(partition)
+            if point is None:
+                point = ReplayPoint("chunks", bootstrap, 0, 0, ends[partition])
+                if kept is not None:
+                    kept.write(partition, point)
+            elif point.target != bootstrap:
+                raise JobError(f"{state} is the state of a load into {point.target}")
+            ends[partition] = point.target_next - point.source_next
+            slice_ = ChunkSlice(partition, chunks, point.source_next)
+            tasks.append(ReplayTask(slice_, bootstrap, partition, point, kept, None, None))
+        done = run_tasks(spark, tasks, replay_partition, label="load: batches to the cluster")
+    return LoadReport(
+        [Loaded(one.partition, one.records, one.bytes, ends[one.partition], one.target_end) for one in done],
+        list(missing),
+    )

@@ -1,0 +1,111 @@
+"""A load into a directory that a Tailrace broker serves: segments are built beside it, and it takes them in itself.
+
+Where logs end, their leader epochs and their settings are asked of the broker; the finished logs are moved into the
+partitions' folders, and a file says that they are there (`log/directories/load_proposal.py`). The broker checks that
+they fit: if somebody wrote to a partition meanwhile, or its leader changed, it refuses, and nothing of that partition
+is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.configs import Resource, ResourceType, describe_configs
+from tailrace.client.offsets import latest_offsets
+from tailrace.log.directories.load_proposal import DONE, FOLDER, PROPOSALS, Outcome, answered, propose
+from tailrace.log.disk.files import DiskFiles, join
+from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.job import run_tasks
+from tailrace.spark.jobs.load.build import BuiltLog, build_log
+from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan
+from tailrace.spark.jobs.load.target import LoadReport, build_task, built_report, made_topics
+from tailrace.spark.jobs.place import cluster_at
+
+PATIENCE_S = 60.0
+_POLL_S = 0.1
+_SETTINGS = (
+    "cleanup.policy", "index.interval.bytes", "max.compaction.lag.ms", "min.compaction.lag.ms", "segment.bytes",
+    "segment.index.bytes", "segment.ms",
+)  # fmt: skip
+
+
+class WireStanding(NamedTuple):
+    end_offset: Offset
+    leader_epoch: LeaderEpoch
+    config: TopicConfig
+
+
+def propose_load(
+    spark: Any,
+    path: str,
+    bootstrap: str,
+    grouped: Mapping[TopicPartition, tuple[Chunk, ...]],
+    counts: Mapping[str, int],
+    config: Mapping[str, str],
+    plan: ChunkPlan,
+) -> LoadReport:
+    files = DiskFiles()
+    if files.exists(join(path, PROPOSALS)) or files.exists(join(path, DONE)):
+        raise JobError(f"another load waits for the broker in {path}")
+    with cluster_at(bootstrap) as cluster, made_topics(cluster, bootstrap, counts, config) as missing:
+        standings = _standings(cluster, grouped)
+        tasks = [build_task(partition, chunks, standings[partition], plan) for partition, chunks in grouped.items()]
+        for task in tasks:
+            if not os.path.isdir(os.path.join(path, str(task.partition))):
+                raise JobError(f"{task.partition} of {bootstrap} does not lie in {path}")
+        built: list[BuiltLog] = run_tasks(spark, tasks, build_log, label="load: batches to segments")
+        try:
+            for one in built:
+                os.rename(one.folder, os.path.join(path, str(one.partition), FOLDER))
+            propose(files, path, {one.partition: one.leader_epoch for one in built})
+            outcomes = _wait(files, path)
+        except OSError as error:
+            raise JobError(f"{error.filename2 or error.filename}: {error.strerror}") from None
+        finally:
+            _tidy_up(files, path, built)
+        refused = [outcome.refusal for outcome in outcomes.values() if outcome.refusal is not None]
+        if refused:
+            taken = sorted(str(partition) for partition, outcome in outcomes.items() if outcome.refusal is None)
+            rest = f" ({', '.join(taken)} loaded)" if taken and not missing else ""
+            raise JobError(f"the broker refuses: {refused[0]}{rest}", status=1)
+    return built_report(built, missing)
+
+
+def _standings(cluster: ClusterClient, partitions: Mapping[TopicPartition, Any]) -> dict[TopicPartition, WireStanding]:
+    ends = latest_offsets(cluster, partitions)
+    topics = {name: cluster.topic(name, fresh=True) for name in dict.fromkeys(one.topic for one in partitions)}
+    configs = {}
+    for name in topics:
+        entries = describe_configs(cluster, Resource(ResourceType.TOPIC, name), _SETTINGS)
+        configs[name] = TopicConfig.parse({one.name: one.value for one in entries if one.value is not None})
+    return {
+        one: WireStanding(ends[one], topics[one.topic].partition(one.partition).leader_epoch, configs[one.topic])
+        for one in partitions
+    }
+
+
+def _wait(files: DiskFiles, path: str) -> dict[TopicPartition, Outcome]:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = answered(files, path)
+        if found is not None:
+            return found
+        if time.monotonic() > deadline:
+            raise JobError(f"no broker of Tailrace has looked into {path} for {PATIENCE_S:.0f} seconds")
+        time.sleep(_POLL_S)
+
+
+def _tidy_up(files: DiskFiles, path: str, built: list[BuiltLog]) -> None:
+    """Nothing of the load stays but what the broker took."""
+    files.remove(join(path, PROPOSALS))
+    files.remove(join(path, DONE))
+    for one in built:
+        folder = join(path, str(one.partition), FOLDER)
+        if files.exists(folder):
+            files.remove_directory(folder)

@@ -1,0 +1,1 @@
+"""`tailrace job verify` and `tailrace job reindex`."""

@@ -1,0 +1,1 @@
+"""Which offsets a query reads, and how they are cut into tasks."""

@@ -1,0 +1,30 @@
+"""What a batch query reads, as narrow as its options and conditions allow."""
+
+from __future__ import annotations
+
+from tailrace.spark.source.options import ReadOptions
+from tailrace.spark.source.planning.offset_ranges import OffsetRange, readable_ranges, resolve_end, resolve_start
+from tailrace.spark.source.planning.pruning import LONG_MIN, Narrowing
+from tailrace.spark.source.transports.transport import Transport
+
+
+def planned_ranges(transport: Transport, options: ReadOptions, conditions: Narrowing) -> list[OffsetRange]:
+    partitions = transport.partitions(options.selection)
+    starts = resolve_start(options.starting, partitions, transport, no_match_is_latest=options.no_match_is_latest)
+    ends = resolve_end(options.ending, partitions, transport)
+    ranges = readable_ranges(starts, ends, transport, fail_on_data_loss=options.fail_on_data_loss)
+    return from_time(conditions.apply(ranges), conditions, transport)
+
+
+def from_time(ranges: list[OffsetRange], conditions: Narrowing, transport: Transport) -> list[OffsetRange]:
+    """The ranges from the first record on that is late enough: nothing before it can pass."""
+    # Records without a timestamp have -1, which no lookup by time finds.
+    if conditions.min_timestamp == LONG_MIN or conditions.min_timestamp <= 0 or not ranges:
+        return ranges
+    found = transport.at_times({wanted.partition: conditions.min_timestamp for wanted in ranges})
+    result = []
+    for wanted in ranges:
+        first = found[wanted.partition]
+        if first is not None and first < wanted.end:
+            result.append(OffsetRange(wanted.partition, max(wanted.start, first), wanted.end))
+    return result

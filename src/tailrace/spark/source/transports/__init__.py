@@ -1,0 +1,1 @@
+"""Where batches come from: segment files, or a cluster over the wire."""

@@ -1,0 +1,38 @@
+"""IndexedSegment: where a segment can be cut, as its offset index tells.
+
+An index may be wrong; a wrong cut is still a cut between two offsets, and makes slices uneven but not their records.
+"""
+
+from __future__ import annotations
+
+from tailrace.log.segment import Segment
+from tailrace.model.ids import Offset
+from tailrace.records import kernels
+from tailrace.spark.source.planning.planning import CutPoint
+
+
+class IndexedSegment:
+    def __init__(self, segment: Segment, end_offset: Offset) -> None:
+        self._segment = segment
+        self._end_offset = end_offset
+
+    @property
+    def base_offset(self) -> Offset:
+        return self._segment.base_offset
+
+    @property
+    def size(self) -> int:
+        return self._segment.size
+
+    def position_of(self, offset: Offset) -> int:
+        if offset >= self._end_offset:
+            return self.size
+        return min(self._segment.offset_index.lookup(offset).position, self.size)
+
+    def cut_after(self, position: int) -> CutPoint | None:
+        index = self._segment.offset_index
+        slot = kernels.position_index_slot(index.file.data, index.count, position - 1) + 1
+        if slot >= index.count:
+            return None
+        entry = index.entry(slot)
+        return CutPoint(entry.offset + 1, entry.position)

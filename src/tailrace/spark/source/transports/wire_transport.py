@@ -1,0 +1,200 @@
+"""The log over the wire: raw Fetch requests for an offset range, to any Kafka cluster, decoded by our kernel.
+
+Answers are taken whole: no object is made per record. The end of an answer is not the end of the range; fetching goes
+on until an offset at or past the range's end has been seen, or the broker shows that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tailrace.client.batches import FetchedPartition, FetchOptions, fetch
+from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.errors import ClientError, OffsetOutOfRange, UnknownTopic
+from tailrace.client.isolation import IsolationLevel
+from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.records import kernels
+from tailrace.records.batch import CONTROL_BIT, CorruptBatch, RecordBatch
+from tailrace.records.control import end_marker
+from tailrace.records.raw_batches import BatchTaker
+from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
+from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
+from tailrace.spark.source.planning.offset_ranges import OffsetRange
+from tailrace.spark.source.planning.planning import split_by_count
+from tailrace.spark.worker_process import kept_cluster
+
+_LAST_OFFSET = 2**63 - 1
+
+
+class WireTransport:
+    def __init__(self, options: WireOptions, *, read_committed: bool) -> None:
+        self._options = options
+        self._isolation = _isolation(read_committed)
+        self._cluster: ClusterClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cluster": None}  # a connection stays where it was made
+
+    @property
+    def cluster(self) -> ClusterClient:
+        if self._cluster is None:
+            self._cluster = ClusterClient(self._options.bootstrap, self._options.settings)
+        return self._cluster
+
+    def partitions(self, selection: Selection, *, missing_ok: bool = False) -> list[TopicPartition]:
+        with _told(self._options.bootstrap):
+            if selection.pattern is not None:
+                topics = [
+                    topic
+                    for topic in self.cluster.topics()
+                    if selection.matches(topic.name, is_internal=topic.is_internal)
+                ]
+            else:
+                topics = []
+                for name in selection.names:
+                    try:
+                        topics.append(self.cluster.topic(name, fresh=True))
+                    except UnknownTopic:
+                        if not missing_ok:
+                            raise UnknownLog(f"there is no topic {name!r} at {self._options.bootstrap}") from None
+        found = sorted(partition for topic in topics for partition in topic.topic_partitions)
+        if not selection.partitions:
+            return found
+        missing = sorted(set(selection.partitions) - set(found))
+        if missing and not missing_ok:
+            raise UnknownLog(f"assign names {missing[0]}, and there is no such partition at {self._options.bootstrap}")
+        return sorted(set(selection.partitions) & set(found))
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+        with _told(self._options.bootstrap):
+            return earliest_offsets(self.cluster, partitions)
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+        with _told(self._options.bootstrap):
+            return latest_offsets(self.cluster, partitions, self._isolation)
+
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset | None]:
+        with _told(self._options.bootstrap):
+            found = find_offsets(self.cluster, times)
+        return {partition: None if one is None else one.offset for partition, one in found.items()}
+
+    def slices(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[FetchSlice]:
+        parts = split_by_count(ranges, min_slices=options.min_partitions, max_offsets=options.max_records_per_partition)
+        return [FetchSlice(part, self._options, options.read_committed) for part in parts]
+
+    def look_again(self) -> None:
+        """Nothing: offsets are always asked for, and topics are when partitions are."""
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSlice:
+    range: OffsetRange
+    wire: WireOptions
+    read_committed: bool
+
+    def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
+        partition, position, end = self.range
+        options = FetchOptions(
+            isolation=_isolation(self.read_committed),
+            max_wait_ms=self.wire.fetch_max_wait_ms,
+            min_bytes=self.wire.fetch_min_bytes,
+            max_bytes=self.wire.fetch_max_bytes,
+            partition_max_bytes=self.wire.max_partition_fetch_bytes,
+        )
+        with kept_cluster(self.wire.bootstrap, self.wire.settings) as coordinators:
+            cluster = coordinators.cluster
+            patience = cluster.patience()
+            while position < end and not columns.is_done:
+                try:
+                    fetched = fetch(cluster, {partition: position}, options)[partition]
+                except OffsetOutOfRange:
+                    position = self._gone(cluster, position, fail_on_data_loss)
+                    columns.skip_to(position)
+                    continue
+                except UnknownTopic:
+                    if fail_on_data_loss:
+                        raise OffsetRangeLost(partition, position, end, "the topic is gone") from None
+                    return
+                except ClientError as error:
+                    raise Unreadable(f"{partition} cannot be read from offset {position} on: {error}") from None
+                yield from self._put(fetched, columns)
+                before, position = position, max(position, columns.next_offset)
+                readable_end = fetched.readable_end(options.isolation)
+                if position > before:
+                    patience = cluster.patience()
+                elif len(fetched.records):
+                    raise Unreadable(f"{partition} cannot be read from offset {position} on: its batch came cut short")
+                elif before < readable_end and not fetched.was_throttled:
+                    return  # a broker gives at least one batch if there is any: compaction took the rest
+                elif not patience.pause():
+                    if fail_on_data_loss:
+                        raise OffsetRangeLost(partition, position, end, f"the log can be read up to {readable_end}")
+                    return
+
+    def _gone(self, cluster: ClusterClient, position: Offset, fail_on_data_loss: bool) -> Offset:
+        """Where to go on when the broker does not have an offset (any more)."""
+        partition, _, end = self.range
+        with _told(self.wire.bootstrap):
+            log_start = earliest_offsets(cluster, [partition])[partition]
+        if log_start > position:
+            if fail_on_data_loss:
+                raise OffsetRangeLost(partition, position, min(end, log_start), f"the log starts at {log_start}")
+            return log_start
+        if fail_on_data_loss:
+            raise OffsetRangeLost(partition, position, end, "the log ends before them")
+        return end
+
+    def _put(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
+        columns.aborted = _aborted_ranges(fetched)
+        place, size = 0, len(fetched.records)
+        try:
+            while True:
+                place = columns.put_batches(fetched.records, place, size)
+                if not columns.is_full:
+                    return
+                yield
+        except CorruptBatch as error:
+            where = f"byte {error.position} of a Fetch answer from {self.wire.bootstrap}"
+            raise DamagedLog(self.range.partition, columns.next_offset, where, error.reason) from None
+
+
+def _aborted_ranges(fetched: FetchedPartition) -> dict[int, list[tuple[Offset, Offset]]]:
+    """The aborted transactions in an answer, each up to the marker that ends it; without one, past the answer's end."""
+    if not fetched.aborted:
+        return {}
+    markers: dict[int, list[Offset]] = {}
+    for header in kernels.scan_batches(fetched.records, 0, len(fetched.records))[0]:
+        position, size, base_offset, magic, attributes, producer_id = (header[n] for n in (0, 1, 2, 5, 7, 10))
+        if magic == 2 and attributes & CONTROL_BIT:
+            marker = end_marker(RecordBatch(fetched.records[position : position + size]))
+            if marker is not None and not marker.is_commit:
+                markers.setdefault(producer_id, []).append(base_offset)
+    ranges: dict[int, list[tuple[Offset, Offset]]] = {}
+    for producer_id, first in fetched.aborted:
+        last = next((offset for offset in markers.get(producer_id, ()) if offset >= first), _LAST_OFFSET)
+        ranges.setdefault(producer_id, []).append((first, last))
+    return ranges
+
+
+def _isolation(read_committed: bool) -> IsolationLevel:
+    return IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+
+
+@contextmanager
+def _told(bootstrap: str) -> Iterator[None]:
+    """What goes wrong with a cluster becomes one sentence of ours."""
+    try:
+        yield
+    except UnknownTopic as error:
+        raise UnknownLog(f"there is no topic {error.topic!r} at {bootstrap}") from None
+    except ClientError as error:
+        raise Unreadable(f"the cluster at {bootstrap} cannot be asked: {error}") from None
