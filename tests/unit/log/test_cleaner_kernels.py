@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE, LatestOffsets
 from tailrace.log.compaction import cleaner_kernels
+from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE, LatestOffsets
 from tailrace.records.batch import CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder, assemble_batch
 from tailrace.records.kernels import encode_record

@@ -13,8 +13,8 @@ import tailrace
 from tailrace.log.recovery import adoption
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan, ChunkWriter
 from tailrace.spark.jobs.load import load as load_module
+from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan, ChunkWriter
 from tailrace.spark.jobs.load.state import LoadNote, LoadState
 from tailrace.spark.jobs.replay import copy as replay_copy
 from tests.support.inline_spark import InlineSpark

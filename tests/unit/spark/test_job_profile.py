@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import tailrace
 from tailrace.records.batch import Codec
 from tailrace.spark.jobs.errors import JobError
+from tailrace.spark.jobs.profile import profile as profile_module
 from tailrace.spark.jobs.profile.facts import SizeHistogram, TimeSeries
 from tailrace.spark.jobs.profile.page import page, summary, write_page
 from tailrace.spark.jobs.profile.profile import ProfileReport, collect_profile, plan_profile
-from tailrace.spark.jobs.profile import profile as profile_module
 from tailrace.spark.jobs.profile.task import merge_partition, profile_slice
 from tests.support.filled_topics import put
 from tests.support.golden import golden
