@@ -23,15 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tailrace.fetch.fetch_plan import unsettled
+from tailrace.fetch.context import FetchContext
+from tailrace.fetch.fetch_plan import FetchParams, FetchPlan, unsettled
+from tailrace.fetch.read import PartitionReader
 from tailrace.fetch.session import PartitionFetch
 from tailrace.model.errors import ErrorCode
 from tailrace.waiting.purgatory import DelayedOperation
-
-if TYPE_CHECKING:
-    from tailrace.fetch.fetches import Fetch
 
 
 class Reason(Enum):
@@ -62,10 +61,26 @@ _MISSING = {
 }
 
 
+class WaitingFetch(Protocol):
+    """What a fetch offers while it waits."""
+
+    params: FetchParams
+    plan: FetchPlan
+    context: FetchContext
+    skips_settled: bool
+
+    @property
+    def reader(self) -> PartitionReader: ...
+    def all_reads(self) -> Iterable[PartitionFetch]: ...
+    def partition_of(self, key: Hashable | None) -> PartitionFetch | None: ...
+    def woken(self, reason: Reason, by: Hashable | None, now_ms: int) -> None:
+        """Read again and respond."""
+
+
 class DelayedFetch(DelayedOperation):
     __slots__ = ("_by_key", "_fetch", "_readable_by_key", "_readable_bytes")
 
-    def __init__(self, fetch: Fetch, deadline_ms: int) -> None:
+    def __init__(self, fetch: WaitingFetch, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
         self._fetch = fetch
         self._by_key: dict[Hashable, PartitionFetch] | None = None  # of a fetch without a session, once it waits

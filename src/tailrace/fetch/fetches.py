@@ -8,8 +8,8 @@ A request is answered at once if it does not want to wait, if nothing of it can 
 error, a diverging epoch, a preferred replica, or a high watermark that a follower's own readers wait for. Otherwise it
 waits, and is read again when it is woken.
 
-The caller gets a `Fetch` when it is ready: now, within `start`, or later. It then asks for `response()`, which updates
-the session, or, if the client is over its quota, for `throttled_response()`, which does not.
+The caller gets a `Fetch` when it is ready: now, within `start`, or later. It then asks for `make_answer()`, which
+updates the session, or, if the client is over its quota, for `throttled_answer()`, which does not.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from tailrace.fetch.fetch_plan import (
     FetchParams,
     FetchPlan,
     plan_fetch,
-    replica_of,
     unsettled,
 )
 from tailrace.fetch.isolation import check_level, is_consumer, is_follower
 from tailrace.fetch.read import PartitionReader, ReadResult
-from tailrace.fetch.response import adapt_errors, build_response, refusal
+from tailrace.fetch.response import adapt_errors, build_answer, refusal
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.steps import Steps, run_steps
-from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.protocol.flat.fetch import FLAT_VERSIONS, FetchAnswer, FetchAsk, PartitionAnswer, parts_of
 from tailrace.waiting.purgatory import Purgatory
 
 DEFAULT_MAX_BYTES = 57_671_680  # fetch.max.bytes
@@ -230,68 +229,58 @@ class Fetch:
 
     # Ready
 
+    def make_answer(self, now_ms: int) -> Steps[FetchAnswer]:
+        """Return the response, and pause now and then. The client's session counts it as sent from now on."""
+        fetches, params = self._fetches, self.params
+        answers = yield from self._all_answers()
+        partitions, image = self.reader.partitions, fetches.image()
+        nodes = yield from adapt_errors(answers, self.version, partitions, image, self.listener)
+        told = yield from self.context.tell(answers, now_ms)
+        answer = yield from build_answer(told, () if params.is_follower else nodes.values())
+        if params.is_follower and (quota := self.reader.quota) is not None:
+            sent = sum(
+                len(answer.records)
+                for fetch, answer in self.answers
+                if quota.is_throttled(fetch.key, params.replica_id)
+            )
+            quota.record(sent, now_ms)
+        return answer
+
     @property
     def needs_conversion(self) -> bool:
         """True if the client's version cannot read stored batches."""
         return self.version < FIRST_UNCONVERTED_VERSION
 
-    def conversions(self, response: FetchResponse) -> list[Callable[[], FetchResponse.PartitionData]]:
+    def conversions(self, answer: FetchAnswer) -> list[Callable[[], PartitionAnswer]]:
         """Return what converts each partition of a response that has stored batches, in its order. These functions may
         take long and may run on any thread."""
-        parts = [part for topic in response.responses for part in topic.partitions]
+        parts = [part for _, _, partitions in answer.topics for part in partitions]
         asked = [fetch for fetch, _ in self.answers] + [fetch for fetch, _ in self.plan.refused]
         return [partial(converted, fetch, part, self.version) for fetch, part in zip(asked, parts, strict=True)]
 
-    def response(self, now_ms: int, *, converts: bool = True) -> FetchResponse:
-        """What to answer; the client's session has it from now on."""
-        return run_steps(self.make_response(now_ms, converts=converts), now_ms)
-
-    def make_response(self, now_ms: int, *, converts: bool) -> Steps[FetchResponse]:
-        """As `response`, and pause now and then."""
-        fetches, params = self._fetches, self.params
-        answers = yield from self._all_answers()
-        partitions, image = self.reader.partitions, fetches.image()
-        nodes = yield from adapt_errors(answers, self.version, partitions, image, self.listener)
-        response = yield from build_response(
-            (yield from self.context.tell(answers, now_ms)),
-            self.version,
-            nodes=() if params.is_follower else nodes.values(),
-            converts=converts,
-        )
-        if params.is_follower and (quota := self.reader.quota) is not None:
-            sent = sum(
-                len(answer.records or b"")
-                for fetch, answer in self.answers
-                if quota.is_throttled(fetch.key, params.replica_id)
-            )
-            quota.record(sent, now_ms)
-        return response
-
-    def throttled_response(self, throttle_ms: int) -> FetchResponse:
-        """What to answer a client that has to slow down: no partitions, and no change in its session."""
+    def throttled_answer(self) -> FetchAnswer:
+        """Return the response to a client that has to slow down: no partitions, and no change in its session."""
         told = self.context.tell_nothing()
-        return FetchResponse(throttle_time_ms=throttle_ms, error_code=told.error, session_id=told.session_id)
+        return FetchAnswer(told.error, told.session_id, [])
 
     def response_size(self) -> int:
-        """How large `response` would be, before any conversion; what client quotas count. With many partitions it is an
-        estimate."""
+        """Return the size of the response before any conversion, which client quotas count. With many partitions it is
+        an estimate."""
         if len(self.answers) + len(self.plan.refused) > PARTITIONS_AT_ONCE:
             return self.size + ANSWER_BYTES * (len(self.answers) + len(self.plan.refused))
         version = max(self.version, FIRST_UNCONVERTED_VERSION)
         answers = run_steps(self._all_answers(), self.received_ms)
         told = self.context.tell_nothing()._replace(answers=self.context.worth_telling(answers))
-        parts: list[bytes] = []
-        run_steps(build_response(told, version), self.received_ms).write(parts, version)
-        return 4 + sum(map(len, parts))
+        answer = run_steps(build_answer(told), self.received_ms)
+        # As Kafka counts it: the body and four bytes more, without the tags of a flexible header.
+        return sum(map(len, parts_of(answer, version, 0, 0))) - (version in FLAT_VERSIONS)
 
     def _all_answers(self) -> Steps[list[Answer]]:
-        answers = self.answers
-        if self.plan.refused:
-            answers = list(answers)
-            for number, (fetch, code) in enumerate(self.plan.refused, 1):
-                if not number % PARTITIONS_A_STEP:
-                    yield
-                answers.append((fetch, refusal(fetch, code)))
+        answers = list(self.answers)
+        for number, (fetch, code) in enumerate(self.plan.refused, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
+            answers.append((fetch, refusal(fetch.index, code)))
         return answers
 
 
@@ -316,18 +305,18 @@ class Fetches:
 
     def start(
         self,
-        request: FetchRequest,
+        ask: FetchAsk,
         version: int,
         now_ms: int,
         answer: OnReady,
         **options: Any,
     ) -> Fetch:
-        """As `begin`, without pauses."""
-        return run_steps(self.begin(request, version, now_ms, answer, **options), now_ms)
+        """Begin a fetch without pauses."""
+        return run_steps(self.begin(ask, version, now_ms, answer, **options), now_ms)
 
     def begin(
         self,
-        request: FetchRequest,
+        ask: FetchAsk,
         version: int,
         now_ms: int,
         answer: OnReady,
@@ -342,13 +331,13 @@ class Fetches:
         turns with other requests; None: that is done at once.
 
         `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled. A
-        KafkaError is about the request as a whole: see `error_response`.
+        KafkaError is about the request as a whole: see `refused_fetch`.
         """
-        follower = is_follower(replica_of(request, version))
+        follower = is_follower(ask.replica_id)
         image, sessions = self.image(), self.sessions
-        context = yield from sessions.context_for(request, version, image, is_follower=follower, now_ms=now_ms)
+        context = yield from sessions.context_for(ask, version, image, is_follower=follower, now_ms=now_ms)
         max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
-        params = FetchParams.of(request, version, max_bytes)
+        params = FetchParams.of(ask, version, max_bytes)
         fetch = Fetch(self, context, params, version, listener, answer, now_ms, later)
-        yield from fetch.begin(client, request.isolation_level, now_ms)
+        yield from fetch.begin(client, ask.isolation_level, now_ms)
         return fetch

@@ -22,7 +22,8 @@ that grows beyond that is closed. Apache Kafka counts sessions only.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from tailrace.fetch.context import (
@@ -46,7 +47,7 @@ from tailrace.fetch.session import (
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchRequest
+from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.waiting.purgatory import Purgatory
 
 TOPIC_ID_VERSION = 13
@@ -89,37 +90,38 @@ class FetchSessions:
 
     # What a request means
 
-    def partitions_in(self, request: FetchRequest) -> int:
+    def partitions_in(self, ask: FetchAsk) -> int:
         """Return how many partitions a request is about, with those of its session."""
-        session = self._sessions.get(request.session_id)
-        forgotten = sum([len(topic.partitions) for topic in request.forgotten_topics_data])
-        asked = sum([len(topic.partitions) for topic in request.topics])
-        return asked + forgotten + (0 if session is None else len(session))
+        session = self._sessions.get(ask.session_id)
+        return ask.partition_count + (0 if session is None else len(session))
 
     def context_for(
-        self, request: FetchRequest, version: int, image: MetadataImage, *, is_follower: bool, now_ms: int
+        self, ask: FetchAsk, version: int, image: MetadataImage, *, is_follower: bool, now_ms: int
     ) -> Steps[FetchContext]:
-        session_id, epoch = request.session_id, request.session_epoch
+        """Return which kind of fetch a request is."""
+        session_id, epoch = ask.session_id, ask.session_epoch
+        by_id = version >= TOPIC_ID_VERSION
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != NO_SESSION:
                 self.remove(session_id)
-            partitions = yield from _partitions_of(request, version, image)
+            partitions = yield from _partitions_of(ask, by_id, image)
             if epoch == FINAL_EPOCH:
                 return SessionlessContext(partitions)
-            return FullContext(partitions, self, uses_topic_ids=version >= TOPIC_ID_VERSION, is_follower=is_follower)
+            return FullContext(partitions, partial(self.create, is_privileged=is_follower, uses_topic_ids=by_id))
         session = self._sessions.get(session_id)
         if session is None:
             return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
             return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
+        if session.uses_topic_ids != by_id:
             return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch(epoch)
         context = IncrementalContext(session)
-        yield from session.update(_asked(request, version, image), _forgotten(request, version), self._purgatory)
+        if ask.topics or ask.forgotten:
+            yield from self._update(session, ask, by_id, image)
         if not session.partitions:
             self.remove(session_id)
-            return SessionlessContext((yield from _partitions_of(request, version, image)))
+            return SessionlessContext((yield from _partitions_of(ask, by_id, image)))
         if session.is_closed:  # during a pause
             return context
         self.touch(session, now_ms)
@@ -128,17 +130,29 @@ class FetchSessions:
             return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         return context
 
+    def _update(self, session: FetchSession, ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[None]:
+        """Take over what an incremental request changes."""
+        number = 0
+        for topic, partitions in ask.topics:
+            name, topic_id = _topic_of(topic, by_id, image)
+            for asked in partitions:
+                session.update((topic, asked[0]), name, topic_id, asked)
+                number += 1
+                if not number % PARTITIONS_A_STEP:
+                    yield
+        for topic, indexes in ask.forgotten:
+            for index in indexes:
+                session.forget((topic, index), self._purgatory)
+                number += 1
+                if not number % PARTITIONS_A_STEP:
+                    yield
+
     # The cache
 
     def create(
-        self,
-        partitions: dict[Identity, PartitionFetch],
-        *,
-        is_privileged: bool,
-        uses_topic_ids: bool,
-        now_ms: int,
+        self, partitions: dict[Identity, PartitionFetch], now_ms: int, *, is_privileged: bool, uses_topic_ids: bool
     ) -> FetchSession | None:
-        """A new session, if there is room or room can be made."""
+        """Open a session, if there is room or room can be made."""
         if not self._has_room(len(partitions), now_ms, is_privileged=is_privileged):
             return None
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
@@ -219,39 +233,27 @@ class FetchSessions:
         return SessionStatistics(len(self._sessions), self._partitions, self._evictions)
 
 
-# ------------------------------------------------------------------------------------------ reading a request
+def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[str | None, bytes]:
+    """Return a topic's name, None while no topic has this id, and its id."""
+    if not by_id:
+        assert isinstance(topic, str)
+        return topic, NO_TOPIC_ID
+    assert isinstance(topic, bytes)
+    found = image.topics_by_id.get(topic)
+    return None if found is None else found.name, topic
 
 
-def _asked(
-    request: FetchRequest, version: int, image: MetadataImage
-) -> Iterator[tuple[PartitionFetch, FetchRequest.FetchPartition]]:
-    by_id = version >= TOPIC_ID_VERSION
-    for topic in request.topics:
-        name: str | None
-        identity: bytes | str
-        if by_id:
-            found = image.topics_by_id.get(topic.topic_id)
-            name = None if found is None else found.name
-            topic_id = identity = topic.topic_id
-        else:
-            name = identity = topic.topic
-            topic_id = NO_TOPIC_ID
-        for asked in topic.partitions:
-            yield PartitionFetch((identity, asked.partition), name, topic_id), asked
-
-
-def _partitions_of(request: FetchRequest, version: int, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
-    """Every partition once: of one that is there twice the place is the first and the wish the last."""
+def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
+    """Return every partition once. One that is named twice keeps its first place and its last request."""
     partitions: dict[Identity, PartitionFetch] = {}
-    for number, (fetch, asked) in enumerate(_asked(request, version, image), 1):
-        if not number % PARTITIONS_A_STEP:
-            yield
-        partitions.setdefault(fetch.identity, fetch).ask(asked)
+    for topic, asked_partitions in ask.topics:
+        name, topic_id = _topic_of(topic, by_id, image)
+        for asked in asked_partitions:
+            identity = (topic, asked[0])
+            fetch = partitions.get(identity)
+            if fetch is None:
+                fetch = partitions[identity] = PartitionFetch(identity, name, topic_id)
+                if not len(partitions) % PARTITIONS_A_STEP:
+                    yield
+            fetch.ask(asked)
     return partitions
-
-
-def _forgotten(request: FetchRequest, version: int) -> Iterator[Identity]:
-    for topic in request.forgotten_topics_data:
-        identity = topic.topic_id if version >= TOPIC_ID_VERSION else topic.topic
-        for index in topic.partitions:
-            yield identity, index
