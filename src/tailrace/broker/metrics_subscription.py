@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.metadata.config_definitions import definition
 from tailrace.model.java_hash import to_int32
-from tailrace.model.patterns import Pattern, compile_pattern
+from tailrace.model.patterns import Pattern, UnusablePattern, compile_pattern
 from tailrace.records.crc32c import crc32c
 
 ALL_METRICS: Final = "*"
@@ -38,7 +38,10 @@ class MetricsSubscription(NamedTuple):
         patterns = {}
         for entry in values["match"] or ():
             name, _, pattern = entry.rstrip("=").partition("=")
-            patterns[name.strip()] = compile_pattern(pattern.strip())
+            try:
+                patterns[name.strip()] = compile_pattern(pattern.strip())
+            except UnusablePattern as error:
+                raise UnusablePattern(f"pattern {pattern.strip()!r}: {error}") from error
         return cls(tuple(values["metrics"] or ()), values["interval.ms"], patterns)
 
     def matches(self, client: Mapping[str, str]) -> bool:
