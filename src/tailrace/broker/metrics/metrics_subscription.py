@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import re2
 
-from tailrace.coordinator.groups.streams.java_collections import hash_map_order
+from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.metadata.image.config_definitions import definition
 from tailrace.model.java_hash import to_int32
 from tailrace.records.codecs.crc32c import crc32c

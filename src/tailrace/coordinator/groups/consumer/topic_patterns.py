@@ -11,7 +11,7 @@ from typing import Final
 
 import re2
 
-from tailrace.coordinator.groups.consumer.heartbeat import Sees
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees
 from tailrace.model.errors import ErrorCode, KafkaError
 
 PROGRAM_SIZE_MAX: Final = 8_192  # instructions: the longest topic name takes about 10 ms at worst
