@@ -84,7 +84,7 @@ class EpochEngine(Generic[G, M, A]):
 
     def store_member(self, group: G, before: M, member: M, records: Records) -> bool:
         """Append the member's record if the member has changed. Return True if so."""
-        if member == before:
+        if member is before or member == before:
             return False
         records.append(self._records.member_record(group.group_id, member))
         return True
@@ -135,7 +135,7 @@ class EpochEngine(Generic[G, M, A]):
 
     def store_current(self, group: G, member: M, moved: M, records: Records) -> bool:
         """Append the record of the member's current assignment if it has moved. Return True if so."""
-        if moved == member:
+        if moved is member or moved == member:
             return False
         records.append(self._records.current_record(group.group_id, moved))
         return True

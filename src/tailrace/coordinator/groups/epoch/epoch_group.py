@@ -9,7 +9,6 @@ reached its target.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
@@ -28,7 +27,7 @@ NO_TARGET_EPOCH: Final = -1
 COMMIT_VERSION_MIN: Final = 9  # the first version of OffsetCommit that has member epochs
 
 
-class EpochGroup(ABC, Generic[M, A]):
+class EpochGroup(Generic[M, A]):
     type: ClassVar[str]  # and the protocol type: consumer, share, streams
 
     def __init__(self, group_id: str) -> None:
@@ -74,9 +73,9 @@ class EpochGroup(ABC, Generic[M, A]):
 
     # Committed offsets
 
-    @abstractmethod
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         """Raise a KafkaError if the commit is not allowed."""
+        raise NotImplementedError
 
     def behind_committer(self, committer: Committer) -> M | None:
         """Return the member if it commits in an earlier epoch, so that each partition has to be checked.
@@ -133,12 +132,12 @@ class EpochGroup(ABC, Generic[M, A]):
 
     # All groups
 
-    @abstractmethod
-    def is_subscribed_to(self, topic: str) -> bool: ...
+    def is_subscribed_to(self, topic: str) -> bool:
+        raise NotImplementedError
 
-    @abstractmethod
     def tombstones(self) -> list[CoordinatorRecord]:
         """Return the records that delete the group, without its offsets."""
+        raise NotImplementedError
 
     @property
     def state_name(self) -> str:

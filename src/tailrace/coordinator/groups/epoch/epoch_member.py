@@ -44,7 +44,10 @@ class EpochMember:
 
     def with_reported(self, **reported: Any) -> Self:
         """Return the member with the fields that its heartbeat reports; None means unchanged."""
-        return replace(self, **{name: value for name, value in reported.items() if value is not None})
+        changed = {
+            name: value for name, value in reported.items() if value is not None and value != getattr(self, name)
+        }
+        return replace(self, **changed) if changed else self
 
     def moved_to(self, epoch: int, state: MemberState, **held: Any) -> Self:
         """Return the member after one step of its reconciliation, with what it holds then."""

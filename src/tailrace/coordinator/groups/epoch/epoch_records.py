@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tailrace.coordinator.groups.epoch.epoch_member import EpochMember, MemberState
@@ -44,7 +45,7 @@ class EpochMessages(NamedTuple):
     current: MessagePair
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EpochRecords(Generic[M, A]):
     messages: EpochMessages
     new_member: Callable[[str], M]  # (member id)
@@ -112,17 +113,20 @@ class EpochRecords(Generic[M, A]):
 
     # Read
 
+    @cached_property
+    def _states(self) -> dict[int, MemberState]:
+        return {code: state for state, code in self.state_codes.items()}
+
     def with_metadata(self, member: M, value: Any) -> M:
         """Return the member with the fields of a member record."""
         return replace(member, **read_fields(self.member_fields, value))
 
     def with_current(self, member: M, value: Any) -> M:
         """Return the member with the epoch, state and assignment of a current record."""
-        states = {code: state for state, code in self.state_codes.items()}
         return replace(
             member,
             member_epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
-            state=states.get(value.state, MemberState.UNKNOWN),
+            state=self._states.get(value.state, MemberState.UNKNOWN),
             **self.read_held(value),
         )

@@ -13,15 +13,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 K = TypeVar("K", bytes, str)  # a topic id, or the name of a subtopology
 
 
-def _unchanged(value: Any) -> Any:
-    return value
-
-
 class RecordField(NamedTuple):
     name: str  # in the member
     stored_name: str  # in the message
-    write: Callable[[Any], Any] = _unchanged
-    read: Callable[[Any], Any] = _unchanged
+    write: Callable[[Any], Any] | None = None  # None: the value is the same
+    read: Callable[[Any], Any] | None = None
 
 
 def same_fields(*names: str) -> list[RecordField]:
@@ -30,11 +26,19 @@ def same_fields(*names: str) -> list[RecordField]:
 
 
 def write_fields(fields: Sequence[RecordField], member: Any) -> dict[str, Any]:
-    return {field.stored_name: field.write(getattr(member, field.name)) for field in fields}
+    written = {}
+    for name, stored_name, write, _ in fields:
+        value = getattr(member, name)
+        written[stored_name] = value if write is None else write(value)
+    return written
 
 
-def read_fields(fields: Sequence[RecordField], value: Any) -> dict[str, Any]:
-    return {field.name: field.read(getattr(value, field.stored_name)) for field in fields}
+def read_fields(fields: Sequence[RecordField], message: Any) -> dict[str, Any]:
+    found = {}
+    for name, stored_name, _, read in fields:
+        value = getattr(message, stored_name)
+        found[name] = value if read is None else read(value)
+    return found
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
