@@ -26,7 +26,7 @@ from tailrace.broker.metrics.metrics_subscription import (
     RequestedMetrics,
     requested_metrics,
 )
-from tailrace.coordinator.groups.streams.java_collections import hash_map_order
+from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.metadata.image.image import ResourceType
 from tailrace.metrics.families import Family, counter, gauge
 from tailrace.metrics.otlp import MalformedMetricsData, read_points
