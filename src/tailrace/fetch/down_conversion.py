@@ -22,8 +22,8 @@ from tailrace.records.conversion import down_convert, split_any
 _log = logging.getLogger(__name__)
 
 FIRST_UNCONVERTED_VERSION: Final = 4
+LAST_HARD_LIMIT_VERSION: Final = 2  # the last version whose byte limits are hard
 _LAST_FORMAT_0_VERSION: Final = 1
-_LAST_HARD_LIMIT_VERSION: Final = 2
 
 
 def converted(fetch: PartitionFetch, answer: FetchResponse.PartitionData, version: int) -> FetchResponse.PartitionData:
@@ -39,7 +39,7 @@ def converted(fetch: PartitionFetch, answer: FetchResponse.PartitionData, versio
             partition_index=fetch.index, error_code=error.code, high_watermark=-1, records=b""
         )
     # Old messages take more room than the stored batch, but what is limited is what the client asked for.
-    answer.records = data[: max(fetch.max_bytes, 0)] if version <= _LAST_HARD_LIMIT_VERSION else data
+    answer.records = data[: max(fetch.max_bytes, 0)] if version <= LAST_HARD_LIMIT_VERSION else data
     return answer
 
 

@@ -20,14 +20,13 @@ from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.messages import FetchResponse
 from tailrace.replication.current_leader import LeaderNode, current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions
 
-SESSION_VERSION = 7
-TOPIC_ID_VERSION = 13
-CURRENT_LEADER_VERSION = 16
-STORAGE_ERROR_VERSION = 6
+_CURRENT_LEADERS_FROM = first_version_with("FetchResponse", "node_endpoints")
+_STORAGE_ERROR_FROM = 6
 
 _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -35,26 +34,6 @@ _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOC
 def refusal(fetch: PartitionFetch, code: ErrorCode) -> FetchResponse.PartitionData:
     """The answer of a partition that is not read at all."""
     return FetchResponse.PartitionData(partition_index=fetch.index, error_code=code, high_watermark=-1, records=b"")
-
-
-def error_response(request: FetchRequest, version: int, code: ErrorCode, throttle_ms: int = 0) -> FetchResponse:
-    """The answer to a request that failed as a whole; before topic ids, clients look for it at each partition."""
-    topics = []
-    if version < TOPIC_ID_VERSION:
-        topics = [
-            FetchResponse.FetchableTopicResponse(
-                topic=topic.topic,
-                partitions=[
-                    FetchResponse.PartitionData(
-                        partition_index=asked.partition, error_code=code, high_watermark=-1, records=b""
-                    )
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    session_id = request.session_id if version >= SESSION_VERSION else 0
-    return FetchResponse(throttle_time_ms=throttle_ms, error_code=code, session_id=session_id, responses=topics)
 
 
 def adapt_errors(
@@ -66,9 +45,9 @@ def adapt_errors(
         if not number % PARTITIONS_A_STEP:
             yield
         code = answer.error_code
-        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_VERSION:
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_FROM:
             answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        elif code in _LED_ELSEWHERE and version >= CURRENT_LEADER_VERSION:
+        elif code in _LED_ELSEWHERE and version >= _CURRENT_LEADERS_FROM:
             leader = current_leader(fetch.key, partitions, image, listener)
             answer.current_leader = FetchResponse.LeaderIdAndEpoch(
                 leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
