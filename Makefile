@@ -43,8 +43,8 @@ run: $(BASE) ## a broker, Spark's pipeline on it and a check of every result; ag
 tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
 	$(BIN)/tailrace tour
 
-unit: $(READY) ## the quick tests: no Java, no Spark, no other process; under a minute
-	$(BIN)/python -m pytest -n auto --dist worksteal -m quick tests/unit tests/architecture
+unit: $(READY) ## the quick tests: no Java, no Spark; under a minute
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not long and not kafka" --durations=5 tests/unit tests/architecture
 
 test: $(READY) ## the test suite, and its 25 slowest tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --durations=25

@@ -10,19 +10,20 @@ import pytest
 
 from tests.architecture.source import MODULES, ROOT, name_of, tree_of
 
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(tree_of(path))
+PAGES = [path for path in MODULES if path.name == "__init__.py"]
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=name_of)
+def test_every_module_has_a_docstring() -> None:
+    assert [name_of(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_package_holds_no_code_of_its_own(path: Path) -> None:
     nodes = tree_of(path).body
     assert all(isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assign) for node in nodes)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=name_of)
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_package_names_what_it_holds(path: Path) -> None:
     """The docstring of a package is its manual page: it names every module and every sub-package."""
     text = ast.get_docstring(tree_of(path)) or ""

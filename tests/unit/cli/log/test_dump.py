@@ -16,6 +16,7 @@ def kafkas_dumps(name: str) -> list[str]:
     return sorted(str(path.relative_to(dumps)).removesuffix(".txt") for path in dumps.rglob("*.txt"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", golden_names("data_dir"))
 def test_the_lines_are_kafkas(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(golden(name).unpack(tmp_path))

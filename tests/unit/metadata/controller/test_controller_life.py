@@ -101,6 +101,7 @@ def reloaded(files: MemoryFiles, node: LocalNode) -> MetadataImage:
     return log.image
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=25))
 def test_what_is_loaded_again_is_what_was_there(life: list[tuple[Any, ...]]) -> None:
@@ -141,6 +142,7 @@ def assert_consistent(image: MetadataImage) -> None:
         assert resource.type != 2 or resource.name in image.topics
 
 
+@pytest.mark.long
 def test_a_crash_loses_at_most_what_was_not_answered() -> None:
     """Every crash point of some changes, with what a disk may have kept of unsynced writes."""
     files = RecordingFiles(empty_directory().root)
@@ -177,6 +179,7 @@ def empty_directory() -> MemoryFiles:
     return files
 
 
+@pytest.mark.long
 def test_a_crash_while_a_cluster_begins_can_be_started_over() -> None:
     files = RecordingFiles(empty_directory().root)
     LocalNode(files)

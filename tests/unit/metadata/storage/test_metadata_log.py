@@ -154,6 +154,7 @@ def test_records_that_contradict_the_image_are_never_written() -> None:
     log.commit(topic(2), 22)
 
 
+@pytest.mark.long
 def test_very_many_records_are_one_transaction() -> None:
     files = formatted()
     log = begun(files)

@@ -64,6 +64,7 @@ records = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(records, st.sampled_from(Codec), st.integers(1, 200), st.booleans())
 def test_rows_become_batches_of_their_partitions(
@@ -229,6 +230,7 @@ def propose(tmp_path: Path, broker: Any, offsets: list[int], monkeypatch: pytest
     return load_propose.propose_load(None, broker.data, broker.bootstrap, grouped, {"t": 1}, {}, plan)
 
 
+@pytest.mark.long
 def test_a_running_broker_takes_segments_in_and_serves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tailrace
     from tests.support.filled_topics import numbered, put
@@ -253,6 +255,7 @@ def test_a_running_broker_takes_segments_in_and_serves_them(tmp_path: Path, monk
         assert node.standing(TopicPartition("t", 0)).end_offset == 100
 
 
+@pytest.mark.long
 def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

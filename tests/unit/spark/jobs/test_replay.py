@@ -55,6 +55,7 @@ def test_a_replayed_topic_is_equal(source: tailrace.Broker, target: tailrace.Bro
     assert compared(place, target.bootstrap, topics=["t:copy"]).is_equal
 
 
+@pytest.mark.long
 def test_transactions_compacted_batches_and_headers_of_apache_kafkas_files(
     target: tailrace.Broker, tmp_path: Path
 ) -> None:
