@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 FIRST_UNCONVERTED_VERSION: Final = 4
 _LAST_FORMAT_0_VERSION: Final = 1
-_LAST_HARD_LIMIT_VERSION: Final = 2
+LAST_HARD_LIMIT_VERSION: Final = 2
 
 
 def converted(fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> PartitionAnswer:
@@ -37,7 +37,7 @@ def converted(fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> P
         _log.debug("%s cannot be converted for version %d: %s", fetch, version, error)
         return PartitionAnswer(fetch.index, error.code, aborted=())
     # Old messages take more room than the stored batch, but what is limited is what the client asked for.
-    if version <= _LAST_HARD_LIMIT_VERSION:
+    if version <= LAST_HARD_LIMIT_VERSION:
         data = data[: max(fetch.max_bytes, 0)]
     return answer._replace(records=data)
 

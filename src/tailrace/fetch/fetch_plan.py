@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from tailrace.fetch.context import FetchContext
+from tailrace.fetch.down_conversion import LAST_HARD_LIMIT_VERSION
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.log.watermarks import Isolation
@@ -17,12 +18,12 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.waiting.purgatory import Purgatory
 
-RACK_VERSION = 11
-HARD_LIMIT_VERSION = 2  # the last version whose byte limits are hard
+_RACKS_FROM = first_version_with("FetchRequest", "rack_id")
 INT_MAX = 2**31 - 1
 
 
@@ -54,7 +55,7 @@ class FetchParams(NamedTuple):
         replica_id = ask.replica_id
         follower = is_follower(replica_id)
         most = min(ask.max_bytes, max_bytes)
-        rack = ask.rack if version >= RACK_VERSION else None
+        rack = ask.rack if version >= _RACKS_FROM else None
         return cls(
             replica_id,
             ask.replica_epoch,
@@ -62,7 +63,7 @@ class FetchParams(NamedTuple):
             min(ask.min_bytes, most),
             most,
             isolation_of(replica_id, ask.isolation_level),
-            version <= HARD_LIMIT_VERSION,
+            version <= LAST_HARD_LIMIT_VERSION,
             rack,
             follower,
             # A consumer of a version with racks may read from a follower; one that is sent there comes with its rack.

@@ -19,14 +19,14 @@ from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
+from tailrace.protocol.field_versions import FETCH_TOPIC_IDS, first_version_with
 from tailrace.protocol.flat.fetch import FetchAnswer, FetchAsk, LeaderEndpoint, PartitionAnswer
 from tailrace.replication.current_leader import current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions
 
-SESSION_VERSION = 7
-TOPIC_ID_VERSION = 13
-CURRENT_LEADER_VERSION = 16
-STORAGE_ERROR_VERSION = 6
+_SESSIONS_FROM = first_version_with("FetchRequest", "session_id")
+_CURRENT_LEADERS_FROM = first_version_with("FetchResponse", "node_endpoints")
+_STORAGE_ERROR_FROM = 6
 
 _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -40,11 +40,11 @@ def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> FetchAnswer:
     """Return the response to a request that failed as a whole. Before topic ids, clients look for the error at each
     partition."""
     topics = []
-    if version < TOPIC_ID_VERSION:
+    if version < FETCH_TOPIC_IDS:
         for name, partitions in ask.topics:
             assert isinstance(name, str)
             topics.append((name, bytes(16), [refusal(one[0], code) for one in partitions]))
-    return FetchAnswer(code, ask.session_id if version >= SESSION_VERSION else 0, topics)
+    return FetchAnswer(code, ask.session_id if version >= _SESSIONS_FROM else 0, topics)
 
 
 def adapt_errors(
@@ -58,9 +58,9 @@ def adapt_errors(
         code = answer.error_code
         if not code:
             continue
-        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_VERSION:
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_FROM:
             answers[number] = fetch, answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif code in _LED_ELSEWHERE and version >= CURRENT_LEADER_VERSION:
+        elif code in _LED_ELSEWHERE and version >= _CURRENT_LEADERS_FROM:
             leader = current_leader(fetch.key, partitions, image, listener)
             answers[number] = fetch, answer._replace(leader=(leader.leader_id, leader.leader_epoch))
             if leader.node is not None:

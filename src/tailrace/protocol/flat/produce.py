@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS
 from tailrace.protocol.flat.read_kernels import read_produce
 from tailrace.protocol.flat.write_kernels import write_produced
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.messages import ProduceRequest, ProduceResponse
 
 FLAT_VERSIONS: Final = range(9, 14)
-TOPIC_ID_VERSION: Final = 13
 _PRODUCE: Final = 0
 
 AskedTopic: TypeAlias = tuple[bytes | str, Sequence[tuple[int, Any]]]  # name or id; index and records of partitions
@@ -70,7 +70,7 @@ def read_produce_ask(frame: memoryview, elements_max: int) -> tuple[int, int, st
 
 def ask_of(body: ProduceRequest, version: int) -> ProduceAsk:
     """Convert a message."""
-    by_id = version >= TOPIC_ID_VERSION
+    by_id = version >= PRODUCE_TOPIC_IDS
     topics = [
         (topic.topic_id if by_id else topic.name, [(one.index, one.records) for one in topic.partition_data])
         for topic in body.topic_data
