@@ -43,7 +43,7 @@ class MetadataTarget(TreeTarget):
         trees.append(files.tree(ROOT))
         files = memory_files(files.tree())
         broker = self._open(files)
-        broker.controller.log.write_snapshot(NOW_MS)
+        broker.services.controller.log.write_snapshot(NOW_MS)
         self._use(broker)
         broker.close(NOW_MS)
         return [*trees, files.tree(ROOT)]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from functools import cache
 from struct import Struct
-from typing import TYPE_CHECKING
 
+from tailrace.broker.handler_binding import bind
 from tailrace.broker.quick_replica_fetch import QuickReplicaFetch
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.broker.requests.data.fetch import handle
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
+from tailrace.broker.services import Services
 from tailrace.log.log_read import read_log
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.small_read import SMALL_READ_BYTES, read_small
@@ -28,9 +30,6 @@ from tailrace.protocol.request_kernels import Fetched, read_fetch
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.partition import Partition
 from tailrace.waiting.purgatory import DelayedOperation
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 _TOPIC_IDS_FROM = 13
 _ISOLATIONS = (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
@@ -48,12 +47,13 @@ def _response(topic_size: int, has_length: bool, length_size: int) -> Struct:
 
 
 class QuickFetch:
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._codes = broker.errors_of(1)
-        self._rights = rights_of(broker.authorizer)
-        self._selects = broker.fetches.reader.select_replica is not None
-        self._replicas = None if broker.replication is None else QuickReplicaFetch(broker)
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self._codes = services.replies.errors_of(1)
+        self._rights = rights_of(services.authorizer)
+        self._selects = services.fetches.reader.select_replica is not None
+        self._replicas = None if services.replication is None else QuickReplicaFetch(services)
+        self.answer_generally = bind(handle, services)
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""
@@ -62,13 +62,13 @@ class QuickFetch:
             return self._replicas is not None and self._replicas.handle(frame, context, now_ms)
         version, _, wait_ms, least, most, level, start, stop, index, epoch, offset, partition_most = asked
         topic = bytes(frame[start:stop])
-        broker = self.broker
-        broker.settle()
+        services = self.services
+        services.current_round.settle()
         if version >= _TOPIC_IDS_FROM:
-            partition = broker.partitions.of_topic(topic, index)
+            partition = services.partitions.of_topic(topic, index)
         else:
-            partition = broker.partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
-        most = min(most, partition_most, broker.fetches.max_bytes)
+            partition = services.partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
+        most = min(most, partition_most, services.fetches.max_bytes)
         if partition is None or partition.leader is None or 0 <= epoch != partition.leader_epoch or most < 1:
             return False
         if self._rights is not None and not self._rights.allows(
@@ -83,8 +83,8 @@ class QuickFetch:
             partition.traffic.fetch_requests += 1
             place = bound if bound is marks.log_end and not level else None
             waiting = WaitingFetch(self, frame, context, asked, topic, partition, place, now_ms + wait_ms)
-            broker.purgatory.watch(waiting, (partition.key,))
-            broker.parked(context, waiting)
+            services.purgatory.watch(waiting, (partition.key,))
+            services.replies.parked(context, waiting)
             return True
         if not marks.log_start_offset <= offset < bound.offset:
             return False
@@ -140,7 +140,7 @@ class QuickFetch:
             layout = _response(len(topic), True, len(length))
             head = layout.pack(correlation_id, 0, 0, 0, 0, 2, len(topic) + 1, topic, *values)
         parts: list[Part] = [head + records + _END] if isinstance(records, bytes) else [head, records, _END]
-        self.broker.put(Reply(context.connection_id, parts))
+        self.services.replies.put(Reply(context.connection_id, parts))
         return True
 
 
@@ -171,14 +171,14 @@ class WaitingFetch(DelayedOperation):
         self._place = place
 
     def try_complete(self, now_ms: int) -> bool:
-        partition, asked, broker = self._partition, self._asked, self._quick.broker
-        if partition.leader is self._leader and broker.partitions.get(partition.key) is partition:
+        partition, asked, services = self._partition, self._asked, self._quick.services
+        if partition.leader is self._leader and services.partitions.get(partition.key) is partition:
             marks = partition.log.placed_marks()
             bound = marks.bound(_ISOLATIONS[asked[5]])
             if bound.offset == asked[10]:
                 return False
-            if bound.offset > asked[10] and not broker.throttling.is_on:
-                most = min(asked[4], asked[11], broker.fetches.max_bytes)
+            if bound.offset > asked[10] and not services.throttling.is_on:
+                most = min(asked[4], asked[11], services.fetches.max_bytes)
                 if self._quick.answer(asked, self._topic, self._context, partition, marks, most, self._place):
                     return True
         self.expire(now_ms)
@@ -186,13 +186,10 @@ class WaitingFetch(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         """Let the general way answer, at once."""
-        from tailrace.broker.requests.data.fetch import handle
-
         header, position = read_request_header(self._frame)
         body, _ = FetchRequest.read(self._frame, header.api_version, position)
         body.max_wait_ms = 0
-        handle(
-            self._quick.broker,
+        self._quick.answer_generally(
             Request(
                 self._context,
                 header.api_key,

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import struct
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.broker.requests.data.fetch import go_on
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation, rights_of
+from tailrace.broker.services import Services
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.fetch.context import IncrementalContext
 from tailrace.fetch.fetch_plan import FetchParams
@@ -31,9 +33,6 @@ from tailrace.records.batch import CorruptBatch
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.progress import FollowerProgress
 from tailrace.waiting.purgatory import DelayedOperation
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 _VERSIONS: Final = range(15, 19)  # a follower says who it is in a tagged field, topics have ids
 _HEADER: Final = Struct(">hhih")
@@ -103,18 +102,18 @@ def read_replica_fetch(frame: Buffer) -> Asked | None:
 
 
 class QuickReplicaFetch:
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._codes = broker.errors_of(1)
-        self._rights = rights_of(broker.authorizer)
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self._codes = services.replies.errors_of(1)
+        self._rights = rights_of(services.authorizer)
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Whether it was taken: answered, or left to wait. If not, nothing was done."""
         asked = read_replica_fetch(frame)
         if asked is None:
             return False
-        broker = self.broker
-        fetches, image = broker.fetches, broker.image
+        services = self.services
+        fetches, image = services.fetches, services.controller.image
         session = fetches.sessions.get(asked.session_id)
         follower = image.brokers.get(asked.replica_id)
         if (
@@ -122,7 +121,7 @@ class QuickReplicaFetch:
             or session.epoch != asked.session_epoch
             or not (session.uses_topic_ids and session.is_privileged)
             or session.topics is not image.topics
-            or session.generation != broker.partitions.generation
+            or session.generation != services.partitions.generation
             or follower is None
             or follower.fenced
             or follower.epoch != asked.replica_epoch
@@ -135,7 +134,7 @@ class QuickReplicaFetch:
             )
         ):
             return False
-        broker.settle()
+        services.current_round.settle()
         named: dict[PartitionFetch, tuple[Wish, LeaderRole, FollowerProgress]] = {}
         for wish in asked.wishes:
             fetch = session.partitions.get((wish.topic_id, wish.number))
@@ -169,11 +168,11 @@ class QuickReplicaFetch:
             leader_end = fetch.marks.log_end.offset
             progress.note_fetch(progress.log_end, progress.log_start_offset, leader_end, asked.replica_epoch, now_ms)
         for key in moved:
-            broker.purgatory.check(key, now_ms)
+            services.purgatory.check(key, now_ms)
         waiting = WaitingReplicaFetch(self, context, asked, session, now_ms)
         if not waiting.answer(now_ms, stables):
-            broker.purgatory.watch(waiting, (session,))
-            broker.parked(context, waiting)
+            services.purgatory.watch(waiting, (session,))
+            services.replies.parked(context, waiting)
         return True
 
     def _others(
@@ -255,7 +254,7 @@ class QuickReplicaFetch:
         text += b"\x00"
         parts.append(bytes(text))
         self._codes[0] += count
-        self.broker.put(Reply(context.connection_id, parts))
+        self.services.replies.put(Reply(context.connection_id, parts))
 
 
 def _sound(fetch: PartitionFetch, wish: Wish, replica_id: int) -> tuple[LeaderRole, FollowerProgress] | None:
@@ -308,7 +307,7 @@ class WaitingReplicaFetch(DelayedOperation):
         self._asked = asked
         self._session = session
         self._epoch = session.epoch
-        self._generation = quick.broker.partitions.generation
+        self._generation = quick.services.partitions.generation
         self._received_ms = now_ms
 
     def try_complete(self, now_ms: int) -> bool:
@@ -325,7 +324,7 @@ class WaitingReplicaFetch(DelayedOperation):
         partition = fetch.partition
         return (
             self._session.epoch == self._epoch
-            and self._generation == self._quick.broker.partitions.generation
+            and self._generation == self._quick.services.partitions.generation
             and partition is not None
             and partition.leader is fetch.role
             and fetch.marks is partition.log.marks
@@ -336,7 +335,7 @@ class WaitingReplicaFetch(DelayedOperation):
     def answer(self, now_ms: int, stables: dict[PartitionFetch, Offset], *, is_over: bool = False) -> bool:
         """Answer, if there are records or the time is over; generally, if it is not as simple as that."""
         found: dict[PartitionFetch, FileSlice] = {}
-        budget = ByteBudget(min(self._asked.max_bytes, self._quick.broker.fetches.max_bytes))
+        budget = ByteBudget(min(self._asked.max_bytes, self._quick.services.fetches.max_bytes))
         for fetch in self._session.partitions.values():
             if not self._is_sound(fetch):
                 self._go_generally(now_ms)
@@ -357,15 +356,13 @@ class WaitingReplicaFetch(DelayedOperation):
 
     def _go_generally(self, now_ms: int) -> None:
         """Answer as a general fetch that has waited until now."""
-        from tailrace.broker.requests.data.fetch import go_on
-
-        asked, broker = self._asked, self._quick.broker
+        asked, services = self._asked, self._quick.services
         params = FetchParams(
             asked.replica_id,
             asked.replica_epoch,
             asked.wait_ms,
             1,
-            min(asked.max_bytes, broker.fetches.max_bytes),
+            min(asked.max_bytes, services.fetches.max_bytes),
             Isolation.LOG_END,
             False,
             "",
@@ -373,4 +370,14 @@ class WaitingReplicaFetch(DelayedOperation):
             True,
         )
         request = Request(self._context, 1, asked.version, asked.correlation_id, None, None, self._received_ms)
-        go_on(broker, request, IncrementalContext(self._session, self._epoch), params, now_ms)
+        go_on(
+            request,
+            IncrementalContext(self._session, self._epoch),
+            params,
+            now_ms,
+            fetches=services.fetches,
+            partitions=services.partitions,
+            replies=services.replies,
+            request_work=services.request_work,
+            throttling=services.throttling,
+        )

@@ -24,84 +24,139 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.long_requests import LongRequests
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.request_work import RequestWork
+from tailrace.broker.throttling import Throttling
 from tailrace.fetch.context import FetchContext
 from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.fetch_plan import FetchParams
-from tailrace.fetch.fetches import PARTITIONS_AT_ONCE, Fetch
+from tailrace.fetch.fetches import PARTITIONS_AT_ONCE, Fetch, Fetches
 from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps, run_steps
 from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.topic_traffic import TopicTraffic
 
 _TOPIC_IDS_FROM = 13
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> Steps[None] | None:
-    steps = _fetch(broker, request, now_ms)
-    if broker.fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    fetches: Fetches,
+    long_requests: LongRequests,
+    partitions: HostedPartitions,
+    replies: Replies,
+    request_work: RequestWork,
+    throttling: Throttling,
+) -> Steps[None] | None:
+    steps = _fetch(
+        request,
+        now_ms,
+        fetches=fetches,
+        long_requests=long_requests,
+        partitions=partitions,
+        replies=replies,
+        request_work=request_work,
+        throttling=throttling,
+    )
+    if fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
         return steps
     return run_steps(steps, now_ms)
 
 
-def _fetch(broker: Broker, request: Request, now_ms: int) -> Steps[None]:
+def _fetch(
+    request: Request,
+    now_ms: int,
+    *,
+    fetches: Fetches,
+    long_requests: LongRequests,
+    partitions: HostedPartitions,
+    replies: Replies,
+    request_work: RequestWork,
+    throttling: Throttling,
+) -> Steps[None]:
     waiting = request.without_body()
 
     def later(steps: Steps[None], now_ms: int) -> None:
-        broker.long_requests.start(waiting, steps, now_ms)
+        long_requests.start(waiting, steps, now_ms)
 
     try:
-        fetch = yield from broker.fetches.begin(
+        fetch = yield from fetches.begin(
             request.body,
             request.version,
             now_ms,
-            _answer_to(broker, waiting),
+            _answer_to(
+                waiting, partitions=partitions, replies=replies, request_work=request_work, throttling=throttling
+            ),
             client=request.context,
             listener=request.context.listener,
-            quota_bytes=broker.throttling.fetch_bytes_max(request),
+            quota_bytes=throttling.fetch_bytes_max(request),
             later=later,
         )
     except KafkaError as error:
-        broker.answer(request, _refused(request.body, request.version, error.code), now_ms)
+        replies.answer(request, _refused(request.body, request.version, error.code), now_ms)
         return
     if fetch.operation is not None and fetch.operation.is_waiting:
-        broker.parked(request.context, fetch.operation)
+        replies.parked(request.context, fetch.operation)
 
 
-def go_on(broker: Broker, request: Request, context: FetchContext, params: FetchParams, now_ms: int) -> None:
+def go_on(
+    request: Request,
+    context: FetchContext,
+    params: FetchParams,
+    now_ms: int,
+    *,
+    fetches: Fetches,
+    partitions: HostedPartitions,
+    replies: Replies,
+    request_work: RequestWork,
+    throttling: Throttling,
+) -> None:
     """Answer a fetch that has waited elsewhere with what can be read now."""
-    listener, answer = request.context.listener, _answer_to(broker, request)
-    fetch = Fetch(broker.fetches, context, params, request.version, listener, answer, now_ms)
+    listener, answer = (
+        request.context.listener,
+        _answer_to(request, partitions=partitions, replies=replies, request_work=request_work, throttling=throttling),
+    )
+    fetch = Fetch(fetches, context, params, request.version, listener, answer, now_ms)
     fetch.find_again()
     fetch.woken(Reason.DEADLINE, None, now_ms)
 
 
-def _answer_to(broker: Broker, waiting: Request) -> Callable[[Fetch, int], Steps[None]]:
-    throttling = broker.throttling
+def _answer_to(
+    waiting: Request,
+    *,
+    partitions: HostedPartitions,
+    replies: Replies,
+    request_work: RequestWork,
+    throttling: Throttling,
+) -> Callable[[Fetch, int], Steps[None]]:
 
     def answer(fetch: Fetch, now_ms: int) -> Steps[None]:
         if throttling.is_on and not fetch.params.is_follower:
             throttle_ms = throttling.of_fetch(waiting, fetch.response_size(), now_ms)
             if throttle_ms:
-                broker.reply(waiting, fetch.throttled_response(throttle_ms), throttle_ms)
+                replies.reply(waiting, fetch.throttled_response(throttle_ms), now_ms, throttle_ms)
                 return
         response = yield from fetch.make_response(now_ms, converts=False)
         if fetch.needs_conversion and (conversions := fetch.conversions(response)):
-            broker.request_work.start(waiting, conversions, partial(converted, response, fetch.params.is_follower))
+            request_work.start(waiting, conversions, partial(converted, response, fetch.params.is_follower))
         else:
-            yield from send(response, is_follower=fetch.params.is_follower)
+            yield from send(response, now_ms, is_follower=fetch.params.is_follower)
 
     def converted(response: FetchResponse, is_follower: bool, parts: list[Any], now_ms: int) -> None:
         parts_left = iter(parts)
         for topic in response.responses:
             topic.partitions = [next(parts_left) for _ in topic.partitions]
-        run_steps(send(response, is_follower=is_follower), now_ms)
+        run_steps(send(response, now_ms, is_follower=is_follower), now_ms)
 
-    def send(response: FetchResponse, *, is_follower: bool) -> Steps[None]:
-        yield from _count_bytes(response, broker.partitions.traffic, is_follower=is_follower)
-        broker.reply(waiting, response)
+    def send(response: FetchResponse, now_ms: int, *, is_follower: bool) -> Steps[None]:
+        yield from _count_bytes(response, partitions.traffic, is_follower=is_follower)
+        replies.reply(waiting, response, now_ms)
 
     return answer
 
