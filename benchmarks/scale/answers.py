@@ -8,7 +8,6 @@ from typing import Any
 from benchmarks.scale.child import cpu_us, settle
 from benchmarks.scale.member import PlayedCluster, open_member
 from tailrace.broker.request_context import ConnectionContext
-from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import DescribeTopicPartitionsRequest, MetadataRequest
 
@@ -17,24 +16,25 @@ METADATA_VERSION = 13
 
 def answers(directory: str) -> dict[str, float]:
     """Microseconds of CPU time from the frame to the bytes of the answer, and how many bytes those are."""
-    broker = open_member(Path(directory), PlayedCluster())
+    cluster = PlayedCluster()
+    broker = open_member(Path(directory), cluster)
     settle()
     context = ConnectionContext(1)
     sizes: dict[str, int] = {}
 
     def ask(name: str, request: Any, version: int) -> None:
         header = write_request_header(RequestHeader(request.SCHEMA.api_key, version, 1, "scale"))
-        broker.handle(memoryview(bytearray(header + request.encode(version))), context, broker.publisher.now_ms)
+        broker.handle(memoryview(bytearray(header + request.encode(version))), context, cluster.now_ms)
         (reply,) = broker.take_replies()
         assert reply.parts is not None
         sizes[name] = sum(map(len, reply.parts))
 
     def ask_all_anew() -> None:
         """As if nobody had asked before."""
-        broker.publisher.encoded_topics = EncodedTopics()
+        broker.services.encoded_topics.clear()
         ask("all", MetadataRequest(topics=None), METADATA_VERSION)
 
-    names = list(broker.image.topics)
+    names = list(broker.services.controller.image.topics)
     thousand = names[:: max(len(names) // 1_000, 1)][:1_000]
     wanted = MetadataRequest.MetadataRequestTopic
     page = DescribeTopicPartitionsRequest(response_partition_limit=2_000)

@@ -63,7 +63,7 @@ def rolling_restart(directory: str, brokers: int, partitions: int, restarted: in
     records = deltas = size = 0
     longest_s = cpu_s = 0.0
     for broker_id, replicas in hosted.items():
-        epoch = broker.image.brokers[broker_id].epoch
+        epoch = broker.services.controller.image.brokers[broker_id].epoch
         change = m.BrokerRegistrationChangeRecord
         back = world.broker(broker_id)
         back.broker_epoch = epoch + 1  # type: ignore[attr-defined]

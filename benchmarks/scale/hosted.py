@@ -33,13 +33,13 @@ def start(directory: str, how: str) -> dict[str, float]:
     found = {
         "cpu_s": taken_s,
         "mb": memory_mb() - before_mb,
-        "hosted": len(broker.partitions),
-        "led": len(broker.partitions.leaders()),
+        "hosted": len(broker.services.partitions),
+        "led": len(broker.services.partitions.leaders()),
         "descriptors": _descriptors() - files_before,
         "maps": _maps() - maps_before,
     }
     if how == "new":
-        for partition in broker.partitions:
+        for partition in broker.services.partitions:
             batch = BatchBuilder()
             batch.append(cluster.now_ms, b"key", b"value")
             partition.log.append_as_leader(batch.build(), leader_epoch=0, now_ms=cluster.now_ms)
@@ -73,10 +73,10 @@ def passes(directory: str) -> dict[str, float]:
     settle()
     cluster.answer(broker.outbox.take_requests())
     now_ms = cluster.now_ms
-    housekeeping = broker.housekeeping
-    directory_ = broker.logs.directories[0]
+    housekeeping = broker.services.housekeeping
+    directory_ = broker.services.logs.directories[0]
     found = {
-        "hosted": len(broker.partitions),
+        "hosted": len(broker.services.partitions),
         "tick_us": cpu_us(lambda: broker.tick(now_ms)),
         "deadline_us": cpu_us(broker.next_deadline_ms),
         "retention_us": cpu_us(lambda: housekeeping._apply_retention(directory_, now_ms)),
@@ -84,8 +84,8 @@ def passes(directory: str) -> dict[str, float]:
         "checkpoint_us": cpu_us(lambda: housekeeping._checkpoint(directory_, now_ms)),
         "scrape_us": cpu_us(lambda: list(pieces(broker.measures(now_ms), "text/plain")), times=20),
     }
-    assert broker.replication is not None
-    proposals = broker.replication.proposals
+    assert broker.services.replication is not None
+    proposals = broker.services.replication.proposals
     found["isr_check_us"] = cpu_us(
         lambda: [one.leader.lagging(now_ms) for one in proposals._partitions.leaders() if one.leader]
     )
@@ -100,7 +100,7 @@ def rounds(directory: str, brokers: int, partitions: int) -> dict[str, float]:
     broker = open_member(Path(directory), cluster)
     settle()
     cluster.answer(broker.outbox.take_requests())
-    replication = broker.replication
+    replication = broker.services.replication
     assert replication is not None
 
     def one_round() -> None:
@@ -114,7 +114,7 @@ def rounds(directory: str, brokers: int, partitions: int) -> dict[str, float]:
     taken_us = cpu_us(one_round, times=50)
     found = {
         "leaders": leaders,
-        "followed": len(broker.partitions) - len(broker.partitions.leaders()),
+        "followed": len(broker.services.partitions) - len(broker.services.partitions.leaders()),
         "partitions": before.partitions,
         "round_us": taken_us,
         "per_leader_us": taken_us / max(leaders, 1),
@@ -131,7 +131,7 @@ def serving(directory: str, brokers: int, partitions: int) -> dict[str, float]:
     settle()
     cluster.answer(broker.outbox.take_requests())
     wanted: dict[int, dict[bytes, list[int]]] = {}
-    for partition in broker.partitions.leaders():
+    for partition in broker.services.partitions.leaders():
         number = int(partition.key.topic.partition("-")[2])
         for follower in world.replicas(number, partition.key.partition)[1:]:
             wanted.setdefault(follower, {}).setdefault(partition.topic_id, []).append(partition.key.partition)
@@ -162,7 +162,7 @@ def serving(directory: str, brokers: int, partitions: int) -> dict[str, float]:
     taken_us = cpu_us(one_round, times=20)
     found = {
         "followers": len(wanted),
-        "led": len(broker.partitions.leaders()),
+        "led": len(broker.services.partitions.leaders()),
         "per_fetch_us": taken_us / len(wanted),
         "tick_us": cpu_us(lambda: broker.tick(cluster.now_ms)),
     }

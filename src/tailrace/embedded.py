@@ -202,7 +202,7 @@ class Broker:
             CreateTopicsRequest.CreatableTopicConfig(name=key, value=_text(value))
             for key, value in (config or {}).items()
         ]
-        controller = self._running_core().controller
+        controller = self._running_core().services.controller
         is_alone = isinstance(controller, LocalController)
         topic = CreateTopicsRequest.CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1 if is_alone else -1, configs=configs
@@ -224,7 +224,7 @@ class Broker:
     def _await_hosted(self, name: str) -> None:
         """Logs of new partitions are made beside the loop."""
         is_hosted: Future[None] = Future()
-        publisher = self._running_core().publisher
+        publisher = self._running_core().services.publisher
         self._running().call(lambda: publisher.when_hosted(lambda now_ms: is_hosted.set_result(None), self._clock_ms()))
         try:
             is_hosted.result(_CONTROLLERS_TIMEOUT_S)
@@ -252,7 +252,7 @@ class Broker:
         """The controllers know of it before their brokers do."""
         deadline_s = time.monotonic() + _CONTROLLERS_TIMEOUT_S
         core = self._running_core()
-        while not self._running().call(lambda: name in core.image.topics):
+        while not self._running().call(lambda: name in core.services.controller.image.topics):
             if time.monotonic() > deadline_s:
                 raise KafkaError(
                     ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is made, and this broker does not hear of it"

@@ -90,9 +90,7 @@ class FaultyBroker:
         return False  # one by one: a reply may be dropped
 
     def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        assert self.broker.guard is not None
-        self.broker.guard.pass_on = self.handle
-        return self.broker.handle_guarded(frame, context, now_ms)
+        return self.broker.handle_guarded(frame, context, now_ms, self.handle)
 
     def _fault_for(self, frame: memoryview) -> Fault | None:
         if len(frame) < _API_KEY.size:
@@ -146,10 +144,10 @@ class FaultyBroker:
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
         self.broker.prepare_stop(now_ms, ready)
 
-    def connection_closed(self, connection_id: int) -> None:
+    def connection_closed(self, connection_id: int, now_ms: int) -> None:
         self._delayed = [delayed for delayed in self._delayed if delayed[2].connection_id != connection_id]
         self._mute.discard(connection_id)
-        self.broker.connection_closed(connection_id)
+        self.broker.connection_closed(connection_id, now_ms)
 
     def close(self, now_ms: int) -> None:
         self.broker.close(now_ms)

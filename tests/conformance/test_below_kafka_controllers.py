@@ -347,25 +347,23 @@ def test_a_loop_that_is_stuck_does_not_cost_the_broker_its_place(
         embedded(controllers, broker_heartbeat_interval_ms=500) as broker,
     ):
         core, server = broker._running_core(), broker._running()
-        epochs = [core.image.brokers[1].epoch]
+        epochs = [core.services.controller.image.brokers[1].epoch]
         changes: list[bool] = []
-        publish = core.controller.listener
 
-        def watch(change: Any) -> None:
+        def watch(change: Any, now_ms: int) -> None:
             registered = change.delta.brokers.get(1)
             changes.extend([] if registered is None else [registered.fenced])
-            publish(change)
 
-        server.call(lambda: setattr(core.controller, "listener", watch))
+        server.call(lambda: core.services.events.metadata_changed.listen(watch))
         server.call(lambda: time.sleep(10))  # three sessions
-        before = core.image.offset
-        eventually(lambda: core.image.offset > before + 3, "the metadata goes on")
+        before = core.services.controller.image.offset
+        eventually(lambda: core.services.controller.image.offset > before + 3, "the metadata goes on")
         assert changes == []
-        assert [core.image.brokers[1].epoch] == epochs
+        assert [core.services.controller.image.brokers[1].epoch] == epochs
         broker.crash()
         caplog.clear()
         broker.start()
-        assert broker._running_core().image.brokers[1].epoch > epochs[0]
+        assert broker._running_core().services.controller.image.brokers[1].epoch > epochs[0]
 
 
 @pytest.mark.slow
@@ -382,23 +380,23 @@ def test_the_controller_knows_which_directory_a_replica_is_in_and_which_one_fail
         client.create_topics([NewTopic("spread", 4)])["spread"].result(PATIENCE_S)
 
         def places() -> dict[int, bytes]:
-            topic = core.image.topics.get("spread")
+            topic = core.services.controller.image.topics.get("spread")
             return {} if topic is None else {number: one.directories[0] for number, one in topic.partitions.items()}
 
-        ids = {directory.id: directory for directory in core.logs.directories}
+        ids = {directory.id: directory for directory in core.services.logs.directories}
         eventually(lambda: len(places()) == 4 and set(places().values()) == set(ids), "all directories are known")
         for number, place in places().items():
             assert (Path(ids[place].path) / f"spread-{number}").is_dir()
-        second = core.logs.directories[1]
-        server.call(lambda: core.logs.on_failure(second, OSError(5, "told to fail")))
+        second = core.services.logs.directories[1]
+        server.call(lambda: core.services.logs.on_failure(second, OSError(5, "told to fail")))
         server.wake()
         lost = [number for number, place in places().items() if place == second.id]
 
         def leaders() -> list[int]:
-            return [core.image.topics["spread"].partitions[number].leader for number in lost]
+            return [core.services.controller.image.topics["spread"].partitions[number].leader for number in lost]
 
         eventually(lambda: leaders() == [-1] * len(lost), "what the failed directory has is without a leader")
-        assert core.image.brokers[1].directories == (core.logs.directories[0].id,)
+        assert core.services.controller.image.brokers[1].directories == (core.services.logs.directories[0].id,)
         kept = next(number for number, place in places().items() if place != second.id)
         assert produce(broker.bootstrap, "spread", kept, [b"x"]) == [0]
 

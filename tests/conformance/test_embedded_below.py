@@ -33,8 +33,8 @@ def test_everything_that_a_broker_alone_can_do(kafka: KafkaInstallation, tmp_pat
     ):
         broker.create_topic("orders", partitions=2, config={"retention.ms": 5})
         core = broker._running_core()
-        assert len(core.image.topics["orders"].partitions) == 2
-        assert core.image.topic_config("orders") == {"retention.ms": "5"}
+        assert len(core.services.controller.image.topics["orders"].partitions) == 2
+        assert core.services.controller.image.topic_config("orders") == {"retention.ms": "5"}
         with pytest.raises(KafkaError) as refused:
             broker.create_topic("orders")
         assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS

@@ -44,7 +44,7 @@ class MetadataTarget(TreeTarget):
         trees.append(files.tree(ROOT))
         files = memory_files(files.tree())
         broker = self._open(files)
-        write_snapshot(broker.controller.log, NOW_MS)
+        write_snapshot(broker.services.controller.log, NOW_MS)
         self._use(broker)
         broker.close(NOW_MS)
         return [*trees, files.tree(ROOT)]

@@ -100,7 +100,7 @@ class RequestTarget:
             new_id=lambda: next(self._ids).to_bytes(16, "big"),
             next_int=lambda limit: next(self._ids) % limit,
         )
-        broker.internal_errors.survive = raise_it  # type: ignore[method-assign]
+        broker.services.internal_errors.survive = raise_it  # type: ignore[method-assign]
         return broker
 
     def _create_topics(self) -> None:
@@ -195,7 +195,7 @@ class RequestTarget:
         for _ in range(1000):
             if client.frame is None:
                 return
-            deadline = self._broker.purgatory.next_deadline_ms()
+            deadline = self._broker.services.purgatory.next_deadline_ms()
             if deadline is None:
                 break
             self._now_ms = max(self._now_ms, deadline) + 1
@@ -215,7 +215,7 @@ class RequestTarget:
             self._answered(client, check_reply(reply, client.frame))
             client.frame = None
             if reply.close:
-                self._broker.connection_closed(client.context.connection_id)
+                self._broker.connection_closed(client.context.connection_id, self._now_ms)
                 client.context = ConnectionContext(next(self._connection_ids))
                 self._replaced(client)
 

@@ -202,7 +202,7 @@ class SequenceTarget(RequestTarget):
 
     def _close(self, number: int) -> None:
         client = self._clients[number]
-        self._broker.connection_closed(client.context.connection_id)
+        self._broker.connection_closed(client.context.connection_id, self._now_ms)
         self._gone.add(client.context.connection_id)
         client.frame = None
         client.context = ConnectionContext(next(self._connection_ids))

@@ -222,8 +222,8 @@ def test_the_broker_is_told_the_time_and_ticks_when_it_asked_to() -> None:
 
 def test_replies_made_while_a_connection_closes_are_sent() -> None:
     class Hearse(FakeBroker):
-        def connection_closed(self, connection_id: int) -> None:
-            super().connection_closed(connection_id)
+        def connection_closed(self, connection_id: int, now_ms: int) -> None:
+            super().connection_closed(connection_id, now_ms)
             self.release()
 
     with Harness(Hearse()) as harness:

@@ -65,15 +65,15 @@ class Pair:
                 CreateTopicsRequest.CreatableTopic(name=name, num_partitions=TOPICS[name], replication_factor=1)
                 for name in ("one", "many")
             ]
-            broker.controller.create_topics(CreateTopicsRequest(topics=names), NOW_MS)
+            broker.services.controller.create_topics(CreateTopicsRequest(topics=names), NOW_MS)
             client.ask(FindCoordinatorRequest(key="free"), 1)
             client.ask(OffsetCommitRequest(group_id="free"), 8)  # what loads the handler, and with it the short way
             self._join(client)
         quick, slow = self.brokers
-        assert ApiKey.OFFSET_COMMIT in quick._quick
-        slow._quick.clear()
-        self.ids = {name: topic.id for name, topic in quick.image.topics.items()}
-        assert self.ids == {name: topic.id for name, topic in slow.image.topics.items()}
+        assert ApiKey.OFFSET_COMMIT in quick.dispatcher._quick
+        slow.dispatcher._quick.clear()
+        self.ids = {name: topic.id for name, topic in quick.services.controller.image.topics.items()}
+        assert self.ids == {name: topic.id for name, topic in slow.services.controller.image.topics.items()}
 
     def _join(self, client: Client) -> None:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(
@@ -88,7 +88,7 @@ class Pair:
         )
         client.send(joining, 3)
         client.broker.tick(client.now_ms)
-        group = next(shard for shard in client.broker.groups.runtime.active() if "classic" in shard.groups)
+        group = next(shard for shard in client.broker.services.groups.runtime.active() if "classic" in shard.groups)
         (member,) = group.groups["classic"].members  # type: ignore[attr-defined]
         client.send(SyncGroupRequest(group_id="classic", generation_id=1, member_id=member), 3)
         beat = ConsumerGroupHeartbeatRequest(
@@ -124,11 +124,11 @@ class Pair:
     def state(broker: Broker) -> object:
         logs = {
             partition.key: (partition.log.high_watermark, stored(partition.log))
-            for partition in broker.partitions
+            for partition in broker.services.partitions
             if partition.key.topic == "__consumer_offsets"
         }
-        offsets = [(shard.offsets._offsets, list(shard.groups)) for shard in broker.groups.runtime.active()]
-        return logs, offsets, dict(broker.errors[ApiKey.OFFSET_COMMIT])
+        offsets = [(shard.offsets._offsets, list(shard.groups)) for shard in broker.services.groups.runtime.active()]
+        return logs, offsets, dict(broker.services.replies.errors[ApiKey.OFFSET_COMMIT])
 
 
 @cache
@@ -189,7 +189,7 @@ def test_damaged_requests_are_refused_alike(wanted: Any, changes: Any, is_cut: b
 
 def test_what_comes_most_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
-    monkeypatch.setattr(pair.brokers[0], "handle_generally", lambda *_: pytest.fail("the general way"))
+    monkeypatch.setattr(pair.brokers[0].dispatcher, "handle_generally", lambda *_: pytest.fail("the general way"))
     every = [(index, 1_000 + index, "") for index in range(150)]
     for group, generation, version in (("free", -1, 8), ("classic", 1, 9), ("consumer", 2, 10), ("free", -1, 10)):
         pair.ask(build(pair, group, generation, None, None, [("many", every), ("one", [(0, 5, "note")])]), version)
@@ -200,7 +200,7 @@ def test_what_comes_most_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> 
 def stored_of(pair: Pair, group: str) -> Any:
     return next(
         shard.offsets._offsets[group]
-        for shard in pair.brokers[0].groups.runtime.active()
+        for shard in pair.brokers[0].services.groups.runtime.active()
         if group in shard.offsets._offsets
     )
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tailrace.broker.quick_replica_fetch import QuickReplicaFetch, read_replica_fetch
+
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.log.recovery.scan_kernels import whole_batches
 from tailrace.metadata.controller.local_controller import LocalController
@@ -25,7 +25,7 @@ from tailrace.records.builder import BatchBuilder
 from tests.property.test_quick_requests import frame, told
 from tests.simulation.node import broker as registered
 from tests.simulation.node import registration
-from tests.unit.broker.support import NOW_MS, start
+from tests.unit.broker.support import NOW_MS, start, with_services
 
 VERSION = 18
 FOLLOWERS = (2, 3)
@@ -44,39 +44,38 @@ class _NoReplication:
 class Pair:
     def __init__(self, isr: tuple[int, ...]) -> None:
         self.now_ms = NOW_MS
-        self.brokers = [start(), start()]
+        self.brokers = [with_services(start(), replication=_NoReplication()) for _ in range(2)]
         self.sessions = {one: [0, 0] for one in FOLLOWERS}  # id and epoch
         self.ends = {one: [0] * PARTITIONS for one in FOLLOWERS}  # how far each follower is
         self.told = {one: [-1] * PARTITIONS for one in FOLLOWERS}  # what its session has been asked for
         self.parked: set[int] = set()  # whose request is not answered yet
         self.isr = isr
         for broker in self.brokers:
-            broker.fetches.sessions._new_session_id = count(1).__next__
-            broker.local_controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
-            broker.replication = _NoReplication()  # type: ignore[assignment]
+            broker.services.fetches.sessions._new_session_id = count(1).__next__
+            broker.services.local_controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
             for request, version in ((ProduceRequest(acks=1), 9), (FetchRequest(session_epoch=-1), 12)):
                 broker.handle(frame(request, version), ConnectionContext(1), NOW_MS)
             broker.take_replies()
             for partition in self.partitions(broker):
                 partition.log.config = replace(partition.log.config, min_insync_replicas=2)
             self.lead(broker, 1)
-        self.brokers[1]._quick.clear()
+        self.brokers[1].dispatcher._quick.clear()
 
     @staticmethod
     def partitions(broker: Any) -> list[Any]:
-        return [broker.partitions.find(TopicPartition(*key)) for key in (("a", 0), ("a", 1), ("b", 0))]
+        return [broker.services.partitions.find(TopicPartition(*key)) for key in (("a", 0), ("a", 1), ("b", 0))]
 
     def lead(self, broker: Any, epoch: int) -> None:
         for partition in self.partitions(broker):
             state = registration(
-                broker.node_id,
-                (broker.node_id, *FOLLOWERS),
-                (broker.node_id, *self.isr),
+                broker.services.controller.node_id,
+                (broker.services.controller.node_id, *FOLLOWERS),
+                (broker.services.controller.node_id, *self.isr),
                 leader_epoch=epoch,
                 partition_epoch=epoch,
             )
             partition.make_leader(state, self.now_ms)
-            broker.purgatory.check(partition.key, self.now_ms)
+            broker.services.purgatory.check(partition.key, self.now_ms)
 
     def both(self, act: Any) -> list[bytes | None]:
         """What both answer, which is the same."""
@@ -104,8 +103,8 @@ class Pair:
                         for p in one.leader.followers.values()
                     ],
                     one.traffic.replication_bytes_out,
-                    len(broker.purgatory),
-                    dict(broker.errors_of(1)),
+                    len(broker.services.purgatory),
+                    dict(broker.services.replies.errors_of(1)),
                 )
                 for one in self.partitions(broker)
             ]

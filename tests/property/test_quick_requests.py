@@ -52,15 +52,17 @@ class Pair:
         self.files = [new_files(), new_files()]
         self.brokers = [start(files) for files in self.files]
         for broker in self.brokers:
-            broker.local_controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
-        self.ids, others = ({name: topic.id for name, topic in one.image.topics.items()} for one in self.brokers)
+            broker.services.local_controller.create_topics(CreateTopicsRequest(topics=TOPICS), NOW_MS)
+        self.ids, others = (
+            {name: topic.id for name, topic in one.services.controller.image.topics.items()} for one in self.brokers
+        )
         assert self.ids == others
         self.quick, self.slow = self.brokers
         for broker in self.brokers:  # what loads the handlers, and with them the short ways
             for request in (ProduceRequest(acks=1), FetchRequest(session_epoch=-1)):
                 broker.handle(frame(request, 9 if isinstance(request, ProduceRequest) else 12), CONTEXT, NOW_MS)
             broker.take_replies()
-        self.slow._quick.clear()
+        self.slow.dispatcher._quick.clear()
 
     def ask(self, build, version: int, damage=lambda data: None) -> list[object]:
         """`build(ids)` makes the request from the topics' ids; both give the same answer."""
@@ -69,7 +71,7 @@ class Pair:
             data = frame(build(self.ids), version)
             damage(data)
             broker.handle(memoryview(data), CONTEXT, NOW_MS)
-            waiting = len(broker.purgatory)
+            waiting = len(broker.services.purgatory)
             broker.tick(NOW_MS + 100_000_000)
             replies = [(told(reply.parts), reply.throttle_ms, reply.close) for reply in broker.take_replies()]
             answers.append((waiting, replies))
@@ -80,7 +82,7 @@ class Pair:
         return [
             [
                 (partition.log.log_end_offset, partition.log.high_watermark, stored(partition.log))
-                for partition in sorted(broker.partitions, key=lambda one: one.key)
+                for partition in sorted(broker.services.partitions, key=lambda one: one.key)
             ]
             for broker in self.brokers
         ]
@@ -90,9 +92,9 @@ class Pair:
             (
                 {
                     name: {counter: getattr(traffic, counter) for counter in traffic.COUNTERS}
-                    for name, traffic in broker.partitions.traffic.items()
+                    for name, traffic in broker.services.partitions.traffic.items()
                 },
-                {api: dict(codes) for api, codes in broker.errors.items()},
+                {api: dict(codes) for api, codes in broker.services.replies.errors.items()},
             )
             for broker in self.brokers
         ]
@@ -232,7 +234,7 @@ def test_fetches_that_wait_are_answered_the_same(steps, moved_at) -> None:
         now_ms = NOW_MS
         for number, (connection, (build, version), passed_ms) in enumerate(steps):
             if number == moved_at:  # the leader goes on in a new epoch
-                broker.partitions.find(TopicPartition(TOPIC, 0)).leader_epoch += 1
+                broker.services.partitions.find(TopicPartition(TOPIC, 0)).leader_epoch += 1
             if connection not in busy:
                 busy.add(connection)
                 broker.handle(memoryview(frame(build(pair.ids), version)), ConnectionContext(connection), now_ms)
@@ -287,7 +289,7 @@ def test_a_disk_that_takes_a_part_of_a_round_is_answered_the_same(room) -> None:
 
 def test_one_write_for_all_that_a_round_brings(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
-    log = pair.quick.partitions.find(TopicPartition(TOPIC, 0)).log
+    log = pair.quick.services.partitions.find(TopicPartition(TOPIC, 0)).log
     file = log.segments.active.log
     pair.ask(lambda ids: _produce(ids, b"first"), 13)
     writes = []
@@ -319,7 +321,7 @@ def _fetch(ids) -> FetchRequest:
 
 def test_what_comes_most_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
-    monkeypatch.setattr("tailrace.broker.broker.read_request_header", lambda *_: pytest.fail("the general way"))
+    monkeypatch.setattr("tailrace.broker.dispatcher.read_request_header", lambda *_: pytest.fail("the general way"))
     broker, ids = pair.quick, pair.ids
     broker.handle(memoryview(frame(_produce(ids, b"one", b"two"), 13)), CONTEXT, NOW_MS)
     broker.handle(memoryview(frame(_fetch(ids), 17)), CONTEXT, NOW_MS)
@@ -329,25 +331,27 @@ def test_what_comes_most_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_waits_goes_with_its_connection() -> None:
     broker = Pair().quick
     for connection, value in ((1, b"one"), (2, b"two")):
-        data = frame(_fetch({TOPIC: broker.image.topics[TOPIC].id}), 17)
+        data = frame(_fetch({TOPIC: broker.services.controller.image.topics[TOPIC].id}), 17)
         broker.handle(memoryview(data), ConnectionContext(connection), NOW_MS)
-        assert (len(broker.purgatory), broker.take_replies()) == (1, [])
+        assert (len(broker.services.purgatory), broker.take_replies()) == (1, [])
         if connection == 1:
-            broker.connection_closed(connection)
-            assert len(broker.purgatory) == 0
+            broker.connection_closed(connection, NOW_MS)
+            assert len(broker.services.purgatory) == 0
         else:
             broker.handle(
-                memoryview(frame(_produce({TOPIC: broker.image.topics[TOPIC].id}, value), 13)), CONTEXT, NOW_MS
+                memoryview(frame(_produce({TOPIC: broker.services.controller.image.topics[TOPIC].id}, value), 13)),
+                CONTEXT,
+                NOW_MS,
             )
             assert len(broker.take_replies()) == 2
-    assert broker._parked == {}
+    assert broker.services.replies._parked == {}
 
 
 def test_with_a_quota_everything_goes_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
     broker, ids = pair.quick, pair.ids
-    monkeypatch.setattr(broker.throttling, "is_on", True)
-    monkeypatch.setattr(broker, "_quick", {0: lambda *_: pytest.fail("the short way")})
+    monkeypatch.setattr(broker.services.throttling, "is_on", True)
+    monkeypatch.setattr(broker.dispatcher, "_quick", {0: lambda *_: pytest.fail("the short way")})
     broker.handle(memoryview(frame(_produce(ids, b"one"), 13)), CONTEXT, NOW_MS)
     assert len(broker.take_replies()) == 1
 

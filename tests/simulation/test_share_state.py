@@ -124,8 +124,8 @@ def test_what_was_told_to_be_done_stays_done(seed: int) -> None:
     outbox = Outbox()
     endpoints = {"INSIDE": Endpoint("INSIDE", "127.0.0.1", 9002)}
     image = MetadataImage(brokers={2: BrokerRegistration(id=2, epoch=1, incarnation_id=bytes(16), endpoints=endpoints)})
-    persister = SharePersister(keeper)
-    persister.peers = ShareStatePeers(outbox, lambda: image, listener="INSIDE", node_id=1, timeout_ms=1_000)
+    peers = ShareStatePeers(outbox, lambda: image, listener="INSIDE", node_id=1, timeout_ms=1_000)
+    persister = SharePersister(keeper, peers)
     leader = Leader(keeper, persister, dice)
     on_the_way: list[OutgoingRequest] = []
     for now_ms in range(0, 25_000, 10):

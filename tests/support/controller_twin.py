@@ -76,15 +76,15 @@ class LocalNode:
             now_ms=now_ms,
         )
         self.loaded = self.log.image
+        self.changes: list[Change] = []
         self.controller = LocalController(
             self.log,
             self.config.static,
             new_id=new_id,
             next_int=lambda _: 0,
             check_broker_config=check_dynamic_config,
+            listener=lambda change, now_ms: self.changes.append(change),
         )
-        self.changes: list[Change] = []
-        self.controller.listener = self.changes.append
         self.controller.begin(now_ms)
         self.broker_epoch = self.controller.start_broker(
             self.config.endpoints(),

@@ -108,7 +108,7 @@ class GroupTwins:
 
     def settle(self) -> dict[str, Any]:
         """What ours has to say by now; Kafka has to say the same."""
-        deadline_ms = self._ours.coordinators.next_deadline_ms()
+        deadline_ms = self._ours.services.coordinators.next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= _now_ms() + 1:
             time.sleep(TIMER_S)
             self._ours.tick(_now_ms())
@@ -152,7 +152,7 @@ class GroupTwins:
 
     def is_leader_of_many(self, group_id: str, name: str) -> bool:
         """Whether an actor leads a group of more than two, as ours has it."""
-        group = self._ours.groups.runtime.shard(0).groups.get(group_id)
+        group = self._ours.services.groups.runtime.shard(0).groups.get(group_id)
         if not isinstance(group, ClassicGroup):
             return False
         return len(group.members) > 2 and group.leader_id == self.actor(name).member_ids[1]
@@ -202,7 +202,7 @@ class GroupTwins:
 
     def records(self, kafkas: bytes) -> tuple[list[Any], list[Any]]:
         """What is in `__consumer_offsets`: of Kafka's, given as bytes of its log, and of ours."""
-        log = self._ours.partitions.find(OFFSETS).log
+        log = self._ours.services.partitions.find(OFFSETS).log
         found = log.read(0, 1 << 30).slice
         return self._record_list(0, kafkas), self._record_list(1, b"" if found is None else found.read())
 

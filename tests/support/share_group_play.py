@@ -98,7 +98,7 @@ class ShareTwins(GroupTwins):
         self._chosen.append(self.topic_ids[name])
         self._send_to_ours(actor, request, 5)
         self._ours.take_replies()
-        assert self.ours.image.topics[name].id == self.topic_ids[name]
+        assert self.ours.services.controller.image.topics[name].id == self.topic_ids[name]
         self._wait(lambda: self._is_known(name, partitions))
 
     def _is_known(self, name: str, partitions: int) -> bool:
@@ -145,7 +145,7 @@ class ShareTwins(GroupTwins):
 
         def is_gone() -> bool:
             self.ours.tick(int(time.time() * 1000))
-            return member_id not in self.ours.groups.runtime.shard(0).shares.group(group_id).members
+            return member_id not in self.ours.services.groups.runtime.shard(0).shares.group(group_id).members
 
         self._wait(is_gone)
         self.wait_alike()
@@ -161,9 +161,9 @@ class ShareTwins(GroupTwins):
     def wait_alike(self) -> None:
         """Until Kafka has written as much as ours."""
         for key in (OFFSETS, STATE):
-            if key.topic not in self.ours.image.topics:
+            if key.topic not in self.ours.services.controller.image.topics:
                 continue
-            ours = self.ours.partitions.find(key).log.log_end_offset
+            ours = self.ours.services.partitions.find(key).log.log_end_offset
             try:
                 self._wait(lambda key=key, ours=ours: self._kafkas_end(key) >= ours)  # type: ignore[misc]
             except TimeoutError:
@@ -196,7 +196,7 @@ class ShareTwins(GroupTwins):
 
     def states(self) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
         """What is in `__share_group_state`, by share partition."""
-        log = self.ours.partitions.find(STATE).log
+        log = self.ours.services.partitions.find(STATE).log
         found = log.read(log.log_start_offset, 1 << 30).slice
         kafkas = self.kafka.data / str(STATE) / f"{0:020}.log"
         return _states(kafkas.read_bytes()), _states(b"" if found is None else found.read())
@@ -458,7 +458,7 @@ class ShareGroupPlay:
         )
 
     def _ask_state(self, request: Any, topic: Any, topic_id: bytes, partition: Any, member: Member) -> None:
-        if STATE.topic not in self.twins.ours.image.topics:
+        if STATE.topic not in self.twins.ours.services.controller.image.topics:
             return  # Kafka says that it is not the coordinator, as long as there is no such topic
         version = 1 if request in (WriteShareGroupStateRequest, ReadShareGroupStateSummaryRequest) else 0
         asked = topic(topic_id=topic_id, partitions=[partition])

@@ -85,7 +85,7 @@ class Side:
         if isinstance(client, RawClient):
             client.close()
         elif client is not None and self.broker is not None:
-            self.broker.connection_closed(client.connection_id)
+            self.broker.connection_closed(client.connection_id, now_ms())
 
     def close(self) -> None:
         for who in list(self._clients):
@@ -192,7 +192,7 @@ class SharePlay:
         for index in range(self.partition_count):
             answers: list[Any] = []
             key = SharePartitionKey(self.group, self.sides[OURS].topic_id, index)
-            broker.share_states.initialize(
+            broker.services.share_states.initialize(
                 key, 0, 0, lambda *_, a=answers: a.append(_), lambda *_, a=answers: a.append(_), now_ms()
             )
             assert answers[0][0] is ErrorCode.NONE
@@ -406,7 +406,7 @@ class SharePlay:
         for told in answer.results[0].partitions:
             found: list[Any] = []
             key = SharePartitionKey(self.group, ours.topic_id, told.partition)
-            ours.broker.share_states.read_summary(
+            ours.broker.services.share_states.read_summary(
                 key, lambda *_, f=found: f.append(_), lambda *_, f=found: f.append(_), 0
             )
             state = found[0][0]

@@ -5,18 +5,12 @@ Old versions stay, also those that Kafka 4 no longer serves, so that old clients
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from tailrace.broker.handler_binding import Handler, bind
 from tailrace.broker.security.api_rights import guarded
 from tailrace.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-    from tailrace.broker.request_context import Request
-
-Handler: TypeAlias = "Callable[[Broker, Request, int], Any]"
 
 
 class ApiRow(NamedTuple):
@@ -29,9 +23,13 @@ class ApiRow(NamedTuple):
     def module(self) -> str:
         return f"tailrace.broker.requests.{self.family}.{self.key.name.lower()}"
 
-    def load(self) -> Handler:
-        """The API's handler; its module is imported when a client first asks for it, so that a start is quick."""
-        return guarded(self.key, import_module(self.module).handle)
+    def load(self, services: object) -> Handler:
+        """Return the API's handler with the services that it names.
+
+        Its module is imported when a client first asks for the API, so that a start is quick.
+        """
+        handler = bind(import_module(self.module).handle, services)
+        return bind(guarded(self.key, handler), services)
 
 
 _ROWS = (

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-    from tailrace.broker.request_context import Request
+from tailrace.broker.replies import Replies
+from tailrace.broker.request_context import Request
 
 
 class PendingAnswer:
-    __slots__ = ("_broker", "_request", "is_given")
+    __slots__ = ("_replies", "_request", "is_given")
 
-    def __init__(self, broker: Broker, request: Request) -> None:
-        self._broker = broker
+    def __init__(self, replies: Replies, request: Request) -> None:
+        self._replies = replies
         self._request = request.without_body()
         self.is_given = False
 
@@ -21,4 +20,4 @@ class PendingAnswer:
         """The first answer counts: a coordinator may tell of a failure after it has answered."""
         if not self.is_given:
             self.is_given = True
-            self._broker.answer(self._request, response, now_ms)
+            self._replies.answer(self._request, response, now_ms)

@@ -7,12 +7,13 @@ same request leaves the same records and gets the same answer, byte for byte, on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
+from tailrace.broker.services import Services
 from tailrace.coordinator.groups.group import CommittedOffset, Committer
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.offsets.offset_bytes import METADATA_SIZE_MAX, key_start, value_end
@@ -32,18 +33,15 @@ from tailrace.protocol.request_kernels import (
     take_commits,
 )
 
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-
 RECORDS_MAX: Final = 4_096  # of one commit; larger ones are handled in pieces
 RECORDS_BYTES_MAX: Final = 1 << 18  # for the group's name, which stands in each record
 
 
 class QuickCommit:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._codes = broker.errors_of(ApiKey.OFFSET_COMMIT)
-        self._rights = rights_of(broker.authorizer)
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._codes = services.replies.errors_of(ApiKey.OFFSET_COMMIT)
+        self._rights = rights_of(services.authorizer)
 
     @staticmethod
     def is_usable(config: BrokerConfig) -> bool:
@@ -59,16 +57,15 @@ class QuickCommit:
         commit = PlainCommit(self, bytes(frame), asked, context, now_ms)
         try:
             group_id = commit.text(asked[2], asked[3])
-            payload = commit.encode(group_id, self._broker.image)
+            payload = commit.encode(group_id, self._services.controller.image)
         except (UnicodeDecodeError, LookupError, UnwritableMessage):
             return False
         if self._rights is not None and not self._may(context, group_id, commit.names):
             return False
-        broker = self._broker
-        broker.settle()
-        broker.publisher.now_ms = now_ms
+        services = self._services
+        services.current_round.settle()
         records = PackedRecords(payload, commit.count, commit.replay)
-        broker.groups.write(group_id, lambda shard: commit.change(shard, records), commit.done, commit.refuse, now_ms)
+        services.groups.write(group_id, lambda shard: commit.change(shard, records), commit.done, commit.refuse, now_ms)
         return commit.shard is not None
 
     def _may(self, context: ConnectionContext, group_id: str, topics: list[str]) -> bool:
@@ -80,7 +77,7 @@ class QuickCommit:
 
     def reply(self, context: ConnectionContext, answer: Buffer, code: ErrorCode, count: int) -> None:
         self._codes[code] += count
-        self._broker.put(Reply(context.connection_id, [answer]))
+        self._services.replies.put(Reply(context.connection_id, [answer]))
 
 
 class PlainCommit:

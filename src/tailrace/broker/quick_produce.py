@@ -10,20 +10,19 @@ offset; it is carried out and answered when the round ends, or before a request 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from struct import Struct
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
+from tailrace.broker.services import Services
 from tailrace.broker.waiting_produce import Run, WaitingProduce
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import read_produce
 from tailrace.replication.partition import Partition
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 _TOPIC_IDS_FROM = 13
 _NO_OFFSET = bytes(8)
@@ -47,11 +46,20 @@ Taken: TypeAlias = tuple[Partition, bytes | None, Buffer, ConnectionContext, mem
 
 
 class QuickProduce:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._partitions = broker.partitions
-        self._codes = broker.errors_of(0)
-        self._rights = rights_of(broker.authorizer)
+    def __init__(
+        self,
+        services: Services,
+        runs: dict[int, Run],
+        handle_generally: Callable[[Buffer, ConnectionContext, int], None],
+    ) -> None:
+        self._services = services
+        self._runs = runs
+        self._handle_generally = handle_generally
+        self._replies = services.replies
+        self._round = services.current_round
+        self._partitions = services.partitions
+        self._codes = services.replies.errors_of(0)
+        self._rights = rights_of(services.authorizer)
         self._taken: list[Taken] = []  # in the order in which they came
         self._partitions_taken: dict[Partition, None] = {}  # what they are for
         self._now_ms = 0
@@ -67,7 +75,7 @@ class QuickProduce:
             partition = self._partitions.of_topic(topic, index)
         else:
             partition = self._partitions.get(TopicPartition(topic.decode("utf-8", "replace"), index))
-        run = self._broker.runs.get(context.connection_id)
+        run = self._runs.get(context.connection_id)
         if (
             partition is None
             or (run is not None and (run.partition is not partition or acks != -1))
@@ -88,7 +96,7 @@ class QuickProduce:
         if offset < 0:
             if not log.group:
                 return False
-            self.settle()
+            self._round.settle()
             offset = log.group.place(log, records, epoch, now_ms)
             if offset < 0:
                 return False
@@ -102,29 +110,27 @@ class QuickProduce:
                 answer = _response(size, True).pack(correlation_id, 0, 2, size + 1, topic, *values)
         waiting = None
         if acks == -1 and leader.followers and answer is not None:
-            run = self._broker.runs.get(context.connection_id)
+            run = self._runs.get(context.connection_id)
             if run is None:
-                run = Run(self._broker, context, partition, self.handle)
-                self._broker.runs[context.connection_id] = run
+                run = Run(self._services, self._runs, context, partition, self.handle, self._handle_generally)
+                self._runs[context.connection_id] = run
             # The timeout stands in front of the one topic, whose name has its length with it.
             (timeout_ms,) = _TIMEOUT.unpack_from(frame, topic_start - (5 if version >= _TOPIC_IDS_FROM else 6))
             run.count += 1
             run.deadline_ms = max(run.deadline_ms, now_ms + timeout_ms)
             head, offsets = bytes(frame[:topic_start]), (offset, log.group.end_offset)
-            waiting = WaitingProduce(self._broker, context, head, run, offsets, answer, run.deadline_ms)
+            waiting = WaitingProduce(self._services, context, head, run, offsets, answer, run.deadline_ms)
         self._taken.append((partition, answer, frame, context, records, waiting))
         self._partitions_taken[partition] = None
         self._now_ms = now_ms
-        self._broker.unsettled = self
+        self._round.collect(self)
         return True
 
     def settle(self) -> None:
         """Write what was taken, a partition at a time, and answer in order."""
-        broker, now_ms = self._broker, self._now_ms
-        broker.unsettled = None
+        now_ms = self._now_ms
         taken, self._taken = self._taken, []
         partitions, self._partitions_taken = self._partitions_taken, {}
-        broker.publisher.now_ms = now_ms
         done = 0
         try:
             failed = [partition for partition in partitions if not self._write(partition, now_ms)]
@@ -133,27 +139,26 @@ class QuickProduce:
                 done += 1
         except Exception as error:
             for one in taken[done:]:
-                broker.put(Reply(one[3].connection_id, None, close=True))
-            broker.internal_errors.survive("a group of appends", error, now_ms)
+                self._replies.close(one[3].connection_id)
+            self._services.internal_errors.survive("a group of appends", error, now_ms)
 
     def _answer(self, taken: Taken, failed: list[Partition], now_ms: int) -> None:
-        broker = self._broker
         partition, answer, frame, context, records, waiting = taken
         if failed and partition in failed:
             if waiting is not None and not waiting.leaves_run():
                 # Its answer would overtake those before it: the client asks again, elsewhere.
-                broker.put(Reply(context.connection_id, None, close=True))
+                self._replies.close(context.connection_id)
                 return
             records[:8] = _NO_OFFSET
-            broker.handle_generally(frame, context, now_ms)
+            self._handle_generally(frame, context, now_ms)
             return
         if waiting is not None:
-            if not broker.purgatory.try_complete_or_watch(waiting, (partition.key,), now_ms):
-                broker.parked(context, waiting)
+            if not self._services.purgatory.try_complete_or_watch(waiting, (partition.key,), now_ms):
+                self._replies.parked(context, waiting)
             return
         if answer is not None:
             self._codes[0] += 1
-        broker.put(Reply(context.connection_id, None if answer is None else [answer]))
+        self._replies.put(Reply(context.connection_id, None if answer is None else [answer]))
 
     def _write(self, partition: Partition, now_ms: int) -> bool:
         log, traffic = partition.log, partition.traffic
@@ -168,5 +173,5 @@ class QuickProduce:
         traffic.produce_requests += count
         traffic.bytes_in += size
         traffic.messages_in += group.end_offset - start
-        self._broker.appended(partition.key, now_ms)
+        self._round.appended(partition.key, now_ms)
         return True

@@ -1,32 +1,32 @@
-"""quick_handler: the requests that come most, and the shorter way that they go."""
+"""quick_handler: fast paths for the most frequent requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.services import Services
+from tailrace.broker.waiting_produce import Run
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.primitives import Buffer
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], bool]
 
 
-def quick_handler(broker: Broker, api_key: int) -> QuickHandler | None:
-    """The quick handler of an API, if it has one; loaded when a client first asks for the API."""
+def quick_handler(
+    services: Services,
+    runs: dict[int, Run],
+    handle_generally: Callable[[Buffer, ConnectionContext, int], None],
+    api_key: int,
+) -> QuickHandler | None:
+    """Return the fast path of an API, or None. It is loaded when a client first asks for the API."""
     if api_key == ApiKey.PRODUCE:
         from tailrace.broker.quick_produce import QuickProduce
 
-        return QuickProduce(broker).handle
-    if api_key == ApiKey.FETCH:
-        from tailrace.broker.quick_fetch import QuickFetch
-
-        return QuickFetch(broker).handle
+        return QuickProduce(services, runs, handle_generally).handle
     if api_key == ApiKey.OFFSET_COMMIT:
         from tailrace.broker.quick_commit import QuickCommit
 
-        return QuickCommit(broker).handle if QuickCommit.is_usable(broker.config) else None
+        return QuickCommit(services).handle if QuickCommit.is_usable(services.config) else None
     return None

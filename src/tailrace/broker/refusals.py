@@ -1,28 +1,28 @@
-"""Refusals: requests that cannot be read and responses that cannot be written; each costs one connection at most."""
+"""Refusals: requests that cannot be read, and handlers that raise; each costs one connection at most."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.requests.cluster.api_versions import unsupported_version
+from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metadata.storage.metadata_log import MetadataLogFailed
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.api_keys import ApiKey, api
-from tailrace.protocol.errors import ProtocolError, UnwritableMessage
+from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import RequestHeader, write_response
 from tailrace.protocol.registry import response_class
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 _log = logging.getLogger(__name__)
 
 
 class Refusals:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, replies: Replies, internal_errors: InternalErrors) -> None:
+        self._replies = replies
+        self._internal_errors = internal_errors
         self._limited_log = LimitedLog(_log)
 
     def malformed(self, context: ConnectionContext, error: ProtocolError, now_ms: int) -> None:
@@ -35,7 +35,7 @@ class Refusals:
             client=_client(context),
             error=error,
         )
-        self._broker.put(Reply(context.connection_id, None, close=True))
+        self._replies.close(context.connection_id)
 
     def version(self, header: RequestHeader, context: ConnectionContext, now_ms: int) -> None:
         """Close the connection, but answer ApiVersions: its client learns there which versions are served."""
@@ -50,39 +50,33 @@ class Refusals:
                 api_key=header.api_key,
                 version=header.api_version,
             )
-            self._broker.put(Reply(context.connection_id, None, close=True))
+            self._replies.close(context.connection_id)
             return
-        from tailrace.broker.requests.cluster.api_versions import unsupported_version
-
         parts = write_response(header.api_key, 0, header.correlation_id, unsupported_version())
-        self._broker.put(Reply(context.connection_id, parts))
-
-    def unwritable(self, request: Request, error: UnwritableMessage, now_ms: int) -> None:
-        """Close the connection, as Kafka does, because the response does not fit the protocol. A client causes that
-        with names so long that a string made of them is longer than 32,767 bytes."""
-        self._limited_log.write(
-            logging.WARNING,
-            "unwritable",
-            now_ms,
-            "connection closed: the response cannot be encoded",
-            client=_client(request.context),
-            api=api(request.api_key).name,
-            error=error,
-        )
-        self._broker.put(Reply(request.context.connection_id, None, close=True))
+        self._replies.put(Reply(context.connection_id, parts))
 
     def error(self, request: Request, error: KafkaError, now_ms: int) -> None:
         """Refuse the whole request where the API has a field for that; raise the error again otherwise."""
         response = response_class(request.api_key)()
         if not hasattr(response, "error_code"):
             if isinstance(error, MetadataLogFailed):
-                self._broker.reply_nothing(request, close=True)
+                self._replies.reply_nothing(request, now_ms, close=True)
                 return
             raise error
         response.error_code = error.code
         if hasattr(response, "error_message"):
             response.error_message = str(error)
-        self._broker.answer(request, response, now_ms)
+        self._replies.answer(request, response, now_ms)
+
+    def failed(self, request: Request, error: Exception, now_ms: int) -> None:
+        """Refuse a request whose handler had paused and has raised; close the connection if that is a bug."""
+        try:
+            if not isinstance(error, KafkaError):
+                raise error
+            self.error(request, error, now_ms)
+        except Exception as unexpected:
+            self._replies.reply_nothing(request, now_ms, close=True)
+            self._internal_errors.survive("a request", unexpected, now_ms, api=api(request.api_key).name)
 
 
 def _client(context: ConnectionContext) -> str:

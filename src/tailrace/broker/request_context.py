@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tailrace.log.position import FileSlice
 
-Respond: TypeAlias = Callable[[Any, int, bool], None]  # (response or None, throttle_ms, whether the connection closes)
+# (response or None, now_ms, throttle_ms, True if the connection has to be closed)
+Respond: TypeAlias = Callable[[Any, int, int, bool], None]
 Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
 
 

@@ -17,18 +17,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from tailrace.broker.handler_binding import Handler
+from tailrace.broker.refusals import Refusals
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request, Respond
 from tailrace.metadata.controller.control import MAX_RECORDS
 from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey
-
-if TYPE_CHECKING:
-    from tailrace.broker.api_table import Handler
-    from tailrace.broker.broker import Broker
-
 
 NAME_BYTES = 256  # a name costs as much as an element for each so many bytes: hashing it takes its time
 
@@ -141,29 +139,31 @@ def cut_of(request: Request) -> Cut | None:
     return None
 
 
-def handle_in_pieces(broker: Broker, request: Request, handler: Handler, cut: Cut, now_ms: int) -> Steps[None]:
+def handle_in_pieces(
+    request: Request, handler: Handler, cut: Cut, now_ms: int, *, replies: Replies, refusals: Refusals
+) -> Steps[None]:
     """Hand the pieces of a request to its handler, and answer the request when all pieces are answered."""
     name, body = cut.asked[0], request.body
     elements = yield from _folded(getattr(body, name), cut)
-    whole = _Whole(broker, request.without_body(), cut)
+    whole = _Whole(replies, request.without_body(), cut)
     for piece in _pieces(elements, cut.asked[1:], cut):
         part = request._replace(body=_with(body, name, piece.elements), respond=whole.expect(piece))
         try:
-            response = handler(broker, part, now_ms)
+            response = handler(part, now_ms)
         except KafkaError as error:
-            broker.refusals.error(part, error, now_ms)
+            refusals.error(part, error, now_ms)
         else:
             if response is not None:
-                broker.answer(part, response, now_ms)
+                replies.answer(part, response, now_ms)
         now_ms = yield
-    whole.complete()
+    whole.complete(now_ms)
 
 
 class _Whole:
     """The response to a request that was cut: it grows by the responses to the pieces, in their order."""
 
-    def __init__(self, broker: Broker, request: Request, cut: Cut) -> None:
-        self._broker = broker
+    def __init__(self, replies: Replies, request: Request, cut: Cut) -> None:
+        self._replies = replies
         self._request = request
         self._array, *inner = cut.answered
         self._inner = inner[0] if inner else None
@@ -177,20 +177,20 @@ class _Whole:
         responses: list[Any] = []
         self._pieces.append((piece, responses))
 
-        def respond(response: Any, throttle_ms: int, close: bool) -> None:
+        def respond(response: Any, now_ms: int, throttle_ms: int, close: bool) -> None:
             responses.append(response)
             self._throttle_ms = max(self._throttle_ms, throttle_ms)
             self._is_closing = self._is_closing or close
-            self._join()
+            self._join(now_ms)
 
         return respond
 
-    def complete(self) -> None:
+    def complete(self, now_ms: int) -> None:
         """Note that all pieces were handed over; answer if they have their responses."""
         self._is_complete = True
-        self._join()
+        self._join(now_ms)
 
-    def _join(self) -> None:
+    def _join(self, now_ms: int) -> None:
         while self._pieces and self._pieces[0][1]:
             piece, (response,) = self._pieces.popleft()
             if response is None:
@@ -202,11 +202,10 @@ class _Whole:
                 self._extend(getattr(response, self._array), resumes=piece.resumes)
         if self._pieces or not self._is_complete:
             return
-        broker = self._broker
         if self._is_silent or self._is_closing:
-            broker.reply_nothing(self._request, self._throttle_ms, close=self._is_closing)
+            self._replies.reply_nothing(self._request, now_ms, self._throttle_ms, close=self._is_closing)
         else:
-            broker.answer(self._request, self._response, broker.publisher.now_ms, self._throttle_ms)
+            self._replies.answer(self._request, self._response, now_ms, self._throttle_ms)
 
     def _extend(self, more: Sequence[Any], *, resumes: bool) -> None:
         elements = getattr(self._response, self._array)

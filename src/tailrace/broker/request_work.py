@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tailrace.broker.refusals import Refusals
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-    from tailrace.broker.storage.cleaning import Work
+from tailrace.broker.storage.cleaning import Work
 
 PARTS_MAX: Final = 2
 
@@ -59,8 +58,9 @@ class _PartChore:
 
 
 class RequestWork:
-    def __init__(self, broker: Broker, submit: Callable[[Work], None]) -> None:
-        self._broker = broker
+    def __init__(self, replies: Replies, refusals: Refusals, submit: Callable[[Work], None]) -> None:
+        self._replies = replies
+        self._refusals = refusals
         self._submit = submit
         self._waiting: deque[_Job] = deque()
         self._running: set[_Job] = set()
@@ -105,13 +105,13 @@ class RequestWork:
         self._start_parts()
         if has_more:
             return
-        broker, request = self._broker, job.request
-        broker.begin_request(request, now_ms)
+        request = job.request
+        self._replies.begin(request)
         try:
             if error is not None:
                 raise error if isinstance(error, Exception) else RuntimeError(f"a decoder has failed: {error!r}")
             job.done(job.results, now_ms)
         except Exception as unexpected:
-            broker.request_failed(request, unexpected, now_ms)
+            self._refusals.failed(request, unexpected, now_ms)
         else:
-            broker.finish(request, None, now_ms)
+            self._replies.finish(request, None, now_ms)

@@ -12,9 +12,10 @@ them on that connection is kept until they are answered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.services import Services
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset
 from tailrace.protocol.headers import read_request_header
@@ -23,28 +24,30 @@ from tailrace.replication.partition import Partition
 from tailrace.replication.produce import ProducedPartition
 from tailrace.waiting.purgatory import DelayedOperation
 
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-
 _PRODUCE: Final = 0
 
 
 class Run:
     """The requests of one connection that wait for the replicas of one partition."""
 
-    __slots__ = ("_broker", "_context", "_handle", "_next", "count", "deadline_ms", "partition")
+    __slots__ = ("_context", "_handle", "_handle_generally", "_next", "_runs", "_throttling", "count", "deadline_ms",
+                 "partition")  # fmt: skip
 
     def __init__(
         self,
-        broker: Broker,
+        services: Services,
+        runs: dict[int, Run],
         context: ConnectionContext,
         partition: Partition,
         handle: Callable[[Buffer, ConnectionContext, int], bool],
+        handle_generally: Callable[[Buffer, ConnectionContext, int], None],
     ) -> None:
         """`handle` is the short way of Produce, for what may be another one of the run."""
-        self._broker = broker
+        self._throttling = services.throttling
+        self._runs = runs
         self._context = context
         self._handle = handle
+        self._handle_generally = handle_generally
         self._next: bytearray | None = None  # what came behind it
         self.partition = partition
         self.count = 0
@@ -52,27 +55,31 @@ class Run:
 
     def take(self, frame: Buffer, now_ms: int) -> bool:
         """Take what comes next on the connection: into the run, or to be handled after it. Whether more may follow."""
-        if frame[1] == _PRODUCE and not self._broker.throttling.is_on and self._handle(frame, self._context, now_ms):
+        if frame[1] == _PRODUCE and not self._throttling.is_on and self._handle(frame, self._context, now_ms):
             return True
         assert self._next is None, f"{self._context} has not been held"
         self._next = bytearray(frame)
         return False
 
+    def leave(self) -> None:
+        """End the run: nothing waits."""
+        self._runs.pop(self._context.connection_id, None)
+
     def answered(self, now_ms: int) -> None:
         self.count -= 1
         if self.count:
             return
-        was_there = self._broker.runs.pop(self._context.connection_id, None) is not None
+        was_there = self._runs.pop(self._context.connection_id, None) is not None
         if was_there and self._next is not None:
-            self._broker.handle_generally(memoryview(self._next), self._context, now_ms)
+            self._handle_generally(memoryview(self._next), self._context, now_ms)
 
 
 class WaitingProduce(DelayedOperation):
-    __slots__ = ("_answer", "_broker", "_context", "_first_offset", "_head", "_log_start", "_required", "_run")
+    __slots__ = ("_answer", "_context", "_first_offset", "_head", "_log_start", "_required", "_run", "_services")
 
     def __init__(
         self,
-        broker: Broker,
+        services: Services,
         context: ConnectionContext,
         head: bytes,
         run: Run,
@@ -82,7 +89,7 @@ class WaitingProduce(DelayedOperation):
     ) -> None:
         """`head`: the request up to its topic; `offsets`: of its first record, and one past its last."""
         super().__init__(deadline_ms)
-        self._broker = broker
+        self._services = services
         self._context = context
         self._head = head
         self._run = run
@@ -96,20 +103,20 @@ class WaitingProduce(DelayedOperation):
         is_only = run.count == 1
         run.count -= 1
         if is_only:
-            self._broker.runs.pop(self._context.connection_id, None)
+            run.leave()
         return is_only
 
     def try_complete(self, now_ms: int) -> bool:
-        partition, partitions = self._run.partition, self._broker.partitions
+        partition, partitions = self._run.partition, self._services.partitions
         if partitions.get(partition.key) is not partition:
             self._refuse(partitions.error_of(partition.key), now_ms)
             return True
         error = partition.acks_error(self._required)
         if error is None:
             return False
-        if error is ErrorCode.NONE and not self._broker.throttling.is_on:
-            self._broker.errors_of(0)[0] += 1
-            self._broker.put(Reply(self._context.connection_id, [self._answer]))
+        if error is ErrorCode.NONE and not self._services.throttling.is_on:
+            self._services.replies.errors_of(0)[0] += 1
+            self._services.replies.put(Reply(self._context.connection_id, [self._answer]))
             self._run.answered(now_ms)
         else:
             self._refuse(error, now_ms)
@@ -131,5 +138,14 @@ class WaitingProduce(DelayedOperation):
         request = Request(
             self._context, header.api_key, header.api_version, header.correlation_id, header.client_id, None, now_ms
         )
-        answer_part(self._broker, request, self._run.partition.topic_id, part, now_ms)
+        services = self._services
+        answer_part(
+            request,
+            self._run.partition.topic_id,
+            part,
+            now_ms,
+            controller=services.controller,
+            replies=services.replies,
+            throttling=services.throttling,
+        )
         self._run.answered(now_ms)

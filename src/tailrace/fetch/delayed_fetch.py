@@ -46,7 +46,7 @@ class DelayedFetch(DelayedOperation):
         self._readable_bytes = 0
 
     def try_complete(self, now_ms: int) -> bool:
-        reason = self._reason()
+        reason = self._reason(now_ms)
         if reason is None:
             return False
         self._fetch.woken(reason, self.woken_by, now_ms)
@@ -55,16 +55,16 @@ class DelayedFetch(DelayedOperation):
     def expire(self, now_ms: int) -> None:
         self._fetch.woken(Reason.DEADLINE, None, now_ms)
 
-    def _reason(self) -> Reason | None:
+    def _reason(self, now_ms: int) -> Reason | None:
         fetch = self._fetch
         if self._readable_by_key is None:
             self._readable_by_key = {}
-            return self._count(fetch.plan.reads)
+            return self._count(fetch.plan.reads, now_ms)
         changed = self._partition_of(self.woken_by)
         if changed is not None:
-            return self._count((changed,))
+            return self._count((changed,), now_ms)
         reads: Iterable[PartitionFetch] = fetch.all_reads()
-        return self._count(unsettled(reads) if fetch.skips_settled else reads)
+        return self._count(unsettled(reads) if fetch.skips_settled else reads, now_ms)
 
     def _partition_of(self, key: Hashable | None) -> PartitionFetch | None:
         fetch = self._fetch
@@ -74,12 +74,12 @@ class DelayedFetch(DelayedOperation):
             self._by_key = {read.key: read for read in fetch.plan.reads}
         return self._by_key.get(key)
 
-    def _count(self, reads: Iterable[PartitionFetch]) -> Reason | None:
+    def _count(self, reads: Iterable[PartitionFetch], now_ms: int) -> Reason | None:
         """Look at some partitions again."""
         readable = self._readable_by_key
         assert readable is not None
         for read in reads:
-            found = self._readable(read)
+            found = self._readable(read, now_ms)
             if isinstance(found, Reason):
                 return found
             before = readable.get(read.key, 0)
@@ -88,7 +88,7 @@ class DelayedFetch(DelayedOperation):
                 self._readable_bytes += found - before
         return Reason.ENOUGH_NOW if self._readable_bytes >= self._fetch.params.min_bytes else None
 
-    def _readable(self, read: PartitionFetch) -> int | Reason:
+    def _readable(self, read: PartitionFetch, now_ms: int) -> int | Reason:
         """How many bytes of a partition could be returned, or why the fetch has to be answered at once."""
         position = read.position
         if position.offset < 0:
@@ -108,7 +108,9 @@ class DelayedFetch(DelayedOperation):
         # A bound at the same offset may be on the old or on the new segment after a roll, and means nothing to read.
         if position.offset > bound.offset:
             return Reason.OTHER_SEGMENT
-        if position.offset < bound.offset and not (params.is_follower and fetch.reader.is_throttled(partition, params)):
+        if position.offset < bound.offset and not (
+            params.is_follower and fetch.reader.is_throttled(partition, params, now_ms)
+        ):
             if position.segment_base_offset < bound.segment_base_offset:
                 return Reason.OTHER_SEGMENT
             if position.segment_base_offset == bound.segment_base_offset:

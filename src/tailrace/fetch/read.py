@@ -41,7 +41,7 @@ class ReplicationQuota(Protocol):
     """How much followers that are not in sync may fetch from throttled partitions."""
 
     def is_throttled(self, partition: TopicPartition, replica_id: BrokerId) -> bool: ...
-    def is_exceeded(self) -> bool: ...
+    def is_exceeded(self, now_ms: int) -> bool: ...
     def record(self, size: int, now_ms: int) -> None: ...
 
 
@@ -176,7 +176,7 @@ class PartitionReader:
                 high_watermark = log.high_watermark
             if self.select_replica is not None and fetch.lacks_watermark(high_watermark):
                 result.has_watermark = True
-            is_throttled = self.is_throttled(partition, params)
+            is_throttled = self.is_throttled(partition, params, now_ms)
         records: object = _EMPTY
         aborted = None
         if not is_throttled and budget.keeps(found.first_entry_incomplete):
@@ -200,7 +200,7 @@ class PartitionReader:
             now_ms,
         )
 
-    def is_throttled(self, partition: Partition, params: FetchParams) -> bool:
+    def is_throttled(self, partition: Partition, params: FetchParams, now_ms: int) -> bool:
         """A follower over its quota gets nothing of a throttled partition, unless it is in sync: it has to stay so."""
         quota, leader = self.quota, partition.leader
         return (
@@ -208,7 +208,7 @@ class PartitionReader:
             and leader is not None
             and params.replica_id not in leader.isr.committed
             and quota.is_throttled(partition.key, params.replica_id)
-            and quota.is_exceeded()
+            and quota.is_exceeded(now_ms)
         )
 
     def _send_elsewhere(

@@ -16,12 +16,14 @@ from uuid import uuid4
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.services import Services
 from tailrace.broker.startup import REFUSALS, open_broker
 from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.disk.overlay_files import OverlayFiles
 from tailrace.log.recovery.adoption import Adopted, adopt
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.metadata.storage.storage_format import is_formatted, read_identity
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -102,9 +104,19 @@ class OfflineNode:
         assert self._broker is not None, "it is open while it is entered"
         return self._broker
 
+    @property
+    def _services(self) -> Services:
+        return self.broker.services
+
+    @property
+    def _controller(self) -> LocalController:
+        controller = self._services.local_controller
+        assert controller is not None, "it is a node that is alone"
+        return controller
+
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has; 0 if there is no such topic."""
-        found = self.broker.controller.image.topics.get(topic)
+        found = self._services.controller.image.topics.get(topic)
         return 0 if found is None else len(found.partitions)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
@@ -116,28 +128,26 @@ class OfflineNode:
                 )
             ]
         )
-        self.broker.publisher.now_ms = _now_ms()
-        result = self.broker.local_controller.create_topics(request, _now_ms()).topics[0]
+        result = self._controller.create_topics(request, _now_ms()).topics[0]
         if result.error_code:
             reason = result.error_message or ErrorCode(result.error_code).name
             raise NodeRefused(f"topic {name} cannot be made: {reason}")
 
     def delete_topic(self, name: str) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
-        self.broker.publisher.now_ms = _now_ms()
-        self.broker.local_controller.delete_topics(request, _now_ms())
+        self._controller.delete_topics(request, _now_ms())
 
     def standing(self, partition: TopicPartition) -> LogStanding:
         """Where a partition's log ends, and under which leader and settings it goes on."""
-        hosted = self.broker.partitions.get(partition)
+        hosted = self._services.partitions.get(partition)
         if hosted is None:
             raise NodeRefused(f"{partition} cannot be opened in {self._path}")
-        state = self.broker.controller.image.topics[partition.topic].partitions[partition.partition]
+        state = self._services.controller.image.topics[partition.topic].partitions[partition.partition]
         return LogStanding(hosted.log.log_end_offset, state.leader_epoch, hosted.log.config)
 
     def adopt(self, partition: TopicPartition, folder: str, leader_epoch: LeaderEpoch) -> Adopted:
         """Take finished segments in at the end of a partition's log; NotAdoptable if they do not fit."""
-        hosted = self.broker.partitions.get(partition)
+        hosted = self._services.partitions.get(partition)
         assert hosted is not None, f"{partition} is not here"
         try:
             found = adopt(self._files, hosted.log, folder, leader_epoch, _now_ms())

@@ -126,7 +126,7 @@ def broker_builder(
         try:
             if network is not None and not any(is_formatted(disk, path) for path in config.log_dirs):
                 cluster_id = find_cluster_id(config)
-            broker = open_broker(
+            return open_broker(
                 disk,
                 config,
                 now_ms=clock_ms(),
@@ -142,16 +142,12 @@ def broker_builder(
                 first_records=first_records,
                 fetch_keys=fetch,
                 submit_fetch=submit_fetch,
+                has_telemetry=telemetry,
+                log_flushes=disk.flushes if isinstance(disk, TimedFiles) else None,
             )
         except BaseException:
             if network is not None:
                 network.stop()
             raise
-        if telemetry:
-            from tailrace.broker.metrics.client_telemetry import serve_telemetry
-
-            serve_telemetry(broker, random_id)
-        broker.log_flushes = disk.flushes if isinstance(disk, TimedFiles) else None
-        return broker
 
     return build

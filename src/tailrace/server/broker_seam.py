@@ -58,8 +58,8 @@ class BrokerCore(Protocol):
     def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
         """Carry out a fetch and tell how, now or later; ValueError for what is none."""
 
-    def connection_closed(self, connection_id: int) -> None:
-        """What waits for this connection may go."""
+    def connection_closed(self, connection_id: int, now_ms: int) -> None:
+        """Drop what waits for this connection."""
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
         """The server is to stop: call `ready`, now or later, when the broker may."""

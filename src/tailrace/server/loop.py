@@ -369,7 +369,7 @@ class Loop:
         self._read.discard(connection)
         self._acceptor.left(connection.context.listener, connection.context.client_host)
         try:
-            self._broker.connection_closed(connection.id)
+            self._broker.connection_closed(connection.id, self._now_ms)
         except Exception as error:
             self._survive("a closed connection", error, self._now_ms)
         self._is_hurried = True

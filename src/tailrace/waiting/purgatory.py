@@ -56,7 +56,7 @@ class PurgatoryStatistics(NamedTuple):
 
 
 class Purgatory:
-    def __init__(self) -> None:
+    def __init__(self, on_error: Callable[[DelayedOperation, Exception, int], None] | None = None) -> None:
         self._watched: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._links: dict[Hashable, dict[Hashable, None]] = {}
         self._buckets: dict[int, dict[DelayedOperation, None]] = {}
@@ -65,7 +65,7 @@ class Purgatory:
         self._checks = 0
         self._completed = 0
         self._expired = 0
-        self.on_error: Callable[[DelayedOperation, Exception, int], None] = _raise
+        self._on_error = on_error or _raise
 
     def __len__(self) -> int:
         return self._waiting
@@ -161,7 +161,7 @@ class Purgatory:
             is_complete = operation.try_complete(now_ms)
         except Exception as error:
             self.cancel(operation)
-            self.on_error(operation, error, now_ms)
+            self._on_error(operation, error, now_ms)
             return False
         if not is_complete:
             return False
@@ -204,7 +204,7 @@ class Purgatory:
                     try:
                         operation.expire(now_ms)
                     except Exception as error:
-                        self.on_error(operation, error, now_ms)
+                        self._on_error(operation, error, now_ms)
         self._expired += expired
         return expired
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.request_work import RequestWork
+from tailrace.broker.security.authorizer import Authorizer
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.startup import open_broker
+from tailrace.broker.storage.cleaning import Work
 from tailrace.log.disk.files import Files
 from tailrace.log.position import FileSlice
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
@@ -37,6 +43,23 @@ def start(
         work_ns=work_ns,
         **more,
     )
+
+
+def with_services(broker: Broker, **parts: Any) -> Broker:
+    """The same broker with other parts in place of its own."""
+    services = replace(broker.services, **parts)
+    return Broker(services, Dispatcher(services), broker.guard, broker._timed_parts)
+
+
+def with_authorizer(broker: Broker, authorizer: Authorizer) -> Broker:
+    """The same broker, whose clients need rights; fetches are authorized as before."""
+    return with_services(broker, authorizer=authorizer, permissions=Permissions(authorizer))
+
+
+def with_request_work(broker: Broker, submit: Callable[[Work], None]) -> Broker:
+    """The same broker, whose requests have their work beside the loop done by `submit`."""
+    services = broker.services
+    return with_services(broker, request_work=RequestWork(services.replies, services.refusals, submit))
 
 
 class Client:

@@ -149,5 +149,5 @@ def test_acls_are_there_after_a_start() -> None:
     broker.close(NOW_MS)
     broker = start(files, SECURED)
     assert told_acls(OurSide(broker)) == {kept}
-    assert broker.authorizer.allows("User:alice", "::1", Operation.DESCRIBE, AclResource.TOPIC, "orders")
-    assert not broker.authorizer.allows("User:bob", "::1", Operation.DESCRIBE, AclResource.TOPIC, "orders")
+    assert broker.services.authorizer.allows("User:alice", "::1", Operation.DESCRIBE, AclResource.TOPIC, "orders")
+    assert not broker.services.authorizer.allows("User:bob", "::1", Operation.DESCRIBE, AclResource.TOPIC, "orders")

@@ -24,7 +24,7 @@ from tailrace.protocol.messages import (
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
 )
-from tests.unit.broker.support import Client, start
+from tests.unit.broker.support import Client, start, with_authorizer
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_the_quorum_is_this_node(client: Client, version: int) -> None:
 
 
 def test_a_broker_that_is_unregistered_while_it_lives_is_back_at_once(client: Client) -> None:
-    before = client.broker.image.brokers[1].epoch
+    before = client.broker.services.controller.image.brokers[1].epoch
     assert client.ask(UnregisterBrokerRequest(broker_id=1), 0).error_code == 0
-    assert client.broker.image.brokers[1].epoch > before
+    assert client.broker.services.controller.image.brokers[1].epoch > before
     assert client.ask(UnregisterBrokerRequest(broker_id=5), 0).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
@@ -111,8 +111,8 @@ def test_features_are_told_from_version_3_on(client: Client, version: int) -> No
     if version < 3:
         assert (finalized, supported, answer.finalized_features_epoch) == ({}, set(), -1)
         return
-    assert finalized[METADATA_VERSION] == client.broker.image.metadata_version
-    assert answer.finalized_features_epoch == client.broker.image.offset
+    assert finalized[METADATA_VERSION] == client.broker.services.controller.image.metadata_version
+    assert answer.finalized_features_epoch == client.broker.services.controller.image.offset
     assert ("group.version" in supported) == (version >= 4)
 
 
@@ -138,7 +138,7 @@ QUOTA = AlterClientQuotasRequest.EntryData(
     ids=lambda one: one.SCHEMA.name,
 )
 def test_who_has_no_right_on_the_cluster_is_told_so_in_every_version(client: Client, request_: Any) -> None:
-    client.broker.authorizer = StandardAuthorizer()
+    client.broker = with_authorizer(client.broker, StandardAuthorizer())
     row = API_TABLE[request_.SCHEMA.api_key]
     for version in range(row.min_version, row.max_version + 1):
         answer = client.ask(request_, version)

@@ -13,10 +13,12 @@ import pytest
 from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.handler_binding import bind
 from tailrace.broker.request_context import ConnectionContext, Request
 from tailrace.broker.security.api_rights import RIGHTS, Right, guarded
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.fetch_rights import FetchRights
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.security.standard_authorizer import StandardAuthorizer
 from tailrace.broker.startup import open_broker
 from tailrace.model.errors import ErrorCode
@@ -27,6 +29,7 @@ from tailrace.protocol.messages import EnvelopeResponse
 from tests.support.acl_cases import every_case, make
 from tests.support.api_twins import OurSide
 from tests.support.memory_files import MemoryFiles
+from tests.unit.broker.support import with_authorizer, with_services
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 SASL = "SASL_PLAINTEXT"  # where tokens may be asked for
@@ -131,9 +134,13 @@ def _cases(side: OurSide) -> Iterator[Message]:
 
 
 def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]]) -> None:
-    side = OurSide(broker, principal="User:alice", listener=SASL)
+    trusted = with_authorizer(broker, StandardAuthorizer(frozenset({"User:alice"})))
+    trusted.services.fetches.authorizer = None
+    side = OurSide(trusted, principal="User:alice", listener=SASL)
     side.learn()
-    broker.authorizer, broker.fetches.services.authorizer = authorizer, FetchRights(authorizer)
+    asked_broker = with_authorizer(broker, authorizer)
+    asked_broker.services.fetches.services.authorizer = FetchRights(authorizer)
+    side._broker = asked_broker
     for request in _cases(side):
         row = API_TABLE[request.SCHEMA.api_key]
         authorizer.asked.clear()
@@ -154,7 +161,6 @@ def test_what_is_asked_is_what_is_said(broker: Broker) -> None:
     asked: dict[int, set[Right]] = defaultdict(set)
     everything = tuple(AclResource)
     for denied in (everything, (AclResource.CLUSTER,), ()):
-        broker.authorizer, broker.fetches.services.authorizer = StandardAuthorizer(frozenset({"User:alice"})), None
         _ask_all(broker, Recorder(*denied), asked)
     assert {key.name: set(map(str, asked[key])) for key in RIGHTS} == {
         key.name: set(map(str, rights)) for key, rights in RIGHTS.items()
@@ -163,11 +169,12 @@ def test_what_is_asked_is_what_is_said(broker: Broker) -> None:
 
 def test_an_api_that_nobody_has_thought_of_is_for_those_who_may_do_everything(broker: Broker) -> None:
     served: list[Request] = []
-    handler = guarded(UNLISTED, lambda broker, request, now_ms: served.append(request))
+    handler = guarded(UNLISTED, lambda request, now_ms: served.append(request))
     request = Request(ConnectionContext(1, principal="User:alice"), UNLISTED, 0, 1, None, None, 0)
-    broker.authorizer = StandardAuthorizer(frozenset({"User:admin"}))
-    answer = handler(broker, request, 0)
+    permissions = Permissions(StandardAuthorizer(frozenset({"User:admin"})))
+    handler = bind(handler, with_services(broker, permissions=permissions).services)
+    answer = handler(request, 0)
     assert isinstance(answer, EnvelopeResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    handler(broker, request._replace(context=ConnectionContext(1, principal="User:admin")), 0)
+    handler(request._replace(context=ConnectionContext(1, principal="User:admin")), 0)
     assert len(served) == 1

@@ -49,7 +49,7 @@ def client() -> Client:
 
 
 def topic_id(client: Client) -> bytes:
-    return client.broker.image.topics["orders"].id
+    return client.broker.services.controller.image.topics["orders"].id
 
 
 def produce(client: Client, version: int, records: bytes, acks: int = 1) -> Any:
@@ -109,7 +109,7 @@ def test_metadata_names_the_registered_brokers_while_none_is_alive(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that is told of no broker at all does not know where to ask again."""
-    log = client.broker.local_controller.log
+    log = client.broker.services.local_controller.log
     fenced = {one.id: replace(one, fenced=True) for one in log.image.brokers.values()}
     monkeypatch.setattr(log, "image", replace(log.image, brokers=fenced))
     assert log.image.unfenced_brokers() == []

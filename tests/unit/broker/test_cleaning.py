@@ -30,7 +30,7 @@ def test_a_dirty_log_is_compacted_when_its_time_comes() -> None:
     compacted_topic(client)
     for number in range(20):
         produce(client, b"k%d" % (number % 3), NOW_MS + number * 200)
-    log = client.broker.logs.get(TopicPartition("t", 0))
+    log = client.broker.services.logs.get(TopicPartition("t", 0))
     assert log is not None
     before = sum(segment.size for segment in log.segments.sealed)
     deadline = client.broker.next_deadline_ms()
@@ -40,8 +40,8 @@ def test_a_dirty_log_is_compacted_when_its_time_comes() -> None:
     client.broker.tick(NOW_MS + 15_000)
     sealed = [header for segment in log.segments.sealed for header in segment.headers()]
     assert 0 < sum(header.record_count for header in sealed) <= 3
-    assert client.broker.cleaning is not None
+    assert client.broker.services.cleaning is not None
 
 
 def test_compaction_can_be_switched_off() -> None:
-    assert start(static={"log.cleaner.enable": "false"}).cleaning is None
+    assert start(static={"log.cleaner.enable": "false"}).services.cleaning is None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import pytest
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.metrics import client_telemetry
-from tailrace.broker.metrics.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, READS_MAX, serve_telemetry
+from tailrace.broker.metrics.client_telemetry import DECOMPRESSED_MAX, EXPIRY_MS, READS_MAX
 from tailrace.broker.metrics.metrics_subscription import MetricsSubscription, requested_metrics
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.storage.cleaning import Work
 from tailrace.metadata.image.image import ResourceType
 from tailrace.metrics.exposition import PROMETHEUS, pieces
@@ -27,7 +25,7 @@ from tailrace.records.batch import Codec
 from tailrace.records.codecs.compression import compress
 from tests.support.memory_files import MemoryFiles
 from tests.support.otlp import gauge, metrics_data, point
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.unit.broker.support import NOW_MS, Client, start, with_request_work
 
 ID = bytes(range(16))
 INTERVAL_MS = 1_000
@@ -35,10 +33,7 @@ METRICS = metrics_data(gauge("g", point(5)))
 
 
 def telemetric(files: MemoryFiles | None = None, **static: str) -> Broker:
-    broker = start(files, {"telemetry.max.bytes": "1000", **static})
-    ids = count(77)
-    serve_telemetry(broker, lambda: next(ids).to_bytes(16, "big"))
-    return broker
+    return start(files, {"telemetry.max.bytes": "1000", **static}, has_telemetry=True)
 
 
 def subscribe(client: Client, name: str = "s", **settings: str | None) -> None:
@@ -75,8 +70,8 @@ def push(client: Client, metrics: bytes = METRICS, **fields: Any) -> ErrorCode:
     """Push with the right subscription id unless another is given; the error of the response."""
     instance_id = fields.setdefault("client_instance_id", ID)
     if "subscription_id" not in fields:
-        assert client.broker.telemetry is not None
-        instance = client.broker.telemetry._instances.get(instance_id)
+        assert client.broker.services.telemetry is not None
+        instance = client.broker.services.telemetry._instances.get(instance_id)
         fields["subscription_id"] = 0 if instance is None else instance.requested.subscription_id
     return ErrorCode(client.ask(PushTelemetryRequest(metrics=metrics, **fields), 0).error_code)
 
@@ -97,7 +92,7 @@ def test_the_apis_are_named_only_with_telemetry() -> None:
 def test_a_client_without_an_id_gets_one_and_its_subscription(client: Client) -> None:
     response = get(client, bytes(16))
     assert response.error_code == 0
-    assert response.client_instance_id == (77).to_bytes(16, "big")
+    assert int.from_bytes(response.client_instance_id, "big") > 1_000_000  # what the broker was given for ids
     assert response.requested_metrics == ["*"]
     assert response.push_interval_ms == INTERVAL_MS
     assert response.accepted_compression_types == [4, 3, 1, 2]
@@ -133,8 +128,8 @@ def test_the_subscription_id_follows_from_metrics_interval_and_instance(broker: 
 
 def test_properties_of_a_client_are_kept_only_as_far_as_they_can_match(broker: Broker) -> None:
     get(Client(broker, client_id="x" * 30_000))
-    assert broker.telemetry is not None
-    (instance,) = broker.telemetry._instances.values()
+    assert broker.services.telemetry is not None
+    (instance,) = broker.services.telemetry._instances.values()
     assert instance.properties["client_id"] == "x" * 250
 
 
@@ -309,7 +304,7 @@ def test_the_least_recent_instance_makes_room(client: Client, monkeypatch: pytes
 
 def test_only_some_pushes_are_read_at_once(broker: Broker) -> None:
     chores: list[Work] = []
-    broker.request_work = RequestWork(broker, chores.append)
+    broker = with_request_work(broker, chores.append)
     clients = [Client(broker, connection_id=number) for number in range(READS_MAX + 1)]
     ids = [bytes([number + 2]) * 16 for number in range(READS_MAX + 1)]
     requests = [
@@ -322,7 +317,7 @@ def test_only_some_pushes_are_read_at_once(broker: Broker) -> None:
         assert client.send(request, 0) == []
     last = clients[-1]
     assert last.ask(requests[-1], 0).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    broker.connection_closed(clients[READS_MAX - 1].context.connection_id)
+    broker.connection_closed(clients[READS_MAX - 1].context.connection_id, NOW_MS)
     assert last.send(requests[-1], 0) == []
     while chores:
         chore = chores.pop(0)
@@ -337,7 +332,7 @@ def test_a_push_of_an_instance_that_is_dropped_meanwhile_is_not_exposed(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chores: list[Work] = []
-    broker.request_work = RequestWork(broker, chores.append)
+    broker = with_request_work(broker, chores.append)
     monkeypatch.setattr(client_telemetry, "INSTANCES_MAX", 1)
     client, other = Client(broker), Client(broker, connection_id=2)
     right = get(client).subscription_id

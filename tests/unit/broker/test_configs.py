@@ -66,7 +66,7 @@ def test_every_version_tells_a_topics_settings(client: Client, version: int) -> 
 
 
 def test_a_change_reaches_the_log_and_goes_away_again(client: Client) -> None:
-    (directory,) = client.broker.logs.directories
+    (directory,) = client.broker.services.logs.directories
     (log,) = directory.logs.values()
     change(client, ResourceType.TOPIC, "orders", "retention.ms", SET, "5000")
     assert log.config.retention_ms == 5000
@@ -83,7 +83,7 @@ def test_alter_configs_leaves_only_what_it_names(client: Client, version: int) -
         configs=[AlterConfigsRequest.AlterableConfig(name="max.message.bytes", value="9000")],
     )
     assert client.ask(AlterConfigsRequest(resources=[resource]), version).responses[0].error_code == 0
-    assert client.broker.image.topic_config("orders") == {"max.message.bytes": "9000"}
+    assert client.broker.services.controller.image.topic_config("orders") == {"max.message.bytes": "9000"}
 
 
 @pytest.mark.parametrize(

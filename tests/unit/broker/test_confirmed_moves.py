@@ -29,7 +29,7 @@ class SlowController:
     """What is told of directories is carried out when we say so."""
 
     def __init__(self, client: Client) -> None:
-        controller: Any = client.broker.controller
+        controller: Any = client.broker.services.controller
         self.told: list[tuple[bytes, bytes, int]] = []
         self._assign = controller.assign_directories
         controller.assign_directories = lambda places, now_ms: self.told.extend(places)
@@ -46,11 +46,11 @@ def run(client: Client, ms: int = 1_000) -> None:
 
 
 def directory(client: Client, path: str) -> bytes:
-    return next(one.id for one in client.broker.logs.directories if one.path == path)
+    return next(one.id for one in client.broker.services.logs.directories if one.path == path)
 
 
 def assigned(client: Client) -> bytes:
-    state = client.broker.image.partition(KEY)
+    state = client.broker.services.controller.image.partition(KEY)
     assert state is not None
     return state.directory_of(1)
 
@@ -69,7 +69,7 @@ def ordered(files: MemoryFiles, *paths: str) -> tuple[Client, SlowController, st
 
 def test_the_log_stays_until_the_metadata_says_that_it_is_elsewhere() -> None:
     client, controller, source, target = ordered(MemoryFiles())
-    assert controller.told == [(directory(client, target), client.broker.partitions.find(KEY).topic_id, 0)]
+    assert controller.told == [(directory(client, target), client.broker.services.partitions.find(KEY).topic_id, 0)]
     assert place(client.broker) == [source]
     produce(client, b"c")
     run(client)
@@ -79,7 +79,7 @@ def test_the_log_stays_until_the_metadata_says_that_it_is_elsewhere() -> None:
     run(client)
     assert place(client.broker) == [target]
     assert values(client.broker) == [b"a", b"b", b"c"]
-    assert not client.broker.moves
+    assert not client.broker.services.moves
 
 
 def test_what_nobody_has_answered_is_told_again() -> None:

@@ -29,7 +29,7 @@ def create(client: Client, name: str, partitions: int) -> ErrorCode:
 
 
 def count(client: Client) -> dict[str, int]:
-    return {one.path: len(one.logs) for one in client.broker.logs.directories}
+    return {one.path: len(one.logs) for one in client.broker.services.logs.directories}
 
 
 def described(client: Client) -> dict[str, bool]:
@@ -38,8 +38,8 @@ def described(client: Client) -> dict[str, bool]:
 
 
 def registered(client: Client) -> set[str]:
-    paths = {one.id: one.path for one in client.broker.logs.directories}
-    return {paths[one] for one in client.broker.image.brokers[1].cordoned_directories or ()}
+    paths = {one.id: one.path for one in client.broker.services.logs.directories}
+    return {paths[one] for one in client.broker.services.controller.image.brokers[1].cordoned_directories or ()}
 
 
 def test_new_partitions_go_elsewhere_from_the_start_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from itertools import count
 from random import Random
 
@@ -11,6 +12,7 @@ import pytest
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.startup import open_broker
+from tailrace.broker.storage.cleaning import Work, run_at_once
 from tailrace.log.directories.serial_work import PatientWork, SerialWork, Task, do_at_once
 from tailrace.log.disk.files import Files
 from tailrace.model.errors import ErrorCode
@@ -46,7 +48,9 @@ class HeldWork:
         work.apply(work.run(), now_ms)  # type: ignore[attr-defined]
 
 
-def start(files: Files, *paths: str, submit: HeldWork | None = None, settings: dict[str, str] | None = None) -> Client:
+def start(
+    files: Files, *paths: str, submit: Callable[[Work], None] | None = None, settings: dict[str, str] | None = None
+) -> Client:
     ids = count(1_000_000)
     broker = open_broker(
         files,
@@ -90,18 +94,18 @@ def order(client: Client, path: str, topic: str = KEY.topic, version: int = 2) -
 
 def settle(broker: Broker, now_ms: int = NOW_MS) -> None:
     for _ in range(10_000):
-        if not broker.moves:
+        if not broker.services.moves:
             return
         broker.tick(now_ms)
     raise AssertionError("the move does not end")
 
 
 def place(broker: Broker) -> list[str]:
-    return [one.path for one in broker.logs.directories if KEY in one.logs]
+    return [one.path for one in broker.services.logs.directories if KEY in one.logs]
 
 
 def values(broker: Broker) -> list[bytes]:
-    log = broker.partitions.find(KEY).log
+    log = broker.services.partitions.find(KEY).log
     return [bytes(one.value or b"") for stored in stored_batches(log) for one in iter_records(RecordBatch(stored.data))]
 
 
@@ -129,8 +133,8 @@ def test_a_partition_moves_with_all_it_has() -> None:
     produce(client, *written[:500])
     (source,) = place(broker)
     held = HeldWork()
-    broker.moves._submit = held
-    before = broker.partitions.find(KEY).log
+    broker.services.moves._submit = held
+    before = broker.services.partitions.find(KEY).log
     assert order(client, other(source)) == 0
     assert order(client, other(source)) == 0  # again
     assert log_dirs(client)[other(source), True] == (0, 500)
@@ -140,20 +144,20 @@ def test_a_partition_moves_with_all_it_has() -> None:
     assert size > 0
     assert 0 < lag < 500
     produce(client, *written[500:])
-    while broker.moves:
+    while broker.services.moves:
         broker.tick(NOW_MS)
         if held.waiting:
             held.run_next()
     assert place(broker) == [other(source)]
     assert values(broker) == written
-    after = broker.partitions.find(KEY).log
+    after = broker.services.partitions.find(KEY).log
     assert (after.log_end_offset, after.high_watermark) == (600, 600)
     assert after.epochs.entries == before.epochs.entries
     assert log_dirs(client) == {(other(source), False): (before.size, 0)}
-    state = broker.image.partition(KEY)
+    state = broker.services.controller.image.partition(KEY)
     assert state is not None
-    target = next(one for one in broker.logs.directories if one.path == other(source))
-    assert state.directory_of(broker.node_id) == target.id
+    target = next(one for one in broker.services.logs.directories if one.path == other(source))
+    assert state.directory_of(broker.services.controller.node_id) == target.id
     produce(client, b"on")
     names = [entry.name for entry in files.entries(source)]
     assert any(name.startswith("orders-0.") and name.endswith("-delete") for name in names)
@@ -228,7 +232,7 @@ def test_what_is_deleted_meanwhile_is_not_copied() -> None:
     produce(client, *(b"%d" % number * 1000 for number in range(500)))
     (source,) = place(client.broker)
     held = HeldWork()
-    client.broker.moves._submit = held
+    client.broker.services.moves._submit = held
     order(client, other(source))
     client.broker.tick(NOW_MS)
     held.run_next()
@@ -246,7 +250,7 @@ def test_what_is_deleted_meanwhile_is_not_copied() -> None:
     (topic,) = client.decode(reply, 21, 2).topics
     assert topic.partitions[0].low_watermark == 450
     assert place(client.broker) == [other(source)]
-    log = client.broker.partitions.find(KEY).log
+    log = client.broker.services.partitions.find(KEY).log
     assert (log.log_start_offset, log.log_end_offset) == (450, 500)
 
 
@@ -268,7 +272,7 @@ def test_another_order_gives_the_first_one_up_and_the_own_directory_ends_it() ->
     assert [name for name in names_of(files, second) if name.endswith("-delete")]
     assert order(client, source) == 0
     assert log_dirs(client).keys() == {(source, False)}
-    assert len(client.broker.moves) == 0
+    assert len(client.broker.services.moves) == 0
 
 
 def names_of(files: Files, path: str) -> list[str]:
@@ -301,7 +305,7 @@ def test_refusals_are_kafkas() -> None:
     assert order(client, other(source), "unknown") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert order(client, other(source), "x" * 249) == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert order(client, source) == 0
-    assert not client.broker.moves
+    assert not client.broker.services.moves
 
 
 def test_a_partition_that_is_not_there_yet_will_be_made_where_it_was_ordered() -> None:
@@ -334,8 +338,8 @@ def test_a_target_that_fails_leaves_the_partition_where_it_is() -> None:
     client.broker.tick(NOW_MS)
     client.broker.tick(NOW_MS)
     client.broker.tick(NOW_MS)
-    assert not client.broker.moves
-    assert client.broker.logs.directories[1].failure is not None
+    assert not client.broker.services.moves
+    assert client.broker.services.logs.directories[1].failure is not None
     assert values(client.broker) == written
     assert order(client, B) == ErrorCode.KAFKA_STORAGE_ERROR
     client.broker.close(NOW_MS)
@@ -347,7 +351,8 @@ def test_a_target_that_fails_leaves_the_partition_where_it_is() -> None:
 
 
 def test_the_rate_of_copying_is_bounded() -> None:
-    client = start(MemoryFiles())
+    elapsed_ms = 0
+    client = start(MemoryFiles(), submit=run_at_once(lambda: NOW_MS + elapsed_ms))
     create(client)
     produce(client, *(b"x" * 1_000_000 for _ in range(8)))
     request = m.IncrementalAlterConfigsRequest()
@@ -356,8 +361,7 @@ def test_the_rate_of_copying_is_bounded() -> None:
     assert client.ask(request, 1).responses[0].error_code == 0
     (source,) = place(client.broker)
     order(client, other(source))
-    elapsed_ms = 0
-    while client.broker.moves:
+    while client.broker.services.moves:
         client.broker.tick(NOW_MS + elapsed_ms)
         elapsed_ms += 100
         assert elapsed_ms < 200_000

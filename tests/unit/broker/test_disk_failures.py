@@ -59,7 +59,9 @@ def fetch(client: Client, name: str, partition: int) -> tuple[int, bytes]:
 
 def place(broker: Broker, name: str) -> dict[str, int]:
     """Which of a topic's two partitions is in which directory."""
-    return {one.path: key.partition for one in broker.logs.directories for key in one.logs if key.topic == name}
+    return {
+        one.path: key.partition for one in broker.services.logs.directories for key in one.logs if key.topic == name
+    }
 
 
 def leaders(client: Client, name: str) -> dict[int, int]:
@@ -133,7 +135,7 @@ def test_upkeep_that_fails_takes_a_directory_offline(files: FaultyFiles) -> None
     kept = place(client.broker, "orders")[FIRST]
     files.fail("create", errno.EIO, path=f"{SECOND}/recovery-point")
     client.broker.tick(NOW_MS + 10_000_000)
-    assert [one.path for one in client.broker.logs.online] == [FIRST]
+    assert [one.path for one in client.broker.services.logs.online] == [FIRST]
     assert produce(client, "orders", kept) == 0
 
 
@@ -152,14 +154,14 @@ def test_a_change_that_the_metadata_log_cannot_take_is_refused_and_ends_the_brok
 ) -> None:
     client = start(files)
     create(client, "orders")
-    before = client.broker.image
+    before = client.broker.services.controller.image
     files.fail(operation, errno.ENOSPC, path="__cluster_metadata-0")
     (reply,) = client.send(m.UnregisterBrokerRequest(broker_id=1), 0)
     assert client.decode(reply, 64, 0).error_code == STORAGE
     topic = m.CreateTopicsRequest.CreatableTopic(name="more", num_partitions=1, replication_factor=1)
     (reply,) = client.send(m.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5)
     assert (reply.parts, reply.close) == (None, True)  # its answer has no place for an error of the whole
-    assert client.broker.image is before
+    assert client.broker.services.controller.image is before
     assert produce(client, "orders", 0) == 0  # until it ends
     assert client.broker.next_deadline_ms() == 0
     with pytest.raises(LogDirectoriesFailed, match=r"/first, which has the metadata log, has failed: .*No space left"):
@@ -180,7 +182,7 @@ def test_a_topic_that_does_not_fit_in_one_directory_goes_to_the_next(files: Faul
     files.fail("create", errno.ENOSPC, path=f"{SECOND}/orders")
     assert create(client, "orders", 4) == 0
     client.broker.tick(NOW_MS)
-    assert len(client.broker.logs.directories[0].logs) == 4
+    assert len(client.broker.services.logs.directories[0].logs) == 4
     assert [produce(client, "orders", number) for number in range(4)] == [0] * 4
 
 

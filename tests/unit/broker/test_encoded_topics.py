@@ -18,7 +18,7 @@ def create(client: Client, name: str, partitions: int = 3) -> None:
 
 def named(client: Client, version: int) -> Message:
     """The same answer, put together topic by topic."""
-    names = sorted(client.broker.image.topics)
+    names = sorted(client.broker.services.controller.image.topics)
     wanted = [m.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     return client.ask(m.MetadataRequest(topics=wanted), version)
 
@@ -51,7 +51,7 @@ def _frame(client: Client, version: int) -> dict[str, object]:
 
 def test_only_what_has_changed_is_encoded_again() -> None:
     client = Client(start())
-    encoded = client.broker.publisher.encoded_topics
+    encoded = client.broker.services.encoded_topics
     for name in ("a", "b", "c"):
         create(client, name)
     ask(client, 12)
@@ -67,7 +67,9 @@ def test_only_what_has_changed_is_encoded_again() -> None:
     assert encoded.encoded == 4
     ask(client, 13)
     assert encoded.encoded == 6, "another version has other bytes"
-    client.broker.local_controller.unregister_broker(client.broker.node_id, NOW_MS)  # it registers anew at once
+    client.broker.services.local_controller.unregister_broker(
+        client.broker.services.controller.node_id, NOW_MS
+    )  # it registers anew at once
     assert same(ask(client, 12), named(client, 12))
     assert encoded.encoded == 8, "both are on a broker that has changed"
 
@@ -75,7 +77,7 @@ def test_only_what_has_changed_is_encoded_again() -> None:
 def test_error_codes_are_counted_as_ever() -> None:
     client = Client(start())
     create(client, "orders", 7)
-    codes = client.broker.errors_of(3)
+    codes = client.broker.services.replies.errors_of(3)
     for _ in range(2):
         before = codes[0]
         ask(client, 12)

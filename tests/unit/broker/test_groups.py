@@ -369,7 +369,9 @@ def test_the_last_to_leave_leaves_an_empty_group(broker: Broker) -> None:
 
 
 def test_what_a_coordinator_cannot_write_changes_nothing(broker: Broker) -> None:
-    partition = broker.partitions.find(TopicPartition("__consumer_offsets", broker.groups.partition_of("g")))
+    partition = broker.services.partitions.find(
+        TopicPartition("__consumer_offsets", broker.services.groups.partition_of("g"))
+    )
     leader = partition.leader
     assert leader is not None
     client = Client(broker)

@@ -23,7 +23,7 @@ from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.serving import broker_builder
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, write_request_header
-from tests.unit.broker.support import Client, start
+from tests.unit.broker.support import NOW_MS, Client, start
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SETTINGS = {
@@ -181,7 +181,7 @@ def test_old_clients_send_bare_tokens(stranger: Stranger) -> None:
 
 def test_a_client_that_goes_is_not_answered_later(stranger: Stranger) -> None:
     stranger.send(m.SaslHandshakeRequest(mechanism="GSSAPI"), 1)
-    stranger.broker.connection_closed(1)
+    stranger.broker.connection_closed(1, NOW_MS)
     stranger.broker.tick(stranger.now_ms + DELAY_MS)
     assert stranger.broker.take_replies() == []
 
@@ -311,7 +311,7 @@ def test_nobody_comes_in_by_chance_and_nothing_breaks(broker: Broker) -> None:
             if any(reply.close for reply in stranger.send_bare(bytes(frame))):
                 break
         assert not stranger.context.is_authenticated
-        broker.connection_closed(stranger.context.connection_id)
+        broker.connection_closed(stranger.context.connection_id, NOW_MS)
 
 
 def scram_challenge(stranger: Stranger, name: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ def follow(client: Client, topic: str) -> bytes:
     request: Any = m.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1_000_000)
     request.replica_state = request.ReplicaState(replica_id=2)
     wanted = request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
-    known = client.broker.image.topics[topic]
+    known = client.broker.services.controller.image.topics[topic]
     request.topics = [request.FetchTopic(topic=topic, topic_id=known.id, partitions=[wanted])]
     (answer,) = client.ask(request, 17).responses[0].partitions
     assert answer.error_code == 0
@@ -34,7 +34,7 @@ def test_a_follower_that_catches_up_is_held_to_the_rate() -> None:
     for name in ("named", "other"):
         topic = m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         assert client.ask(m.CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
-        partition = next(one for one in broker.partitions if one.key.topic == name)
+        partition = next(one for one in broker.services.partitions if one.key.topic == name)
         partition.append_as_leader(batch(bytes(50_000)), required_acks=1, now_ms=NOW_MS)
         assert partition.leader is not None
         partition.leader.assign((1, 2), {})

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.long_requests import ELEMENTS_AT_ONCE, ELEMENTS_MAX
 from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.request_decoder import ELEMENTS_AT_ONCE, ELEMENTS_MAX
 from tailrace.broker.request_pieces import CUTS, cut_of, handle_in_pieces
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import run_steps
@@ -91,7 +91,7 @@ def test_a_client_that_leaves_takes_its_paused_request_along() -> None:
     patient = Patient()
     patient.is_over = True
     patient.client.send(names(50), 9)
-    patient.broker.connection_closed(1)
+    patient.broker.connection_closed(1, NOW_MS)
     patient.is_over = False
     patient.broker.tick(NOW_MS)
     assert patient.broker.next_deadline_ms() != 0
@@ -108,9 +108,9 @@ def test_a_handler_that_raises_between_two_pieces_costs_the_connection(
         raise RuntimeError("a bug")
 
     patient.client.ask(names(1), 9)
-    monkeypatch.setitem(patient.broker._handlers, ApiKey.METADATA, broken)
+    monkeypatch.setitem(patient.broker.dispatcher._handlers, ApiKey.METADATA, broken)
     assert patient.client.send(names(50), 9) == [Reply(1, None, close=True)]
-    assert patient.broker.internal_errors.counts == {"a request": 1}
+    assert patient.broker.services.internal_errors.counts == {"a request": 1}
     assert "RuntimeError: a bug" in caplog.text
 
 
@@ -123,8 +123,14 @@ def in_pieces(broker: Broker, body: Any, key: ApiKey, version: int) -> Any:
     request = request_of(body, key, version)
     cut = cut_of(request)
     assert cut is not None
-    handler = broker.rows[key].load()
-    broker.long_requests.start(request, handle_in_pieces(broker, request, handler, cut, NOW_MS), NOW_MS)
+    handler = broker.services.apis[key].load(broker.services)
+    broker.services.long_requests.start(
+        request,
+        handle_in_pieces(
+            request, handler, cut, NOW_MS, replies=broker.services.replies, refusals=broker.services.refusals
+        ),
+        NOW_MS,
+    )
     (reply,) = broker.take_replies()
     return Client.decode(reply, key, version)
 
@@ -181,7 +187,7 @@ def test_a_response_that_cannot_be_encoded_costs_the_connection(
     client = Client(broker)
     client.ask(names(1), 9)
     too_long = m.MetadataResponse(cluster_id="x" * 40_000)
-    monkeypatch.setitem(broker._handlers, ApiKey.METADATA, lambda *_: too_long)
+    monkeypatch.setitem(broker.dispatcher._handlers, ApiKey.METADATA, lambda *_: too_long)
     assert client.send(names(1), 9) == [Reply(1, None, close=True)]
     assert "the response cannot be encoded" in caplog.text
     assert Client(broker, connection_id=2).ask(m.ApiVersionsRequest(), 0).error_code == ErrorCode.NONE

@@ -163,7 +163,7 @@ def test_a_deleted_topic_leaves_no_series_but_stays_in_the_sums(client: Client) 
 
 def test_a_partition_that_goes_offline_takes_no_counts_with_it(client: Client) -> None:
     produce(client, "orders", batch(4), batch(4))
-    client.broker.partitions.mark_offline(TopicPartition("orders", 0))
+    client.broker.services.partitions.mark_offline(TopicPartition("orders", 0))
     read = samples(client.broker)
     assert read[TRAFFIC + "messagesin", "orders"] == 8
     assert read[("kafka_server_replicamanager_offlinereplicacount",)] == 1
@@ -246,10 +246,10 @@ def test_directories_quorum_and_replicas_are_told() -> None:
     read = samples(broker)
     assert read["kafka_log_logmanager_offlinelogdirectorycount",] == 0
     assert read["kafka_log_logmanager_logdirectoryoffline", "/data"] == 0
-    assert read["kafka_server_raft_metrics_current_epoch",] == broker.controller.log.epoch
-    assert read["kafka_server_raft_metrics_log_end_offset",] == broker.controller.log.next_offset
+    assert read["kafka_server_raft_metrics_current_epoch",] == broker.services.controller.log.epoch
+    assert read["kafka_server_raft_metrics_log_end_offset",] == broker.services.controller.log.next_offset
     assert read["kafka_cluster_partition_insyncreplicascount", "orders", "0"] == 1
     assert read["kafka_cluster_partition_underreplicated", "orders", "0"] == 0
     assert read["kafka_server_replicaalterlogdirsmanager_maxlag",] == 0
-    broker.publisher.isr_changes.shrinks += 2
+    broker.services.replicas.isr_changes.shrinks += 2
     assert samples(broker)["kafka_server_replicamanager_isrshrinks",] == 2

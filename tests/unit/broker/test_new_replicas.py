@@ -71,7 +71,7 @@ def test_a_topic_is_answered_and_served_when_its_logs_are_there() -> None:
     assert bench.produce("orders") == ErrorCode.NONE
     assert bench.folders() == ["orders-0", "orders-1", "orders-2"]
     for number in range(3):
-        log = bench.broker.partitions.find(TopicPartition("orders", number)).log
+        log = bench.broker.services.partitions.find(TopicPartition("orders", number)).log
         assert (len(log.epochs.entries), log.epochs.is_written) == (1, True)
 
 
@@ -80,7 +80,7 @@ def test_a_topic_that_is_gone_before_its_logs_are_made_leaves_none() -> None:
     bench.create("orders")
     bench.delete("orders")
     assert bench.work() == 1
-    assert len(bench.broker.partitions) == 0
+    assert len(bench.broker.services.partitions) == 0
     assert [name.endswith("-delete") for name in bench.folders()] == [True]
 
 
@@ -91,16 +91,18 @@ def test_a_topic_that_is_made_anew_meanwhile_gets_a_log_of_its_own() -> None:
     assert bench.create("orders") == 0
     assert bench.work() == 2
     assert bench.produce("orders") == ErrorCode.NONE
-    log = bench.broker.partitions.find(TopicPartition("orders", 0)).log
-    assert log.topic_id == bench.broker.image.topics["orders"].topic_id
+    log = bench.broker.services.partitions.find(TopicPartition("orders", 0)).log
+    assert log.topic_id == bench.broker.services.controller.image.topics["orders"].topic_id
 
 
 def test_a_disk_that_fails_meanwhile_leaves_them_to_another() -> None:
     bench = Bench()
     bench.create("orders", 4)
-    failing = bench.broker.logs.directories[1]
-    assert bench.broker.logs.online == bench.broker.logs.directories
-    bench.broker.logs.on_failure(failing, OSError(errno.EIO, "broken"))
+    failing = bench.broker.services.logs.directories[1]
+    assert bench.broker.services.logs.online == bench.broker.services.logs.directories
+    bench.broker.services.logs.on_failure(failing, OSError(errno.EIO, "broken"))
     assert bench.work() == 1
-    hosted = [bench.broker.partitions.find(TopicPartition("orders", number)).log.directory for number in range(4)]
+    hosted = [
+        bench.broker.services.partitions.find(TopicPartition("orders", number)).log.directory for number in range(4)
+    ]
     assert {path.partition("/orders")[0] for path in hosted} == {A}

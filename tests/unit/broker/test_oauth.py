@@ -210,7 +210,7 @@ def test_no_more_than_a_few_connections_wait_for_keys() -> None:
     held = [shake_hands(broker, number + 1).send(word(signed("two")), 2) for number in range(key_cache.HELD_MAX)]
     assert held == [[]] * key_cache.HELD_MAX
     assert say(shake_hands(broker, 999), signed("two")).auth_bytes == b'{"status":"invalid_token"}'
-    broker.connection_closed(1)
+    broker.connection_closed(1, NOW_MS)
     assert shake_hands(broker, 1_000).send(word(signed("two")), 2) == []
 
 

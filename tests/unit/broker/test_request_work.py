@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.storage.cleaning import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
@@ -19,7 +18,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.unit.broker.support import NOW_MS, Client, start, with_request_work
 
 VERSION = 9
 
@@ -29,8 +28,7 @@ class Beside:
 
     def __init__(self) -> None:
         self.chores: list[Work] = []
-        self.broker: Broker = start()
-        self.broker.request_work = RequestWork(self.broker, self.chores.append)
+        self.broker: Broker = with_request_work(start(), self.chores.append)
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
         Client(self.broker, connection_id=99).ask(CreateTopicsRequest(topics=[topic]), 5)
 
@@ -128,7 +126,7 @@ def test_batches_of_a_client_that_has_gone_are_not_checked(beside: Beside) -> No
     for number in (1, 2, 3):
         Client(beside.broker, connection_id=number).send(produce(packed(), packed()), VERSION)
     for number in (1, 3):
-        beside.broker.connection_closed(number)
+        beside.broker.connection_closed(number, NOW_MS)
     ran = 0
     while beside.chores:
         beside.run_one()

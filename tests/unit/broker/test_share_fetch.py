@@ -117,20 +117,20 @@ class World:
         self.settings = {key.replace("_", "."): text for key, text in settings.items()}
         self.broker = start(self.files, self.settings)
         self.admin = Client(self.broker, connection_id=99)
-        if TOPIC not in self.broker.image.topics:
+        if TOPIC not in self.broker.services.controller.image.topics:
             topic = CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
             assert self.admin.ask(CreateTopicsRequest(topics=[topic]), 7).topics[0].error_code == 0
             self.begin(0)
 
     @property
     def topic_id(self) -> bytes:
-        return self.broker.image.topics[TOPIC].id
+        return self.broker.services.controller.image.topics[TOPIC].id
 
     def begin(self, start_offset: int) -> None:
         """As the group coordinator does when the first member is given the partition."""
         answers: list[Any] = []
         key = SharePartitionKey(GROUP, self.topic_id, 0)
-        self.broker.share_states.initialize(
+        self.broker.services.share_states.initialize(
             key,
             0,
             start_offset,
@@ -279,7 +279,7 @@ def test_what_a_member_has_is_available_when_its_connection_ends_or_its_session(
     one, other, third = world.members("one", "other", "third")
     third.acquire(max_records=0)
     assert one.acquire() == [(0, 1, 1)]
-    world.broker.connection_closed(1)
+    world.broker.connection_closed(1, world.admin.now_ms)
     assert other.acquire() == [(0, 1, 2)]
     assert other.acknowledge(share_session_epoch=-1).error_code == 0
     assert third.acquire() == [(0, 1, 3)]
@@ -423,7 +423,7 @@ def test_another_epoch_of_the_state_fences_whoever_knows_the_old_one(world: Worl
     (one,) = world.members("one")
     assert one.acquire(max_records=2) == [(0, 1, 1)]
     answers: list[Any] = []
-    world.broker.share_states.initialize(
+    world.broker.services.share_states.initialize(
         SharePartitionKey(GROUP, world.topic_id, 0), 1, 2, lambda *_: answers.append(_), lambda *_: None, 0
     )
     assert len(answers) == 1
@@ -439,15 +439,20 @@ def test_what_a_leader_in_between_has_seen_acknowledged_is_not_handed_out_again(
     one, other = world.members("one", "other")
     assert one.acquire() == [(0, 3, 1)]
     place = TopicPartition(TOPIC, 0)
-    replica, state = world.broker.partitions.find(place), world.broker.image.partition(place)
+    replica, state = (
+        world.broker.services.partitions.find(place),
+        world.broker.services.controller.image.partition(place),
+    )
     assert state is not None
     epoch = state.leader_epoch
     replica.make_follower(replace(state, leader=2, leader_epoch=epoch + 1, partition_epoch=1))
     answers: list[Any] = []
     key = SharePartitionKey(GROUP, world.topic_id, 0)
-    world.broker.share_states.read(key, epoch + 1, lambda *_: None, lambda e, _: answers.append(e), world.admin.now_ms)
+    world.broker.services.share_states.read(
+        key, epoch + 1, lambda *_: None, lambda e, _: answers.append(e), world.admin.now_ms
+    )
     write = ShareWrite(0, epoch + 1, 0, 3, (StateBatch(0, 2, 2, 1),))
-    world.broker.share_states.write(
+    world.broker.services.share_states.write(
         key, write, lambda code, _: answers.append(code), lambda e, _: answers.append(e), world.admin.now_ms
     )
     assert answers == [ErrorCode.NONE]
@@ -507,7 +512,7 @@ def test_a_state_that_cannot_be_read_is_logged_once_and_names_the_topic_id(
         def read(self, key: Any, leader_epoch: int, answer: Any, refuse: Any, now_ms: int) -> None:
             refuse(refusal, now_ms)
 
-    world.broker.shares.partitions._persister = Unreadable()  # type: ignore[assignment]
+    world.broker.services.shares.partitions._persister = Unreadable()  # type: ignore[assignment]
     for _ in range(50):
         member.client.now_ms += 150
         assert member.fetch().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

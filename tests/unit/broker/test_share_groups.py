@@ -54,7 +54,10 @@ def beat(client: Client, member: str, epoch: int, topics: list[str] | None = Non
 
 
 def assigned(broker: Broker, answer: Any) -> dict[str, list[int]]:
-    return {broker.image.topics_by_id[one.topic_id].name: one.partitions for one in answer.assignment.topic_partitions}
+    return {
+        broker.services.controller.image.topics_by_id[one.topic_id].name: one.partitions
+        for one in answer.assignment.topic_partitions
+    }
 
 
 def offsets(client: Client, group: str = "g") -> dict[str, dict[int, int]]:
@@ -95,9 +98,9 @@ def test_whoever_is_silent_for_too_long_is_a_member_no_more() -> None:
     broker, client = begin()
     beat(client, "a", 0, ["orders"])
     broker.tick(NOW_MS + 44_000)
-    assert len(broker.groups.runtime.shard(0).shares.group("g").members) == 1
+    assert len(broker.services.groups.runtime.shard(0).shares.group("g").members) == 1
     broker.tick(NOW_MS + 46_000)
-    assert broker.groups.runtime.shard(0).shares.group("g").members == {}
+    assert broker.services.groups.runtime.shard(0).shares.group("g").members == {}
     assert beat(client, "a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -126,7 +129,7 @@ def test_a_deleted_group_leaves_no_state() -> None:
     assert [group.group_type for group in client.ask(ListGroupsRequest(types_filter=["share"]), 5).groups] == ["share"]
     assert client.ask(DeleteGroupsRequest(groups_names=["g"]), 2).results[0].error_code == 0
     assert client.ask(ListGroupsRequest(), 5).groups == []
-    assert all(shard.states == {} for shard in broker.share_states.runtime.active())
+    assert all(shard.states == {} for shard in broker.services.share_states.runtime.active())
 
 
 def test_a_deleted_topic_is_forgotten() -> None:
@@ -134,8 +137,8 @@ def test_a_deleted_topic_is_forgotten() -> None:
     beat(client, "a", 0, ["orders", "payments"])
     client.ask(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1_000), 5)
     assert offsets(client) == {"payments": {0: -1}}
-    kept = [key for shard in broker.share_states.runtime.active() for key in shard.states]
-    assert [key.topic_id for key in kept] == [broker.image.topics["payments"].id]
+    kept = [key for shard in broker.services.share_states.runtime.active() for key in shard.states]
+    assert [key.topic_id for key in kept] == [broker.services.controller.image.topics["payments"].id]
 
 
 def test_a_share_group_is_no_other_group() -> None:
@@ -159,7 +162,7 @@ def test_a_share_group_is_no_other_group() -> None:
 def test_the_share_coordinator_keeps_what_leaders_write() -> None:
     broker, client = begin()
     beat(client, "a", 0, ["payments"])
-    topic_id = broker.image.topics["payments"].id
+    topic_id = broker.services.controller.image.topics["payments"].id
     batch = WriteShareGroupStateRequest.StateBatch(first_offset=3, last_offset=5, delivery_state=2, delivery_count=1)
     written = WriteShareGroupStateRequest.PartitionData(
         partition=0, state_epoch=2, leader_epoch=0, start_offset=3, delivery_complete_count=3, state_batches=[batch]
@@ -186,7 +189,9 @@ def test_what_snapshots_have_made_superfluous_is_deleted() -> None:
     for start_offset in range(3):
         alter(client, "payments", {0: start_offset})
     broker.tick(NOW_MS + 300_000)
-    log = broker.partitions.find(next(p.key for p in broker.partitions if p.key.topic == "__share_group_state")).log
+    log = broker.services.partitions.find(
+        next(p.key for p in broker.services.partitions if p.key.topic == "__share_group_state")
+    ).log
     assert log.log_start_offset == 2
     assert offsets(client) == {"payments": {0: 2}}
 

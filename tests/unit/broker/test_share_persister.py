@@ -51,10 +51,8 @@ class World:
         image = MetadataImage(
             brokers={2: BrokerRegistration(id=2, epoch=1, incarnation_id=bytes(16), endpoints=endpoints)}
         )
-        self.persister = SharePersister(self.states)
-        self.persister.peers = ShareStatePeers(
-            self.outbox, lambda: image, listener="INSIDE", node_id=1, timeout_ms=1_000
-        )
+        peers = ShareStatePeers(self.outbox, lambda: image, listener="INSIDE", node_id=1, timeout_ms=1_000)
+        self.persister = SharePersister(self.states, peers)
         self.answers: list[Any] = []
 
     def write(self, key: SharePartitionKey, start_offset: int, *batches: StateBatch, state_epoch: int = 0) -> None:

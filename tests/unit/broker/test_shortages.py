@@ -22,7 +22,7 @@ CODES = [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS]
 
 
 def log_of(client: Client, name: str) -> tuple[LogDirectory, PartitionLog]:
-    for directory in client.broker.logs.directories:
+    for directory in client.broker.services.logs.directories:
         for key, log in directory.logs.items():
             if key.topic == name:
                 return directory, log
@@ -87,11 +87,11 @@ def test_a_change_of_the_metadata_without_descriptors_is_not_made_and_the_broker
         client = start(files, FIRST)
         for operation in ("open", "sync_directory"):
             files.fail(operation, errno.EMFILE, path="__cluster_metadata-0", skip=skip, times=1)
-            log = client.broker.controller.log.log
+            log = client.broker.services.controller.log.log
             log.update_config(replace(log.config, internal_segment_bytes=200))
             replies = client.send(topic_request(f"{operation}-{skip}"), 5)
             failures += replies[0].close
-            assert client.broker.controller.log.failure is None
+            assert client.broker.services.controller.log.failure is None
             files.heal()
             client.broker.tick(NOW_MS)
             assert create(client, f"next-{operation}", 1) == 0
@@ -116,7 +116,7 @@ def test_upkeep_without_descriptors_leaves_directories_online_and_logs_one_line(
         for second in range(0, 200, 2):
             client.broker.tick(NOW_MS + second * 1_000)
             produce(client, "topic", log.partition.partition)
-    assert not [one for one in client.broker.logs.directories if one.failure]
+    assert not [one for one in client.broker.services.logs.directories if one.failure]
     lines = [record.getMessage() for record in caplog.records if "lack of descriptors" in record.getMessage()]
     assert 1 <= len(lines) <= 21
     files.heal()

@@ -43,12 +43,12 @@ def test_topics_of_an_application_are_made_with_what_it_asks_for() -> None:
     assert [(one.status_code, one.status_detail) for one in answer.status] == [
         (3, "Internal topics are missing: app-counts-changelog, app-words-repartition")
     ]
-    topics = client.broker.image.topics
+    topics = client.broker.services.controller.image.topics
     assert {name: len(topics[name].partitions) for name in topics if name.startswith("app")} == {
         "app-words-repartition": 3,
         "app-counts-changelog": 3,
     }
-    settings = client.broker.image.config(topic_resource("app-counts-changelog"))
+    settings = client.broker.services.controller.image.config(topic_resource("app-counts-changelog"))
     assert settings["cleanup.policy"] == "compact"
     client.now_ms += 1_000
     assert thread.beat(client).status == []

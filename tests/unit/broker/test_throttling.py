@@ -112,7 +112,7 @@ def size_of(client: Client, request: Any, version: int) -> int:
 def test_without_quotas_nothing_is_measured(client: Client, work: Work) -> None:
     work.step_ms = 1
     assert pause_of(client, produced(100_000), 12) == 0
-    assert (work.now_ns, client.broker.throttling.is_on) == (0, False)
+    assert (work.now_ns, client.broker.services.throttling.is_on) == (0, False)
 
 
 def test_the_whole_request_counts_as_produced(client: Client) -> None:
@@ -182,7 +182,7 @@ def test_a_quota_that_is_removed_does_not_count_any_more(client: Client) -> None
     assert pause_of(client, produced(1000), 12) > 0
     set_quota(client, PRODUCE, None, client_id="test")
     assert pause_of(client, produced(1000), 12) == 0
-    assert not client.broker.throttling.is_on
+    assert not client.broker.services.throttling.is_on
 
 
 def test_quotas_are_there_after_a_restart() -> None:
@@ -283,9 +283,9 @@ def test_who_lets_a_waiting_request_go_on_does_not_pay_with_its_time(client: Cli
 def test_a_connection_that_goes_is_forgotten(client: Client) -> None:
     set_quota(client, REQUEST, 1, client_id="test")
     assert client.send(fetched(wait_ms=5000), 12) == []
-    assert client.broker.throttling._parked_ns
-    client.broker.connection_closed(1)
-    assert not client.broker.throttling._parked_ns
+    assert client.broker.services.throttling._parked_ns
+    client.broker.connection_closed(1, NOW_MS)
+    assert not client.broker.services.throttling._parked_ns
 
 
 def mutation(client: Client, version: int, name: str, partitions: int = 30) -> tuple[int, int]:
@@ -297,7 +297,7 @@ def test_topics_are_created_until_there_is_a_debt(client: Client) -> None:
     set_quota(client, MUTATION, 2, client_id="test")
     assert mutation(client, 6, "first") == (0, 0)  # 30 of 22
     assert mutation(client, 6, "second") == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 4000)
-    assert "second" not in client.broker.image.topics
+    assert "second" not in client.broker.services.controller.image.topics
     client.now_ms += 4000
     assert mutation(client, 6, "second") == (0, 0)
 
@@ -313,7 +313,7 @@ def test_clients_that_do_not_know_the_error_get_their_topics_and_pause(client: C
     set_quota(client, MUTATION, 2, client_id="test")
     assert mutation(client, 5, "first") == (0, 4000)
     assert mutation(client, 5, "second") == (0, 19_000)
-    assert {"first", "second"} <= set(client.broker.image.topics)
+    assert {"first", "second"} <= set(client.broker.services.controller.image.topics)
 
 
 @pytest.mark.parametrize("version", [4, 5, 6])
@@ -356,8 +356,8 @@ def test_auto_created_topics_count(client: Client) -> None:
         topic = MetadataRequest.MetadataRequestTopic(name=name)
         answer = client.ask(MetadataRequest(topics=[topic], allow_auto_topic_creation=True), 9)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert {*"abcdef"} <= set(client.broker.image.topics)
-    assert "h" not in client.broker.image.topics
+    assert {*"abcdef"} <= set(client.broker.services.controller.image.topics)
+    assert "h" not in client.broker.services.controller.image.topics
 
 
 def windows_of(broker: Broker, size: int) -> Reply:

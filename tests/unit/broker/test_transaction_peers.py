@@ -42,13 +42,13 @@ class World:
             for one in (2, 3)
         }
         image = MetadataImage(brokers=brokers)
-        self.peers = TransactionPeers(self.outbox, lambda: image, self.markers, listener="INSIDE", timeout_ms=1_000)
+        self.peers = TransactionPeers(self.outbox, lambda: image, listener="INSIDE", timeout_ms=1_000)
 
     def end(self, producer_id: int, *partitions: TopicPartition) -> TransactionEnd:
         after: Any = None
         end = TransactionEnd(0, f"t{producer_id}", producer_id, 4, True, 7, 2, after, set(partitions))
         self.markers.add(end, 0)
-        self.peers.send_markers(0)
+        self.peers.send_markers(self.markers, 0)
         return end
 
     def sent(self) -> dict[int, OutgoingRequest]:
@@ -105,12 +105,12 @@ def test_what_was_not_written_goes_to_whoever_leads_then() -> None:
     first.answered(marked(first, {C: ErrorCode.NOT_LEADER_OR_FOLLOWER}), 1)
     world.leaders[C] = 3
     world.markers.tick(1 + RETRY_MS)
-    world.peers.send_markers(1 + RETRY_MS)
+    world.peers.send_markers(world.markers, 1 + RETRY_MS)
     again = world.sent()
     assert list(again) == [9003]
     again[9003].failed(Failure.LOST, 200)
     world.markers.tick(200 + RETRY_MS)
-    world.peers.send_markers(200 + RETRY_MS)
+    world.peers.send_markers(world.markers, 200 + RETRY_MS)
     last = world.sent()[9003]
     last.answered(marked(last), 400)
     assert world.written == [end]
@@ -123,7 +123,7 @@ def test_a_leader_that_is_not_registered_is_waited_for() -> None:
     assert world.sent() == {}
     world.leaders[A] = 2
     world.markers.tick(RETRY_MS)
-    world.peers.send_markers(RETRY_MS)
+    world.peers.send_markers(world.markers, RETRY_MS)
     request = world.sent()[9002]
     request.answered(marked(request), 1)
     assert world.written == [end]

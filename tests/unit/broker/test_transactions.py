@@ -78,14 +78,14 @@ class Producer:
 def opened(files: MemoryFiles | None = None, **settings: str) -> tuple[Broker, Client]:
     broker = start(files, {**ONE_LOG, **settings})
     client = Client(broker)
-    if "orders" not in broker.image.topics:
+    if "orders" not in broker.services.controller.image.topics:
         topic = m.CreateTopicsRequest.CreatableTopic(name="orders", num_partitions=2, replication_factor=1)
         client.ask(m.CreateTopicsRequest(topics=[topic]), 7)
     return broker, client
 
 
 def stable_offset(broker: Broker, partition: int = 0) -> int:
-    log = broker.partitions.find(TopicPartition("orders", partition)).log
+    log = broker.services.partitions.find(TopicPartition("orders", partition)).log
     return log.snapshot_marks().last_stable.offset
 
 
@@ -139,7 +139,7 @@ def test_what_was_decided_is_carried_out_after_a_restart() -> None:
 
 def refuse_markers(broker: Broker) -> Callable[[], None]:
     """From now on no marker can be written, until what is returned is called."""
-    writer = broker.transactions.marker_writer
+    writer = broker.services.transactions.marker_writer
     write = writer.write
     writer.write = lambda key, marker, answer, now_ms: answer(ErrorCode.NOT_ENOUGH_REPLICAS, now_ms)  # type: ignore[method-assign]
 

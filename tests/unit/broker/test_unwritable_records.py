@@ -56,7 +56,7 @@ def started(files: MemoryFiles | None = None) -> tuple[Broker, Client]:
     )
     for key_type in (0, 1):
         client.ask(FindCoordinatorRequest(key="g", key_type=key_type), 3)
-    while broker.groups.runtime.is_loading or broker.transactions.coordinator.runtime.is_loading:
+    while broker.services.groups.runtime.is_loading or broker.services.transactions.coordinator.runtime.is_loading:
         broker.tick(NOW_MS)
     return broker, client
 
@@ -82,7 +82,7 @@ def listed(client: Client) -> set[str]:
 
 
 def end_of(broker: Broker, key: TopicPartition) -> int:
-    return broker.partitions.find(key).log.log_end_offset
+    return broker.services.partitions.find(key).log.log_end_offset
 
 
 def append(broker: Broker, key: TopicPartition, *records: tuple[bytes, bytes]) -> None:
@@ -90,7 +90,7 @@ def append(broker: Broker, key: TopicPartition, *records: tuple[bytes, bytes]) -
     builder = BatchBuilder()
     for record_key, value in records:
         builder.append(NOW_MS, record_key, value)
-    broker.partitions.find(key).append_as_leader(
+    broker.services.partitions.find(key).append_as_leader(
         bytearray(builder.build()), required_acks=ALL_ACKS, now_ms=NOW_MS, origin=Origin.COORDINATOR
     )
 
@@ -136,15 +136,15 @@ def test_a_refused_join_leaves_an_empty_consumer_group_as_it_was() -> None:
     assert client.ask(beat, 0).error_code == ErrorCode.NONE
     client.client_id = "c" * 32_767
     assert client.ask(join_request(), 5).error_code == UNEXPECTED
-    assert isinstance(broker.groups.runtime.shard(0).groups["g"], ConsumerGroup)
+    assert isinstance(broker.services.groups.runtime.shard(0).groups["g"], ConsumerGroup)
 
 
 def test_a_group_whose_first_commit_is_refused_is_not_made() -> None:
     broker, client = started()
-    broker.groups.runtime.shard(0).offsets.plan_commit = _refusing  # type: ignore[method-assign]
+    broker.services.groups.runtime.shard(0).offsets.plan_commit = _refusing  # type: ignore[method-assign]
     assert commit(client, "g", version=7) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert listed(client) == set()
-    del broker.groups.runtime.shard(0).offsets.plan_commit  # type: ignore[method-assign]
+    del broker.services.groups.runtime.shard(0).offsets.plan_commit  # type: ignore[method-assign]
     assert commit(client, "g", version=7) == ErrorCode.NONE
     assert listed(client) == {"g"}
 
@@ -191,7 +191,7 @@ def test_a_marker_of_no_producer_is_refused(topic: str, producer_id: int, epoch:
 
 def test_a_metadata_record_that_cannot_be_written_is_refused_before_anything_is_written() -> None:
     broker, _ = started()
-    log = broker.local_controller.log
+    log = broker.services.local_controller.log
     before = log.next_offset
     record = ConfigRecord(resource_type=2, resource_name="t", name="n", value="€" * 12_000)
     with pytest.raises(KafkaError) as refused:

@@ -57,7 +57,7 @@ def send(broker: Broker, request: Any, version: int, connection_id: int = 1) -> 
     memory = bytearray(header + request.encode(version))
     broker.handle(memoryview(memory), ConnectionContext(connection_id), NOW_MS)
     assert broker.take_replies() == []
-    assert len(broker.purgatory) > 0
+    assert len(broker.services.purgatory) > 0
     return memory
 
 
@@ -74,28 +74,28 @@ def test_the_memory_of_a_request_that_waits_can_be_used_again(broker: Broker, ki
 def test_what_a_client_waited_for_goes_with_it(broker: Broker, kind: str) -> None:
     send(broker, *WAITING[kind])
     send(broker, *WAITING[kind], connection_id=2)
-    broker.connection_closed(1)
-    assert len(broker.purgatory) == 1
+    broker.connection_closed(1, NOW_MS)
+    assert len(broker.services.purgatory) == 1
     broker.tick(NOW_MS + 5000)
     assert [reply.connection_id for reply in broker.take_replies()] == [2]
-    assert broker._parked == {}
+    assert broker.services.replies._parked == {}
 
 
 def test_records_stay_when_their_producer_has_gone(broker: Broker) -> None:
     send(broker, *WAITING["produce"])
-    broker.connection_closed(1)
-    partition = next(one for one in broker.partitions if one.key.partition == 0)
+    broker.connection_closed(1, NOW_MS)
+    partition = next(one for one in broker.services.partitions if one.key.partition == 0)
     assert partition.log.log_end_offset == 1
 
 
 def test_an_answer_ends_the_waiting(broker: Broker) -> None:
     send(broker, *WAITING["fetch"])
     Client(broker, connection_id=2).send(produce_request(acks=1), 12)
-    assert (broker._parked, len(broker.purgatory)) == ({}, 0)
-    broker.connection_closed(1)
+    assert (broker.services.replies._parked, len(broker.services.purgatory)) == ({}, 0)
+    broker.connection_closed(1, NOW_MS)
     send(broker, *WAITING["produce"], connection_id=3)
-    broker.connection_closed(1)
-    assert len(broker.purgatory) == 1
+    broker.connection_closed(1, NOW_MS)
+    assert len(broker.services.purgatory) == 1
 
 
 def test_records_to_delete_are_waited_for_in_the_same_way(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +105,8 @@ def test_records_to_delete_are_waited_for_in_the_same_way(broker: Broker, monkey
     monkeypatch.setattr("tailrace.replication.delayed_delete_records.DelayedDeleteRecords.try_complete", _never)
     monkeypatch.setattr("tailrace.replication.delayed_delete_records.DeletedPartition.is_done", False)
     send(broker, DeleteRecordsRequest(topics=[topic], timeout_ms=5000), 2).append(0)
-    broker.connection_closed(1)
-    assert len(broker.purgatory) == 0
+    broker.connection_closed(1, NOW_MS)
+    assert len(broker.services.purgatory) == 0
 
 
 def _never(*_: object) -> bool:

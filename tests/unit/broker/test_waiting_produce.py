@@ -29,18 +29,18 @@ class Leader:
     def __init__(self) -> None:
         self.broker: Broker = start()
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
-        self.broker.local_controller.create_topics(CreateTopicsRequest(topics=[topic]), NOW_MS)
+        self.broker.services.local_controller.create_topics(CreateTopicsRequest(topics=[topic]), NOW_MS)
         self.broker.handle(_frame(ProduceRequest(acks=1), VERSION, 0), PRODUCER, NOW_MS)  # loads the short way
         self.broker.take_replies()
-        self.partitions = [self.broker.partitions.find(TopicPartition("t", index)) for index in range(2)]
+        self.partitions = [self.broker.services.partitions.find(TopicPartition("t", index)) for index in range(2)]
         for partition in self.partitions:
             partition.log.config = replace(partition.log.config, min_insync_replicas=2)
-            self.lead(partition, (self.broker.node_id, 2), epoch=1)
+            self.lead(partition, (self.broker.services.controller.node_id, 2), epoch=1)
             assert self.send(partition.key.partition, 90, acks=1) is True
         assert self.answers() == [90, 90]
 
     def lead(self, partition: Any, isr: tuple[int, ...], epoch: int) -> None:
-        node_id = self.broker.node_id
+        node_id = self.broker.services.controller.node_id
         partition.make_leader(registration(node_id, (node_id, 2), isr, leader_epoch=1, partition_epoch=epoch), NOW_MS)
 
     def send(self, partition: int, correlation_id: int, *, acks: int = -1, timeout_ms: int = 1_000) -> bool:
@@ -59,7 +59,7 @@ class Leader:
         offset = one.log.log_end_offset if end is None else end
         progress = one.leader.followers[2]
         one.leader.note_fetch(progress, LogPosition(offset), 0, one.log.log_end_offset, -1, NOW_MS)
-        self.broker.appended(one.key, NOW_MS)
+        self.broker.services.current_round.appended(one.key, NOW_MS)
 
     def answers(self) -> list[int]:
         """The correlation ids of what is answered."""
@@ -81,7 +81,7 @@ def test_requests_for_one_partition_wait_together_and_are_answered_in_order() ->
     assert leader.answers() == [1, 2]
     leader.follow(0)
     assert leader.answers() == [3]
-    assert not leader.broker.runs
+    assert not leader.broker.dispatcher._runs
 
 
 def test_what_comes_behind_them_is_answered_behind_them() -> None:
@@ -132,9 +132,9 @@ def test_too_few_in_sync_is_told() -> None:
     leader = Leader()
     leader.send(0, 1)
     leader.broker.take_replies()
-    leader.lead(leader.partitions[0], (leader.broker.node_id,), epoch=2)
+    leader.lead(leader.partitions[0], (leader.broker.services.controller.node_id,), epoch=2)
     leader.partitions[0].log.advance_high_watermark(10)
-    leader.broker.appended(leader.partitions[0].key, NOW_MS)
+    leader.broker.services.current_round.appended(leader.partitions[0].key, NOW_MS)
     (reply,) = leader.broker.take_replies()
     data = b"".join(bytes(part) for part in reply.parts or ())  # type: ignore[arg-type]
     answer: Any = ProduceResponse.decode(data, VERSION, read_response_header(0, VERSION, data)[1])
@@ -151,8 +151,8 @@ def test_a_connection_that_goes_leaves_nothing_behind(is_answered: bool) -> None
     leader.send(0, 2)
     leader.send(1, 3)
     leader.broker.take_replies()
-    leader.broker.connection_closed(PRODUCER.connection_id)
-    assert not leader.broker.runs
+    leader.broker.connection_closed(PRODUCER.connection_id, NOW_MS)
+    assert not leader.broker.dispatcher._runs
     if is_answered:
         leader.follow(0)
         leader.broker.take_replies()

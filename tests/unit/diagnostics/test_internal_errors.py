@@ -74,9 +74,8 @@ class _Sound(DelayedOperation):
 
 
 def test_an_operation_that_raises_leaves_the_purgatory_and_the_others_stay() -> None:
-    purgatory = Purgatory()
     failed: list[DelayedOperation] = []
-    purgatory.on_error = lambda operation, error, now_ms: failed.append(operation)
+    purgatory = Purgatory(lambda operation, error, now_ms: failed.append(operation))
     broken, late, sound = _Broken(100), _Broken(50), _Sound(100)
     for operation, key in ((broken, "key"), (sound, "key"), (late, "other")):
         purgatory.watch(operation, [key])

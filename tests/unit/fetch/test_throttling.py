@@ -19,7 +19,7 @@ class Quota:
     def is_throttled(self, partition: TopicPartition, replica_id: int) -> bool:
         return partition in self.throttled
 
-    def is_exceeded(self) -> bool:
+    def is_exceeded(self, now_ms: int) -> bool:
         return self.exceeded
 
     def record(self, size: int, now_ms: int) -> None:

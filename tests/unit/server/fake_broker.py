@@ -140,7 +140,7 @@ class FakeBroker:
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
         ready()
 
-    def connection_closed(self, connection_id: int) -> None:
+    def connection_closed(self, connection_id: int, now_ms: int) -> None:
         self.gone.append(connection_id)
         self.parked = [entry for entry in self.parked if entry[0] != connection_id]
 

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_changes import check_broker_change
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.metadata.controller.control import ControlState
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.config_changes import plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.image.image import ResourceType
 from tailrace.model.errors import ErrorCode
@@ -22,17 +25,24 @@ from tailrace.protocol.registry import response_class
 
 
 def forward_alter_configs(
-    broker: Broker, request: Request, now_ms: int, alter_loggers: Callable[[Any], Any] | None = None
+    request: Request,
+    now_ms: int,
+    alter_loggers: Callable[[Any], Any] | None = None,
+    *,
+    config: BrokerConfig,
+    controller: Controller,
+    forwarding: Forwarding | None,
+    replies: Replies,
 ) -> None:
     """Either request; `alter_loggers(resource)` carries out and answers for one of loggers, where the API has them."""
-    assert broker.forwarding is not None
+    assert forwarding is not None
     body = request.body
     done: dict[int, Any] = {}  # what is answered here, by its place in the request
     for place, resource in enumerate(body.resources):
         if resource.resource_type == ResourceType.BROKER_LOGGER and alter_loggers is not None:
             done[place] = alter_loggers(resource)
         elif resource.resource_type == ResourceType.BROKER:
-            result = _checked(broker, body, resource)
+            result = _checked(body, resource, config=config, controller=controller)
             if result.error_code != ErrorCode.NONE:
                 done[place] = result
     left = [place for place in range(len(body.resources)) if place not in done]
@@ -45,17 +55,17 @@ def forward_alter_configs(
     if not left:
         response: Any = response_class(request.api_key)()
         complete(response)
-        broker.answer(request, response, now_ms)
+        replies.answer(request, response, now_ms)
         return
     body.resources = [body.resources[place] for place in left]
-    broker.forwarding.forward(request, now_ms, complete)
+    forwarding.forward(request, now_ms, complete)
 
 
-def _checked(broker: Broker, body: Any, resource: Any) -> Any:
+def _checked(body: Any, resource: Any, *, config: BrokerConfig, controller: Controller) -> Any:
     """What a controller that knows this broker would answer."""
-    state = ControlState(image=broker.image, configs=broker.config.effective, new_id=_nothing_new, next_int=_no_dice)
+    state = ControlState(image=controller.image, configs=config.effective, new_id=_nothing_new, next_int=_no_dice)
     alone = body.__class__(resources=[resource], validate_only=True)
-    check = partial(check_broker_change, broker.config, broker.image)
+    check = partial(check_broker_change, config, controller.image)
     if isinstance(alone, IncrementalAlterConfigsRequest):
         return plan_incremental_alter_configs(state, alone, check_broker=check).result.responses[0]
     return plan_alter_configs(state, alone, check_broker=check).result.responses[0]

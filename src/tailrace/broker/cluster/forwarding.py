@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metadata.controller.remote_controller import FORWARDING, RemoteController
@@ -26,9 +27,6 @@ from tailrace.protocol.message import Message
 from tailrace.protocol.messages import CreateTopicsRequest, DefaultPrincipalData
 from tailrace.protocol.registry import response_class
 from tailrace.waiting.outbox import Failure
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 # Requests that no handler here sees. AlterConfigs, IncrementalAlterConfigs and requests about delegation tokens are
 # checked by their handlers first.
@@ -60,9 +58,10 @@ def _as_it_is(_: Any) -> None:
 
 
 class Forwarding:
-    def __init__(self, broker: Broker, controller: RemoteController) -> None:
-        self._broker = broker
+    def __init__(self, replies: Replies, controller: RemoteController, *, timeout_ms: int) -> None:
+        self._replies = replies
         self._controller = controller
+        self._timeout_ms = timeout_ms  # for topics
         self._limited_log = LimitedLog(_log)
         self._being_made: set[str] = set()  # topics that the controller was asked for
 
@@ -110,16 +109,16 @@ class Forwarding:
             self._refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             return
         complete(response)
-        self._broker.answer(request, response, now_ms, getattr(response, "throttle_time_ms", 0))
+        self._replies.answer(request, response, now_ms, getattr(response, "throttle_time_ms", 0))
 
     def _refuse(self, request: Request, code: ErrorCode, now_ms: int) -> None:
         """An error for the whole request where the API has a place for one; else the connection is closed."""
         response: Any = response_class(request.api_key)()
         if hasattr(response, "error_code"):
             response.error_code = code
-            self._broker.answer(request, response, now_ms)
+            self._replies.answer(request, response, now_ms)
         else:
-            self._broker.reply_nothing(request, close=True)
+            self._replies.reply_nothing(request, now_ms, close=True)
 
     # Topics that are made on the way
 
@@ -129,7 +128,7 @@ class Forwarding:
         if name in self._being_made:
             return
         self._being_made.add(name)
-        body = CreateTopicsRequest(topics=[topic], timeout_ms=self._broker.config.integer("request.timeout.ms"))
+        body = CreateTopicsRequest(topics=[topic], timeout_ms=self._timeout_ms)
 
         def answered(response: Any, now_ms: int) -> None:
             self._being_made.discard(name)

@@ -11,27 +11,28 @@ The network is played by whoever opens the broker: `Network` runs it until somet
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.cluster.directory_assignments import DirectoryAssignments
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.cluster.replication import Replication
 from tailrace.broker.cluster.share_state_peers import ShareStatePeers
 from tailrace.broker.cluster.transaction_peers import TransactionPeers
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.replies import Replies
+from tailrace.broker.round import Round
+from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import DirectoryIdentity, read_clean_shutdown
 from tailrace.log.disk.files import Files, join
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.features import SUPPORTED
-from tailrace.metadata.image.partition_registration import PartitionRegistration
+from tailrace.metadata.image.loader import Change
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint, endpoints_by_name, fresh_id
 from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
 from tailrace.metadata.quorum.observed_log import ObservedLog
 from tailrace.metadata.quorum.quorum_observer import ControllerAddress, ObserverSettings
-from tailrace.replication.leader import ReplicaSettings
-from tailrace.replication.partition import Partition
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.waiting.outbox import Outbox
 
 
@@ -66,6 +67,7 @@ def open_remote_controller(
     endpoints: Sequence[Endpoint],
     directories: Mapping[str, bytes],
     new_id: Callable[[], bytes],
+    listener: Callable[[Change, int], None],
     now_ms: int,
 ) -> RemoteController:
     """`directories`: the ids of the log directories by their paths. Nothing is sent yet."""
@@ -84,7 +86,14 @@ def open_remote_controller(
         previous_epoch=_previous_epoch(files, directories),
         heartbeat_interval_ms=config.integer("broker.heartbeat.interval.ms"),
     )
-    return RemoteController(log, outbox, observer_settings(config), lifecycle)
+    return RemoteController(
+        log,
+        outbox,
+        observer_settings(config),
+        lifecycle,
+        listener=listener,
+        has_farewell=config.flag("controlled.shutdown.enable"),
+    )
 
 
 def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
@@ -98,44 +107,50 @@ def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int
     return network.run_until(lambda: controller.has_caught_up, "the controllers let this broker in")
 
 
-def join_cluster(
-    broker: Broker, controller: RemoteController, network: Network, replicas: ReplicaSettings, now_ms: int
-) -> None:
-    """Everything is loaded: wait to be let in."""
-    broker.forwarding = Forwarding(broker, controller)
-    coordinator = broker.transactions.coordinator
-    broker.transaction_peers = TransactionPeers(
-        broker.outbox,
-        lambda: controller.image,
-        coordinator.markers,
-        listener=broker.config.inter_broker_listener.name,
-        timeout_ms=broker.config.integer("request.timeout.ms"),
-    )
-    coordinator.send_markers = broker.transaction_peers.send_markers
-    broker.shares.persister.peers = ShareStatePeers(
-        broker.outbox,
-        lambda: controller.image,
-        listener=broker.config.inter_broker_listener.name,
-        node_id=broker.node_id,
-        # By then a coordinator that is well has answered, that it could not write in time if need be.
-        timeout_ms=2 * broker.config.integer("share.coordinator.write.timeout.ms"),
-    )
-    controller.note_time = broker.note_time
-    if not broker.config.flag("controlled.shutdown.enable"):
-        controller.has_farewell = False
-    assignments = DirectoryAssignments(controller, broker.logs, broker.partitions)
-    replication = broker.replication = Replication(broker, controller, replicas, now_ms)
-    broker.timed_parts.add("replication", replication.tick, replication.next_deadline_ms)
+class ClusterParts(NamedTuple):
+    """The parts of a broker that speak to its controllers and to other brokers."""
 
-    def hosted(partition: Partition, state: PartitionRegistration, now_ms: int) -> None:
-        assignments.check(partition, state, now_ms)
-        replication.hosted(partition)
+    forwarding: Forwarding
+    transaction_peers: TransactionPeers
+    share_peers: ShareStatePeers
+    replication: Replication
+    assignments: DirectoryAssignments
 
-    broker.publisher.on_hosted = hosted
-    assignments.check_all(now_ms)
+
+def cluster_parts(
+    config: BrokerConfig,
+    controller: RemoteController,
+    logs: LogDirectories,
+    partitions: HostedPartitions,
+    replies: Replies,
+    current_round: Round,
+    *,
+    now_ms: int,
+) -> ClusterParts:
+    outbox, listener = controller.outbox, config.inter_broker_listener.name
+    timeout_ms = config.integer("request.timeout.ms")
+    return ClusterParts(
+        Forwarding(replies, controller, timeout_ms=timeout_ms),
+        TransactionPeers(outbox, lambda: controller.image, listener=listener, timeout_ms=timeout_ms),
+        ShareStatePeers(
+            outbox,
+            lambda: controller.image,
+            listener=listener,
+            node_id=controller.node_id,
+            # By then a coordinator that works has answered, if need be that it could not write in time.
+            timeout_ms=2 * config.integer("share.coordinator.write.timeout.ms"),
+        ),
+        Replication(config, controller, partitions, outbox, current_round.appended, now_ms),
+        DirectoryAssignments(controller, logs, partitions),
+    )
+
+
+def join_cluster(controller: RemoteController, network: Network, parts: ClusterParts, now_ms: int) -> None:
+    """Wait to be let in, once everything is loaded."""
+    parts.assignments.check_all(now_ms)
     controller.start_broker(now_ms)
     network.run_until(lambda: controller.is_let_in, "this broker is unfenced")
-    replication.start()
+    parts.replication.start()
 
 
 def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:

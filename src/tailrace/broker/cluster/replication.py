@@ -5,25 +5,36 @@ It fetches what it follows, and tells the controller who is in sync with what it
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from collections.abc import Callable
+
 from tailrace.broker.cluster.transaction_peers import peer_of
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.throttling import windows_of
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.model.ids import BrokerId
+from tailrace.metadata.image.partition_registration import PartitionRegistration
+from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.fetching.replica_fetcher import CHANNEL, FetcherSettings
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.fetching.throttles import FollowerThrottle
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.isr_proposals import IsrProposals
-from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition
-from tailrace.waiting.outbox import Peer
+from tailrace.waiting.outbox import Outbox, Peer
 
 
 class Replication:
-    def __init__(self, broker: Broker, controller: RemoteController, replicas: ReplicaSettings, now_ms: int) -> None:
-        config, partitions = broker.config, broker.partitions
+    def __init__(
+        self,
+        config: BrokerConfig,
+        controller: RemoteController,
+        partitions: HostedPartitions,
+        outbox: Outbox,
+        appended: Callable[[TopicPartition, int], None],
+        now_ms: int,
+    ) -> None:
+        """`appended(partition, now_ms)` is called when the high watermark of a partition may have moved."""
         self._config = config
         self._controller = controller
         self._partitions = partitions
@@ -53,19 +64,22 @@ class Replication:
                 timeout_ms=config.integer("replica.socket.timeout.ms"),
                 throttle=self.throttle,
             ),
-            broker.outbox,
+            outbox,
             partitions,
             locate,
-            broker.appended,
+            appended,
             count=config.current_integer("num.replica.fetchers", controller.image),
         )
         self.proposals = IsrProposals(
-            controller, partitions, broker.appended, lag_ms_max=replicas.replica_lag_time_max_ms, now_ms=now_ms
+            controller,
+            partitions,
+            appended,
+            lag_ms_max=config.integer("replica.lag.time.max.ms"),
+            now_ms=now_ms,
         )
-        replicas.on_proposal = self.proposals.propose
 
-    def hosted(self, partition: Partition) -> None:
-        """A partition has got its role from new metadata."""
+    def hosted(self, partition: Partition, _: PartitionRegistration, __: int) -> None:
+        """Follow the leader of a partition that has got its role from new metadata."""
         if self._is_started:
             self.fetchers.follow(partition)
 

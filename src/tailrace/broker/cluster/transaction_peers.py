@@ -37,30 +37,28 @@ class TransactionPeers:
         self,
         outbox: Outbox,
         image: Callable[[], MetadataImage],
-        markers: Markers,
         *,
         listener: str,
         timeout_ms: int,
     ) -> None:
         self._outbox = outbox
         self._image = image
-        self._markers = markers
         self._listener = listener
         self._timeout_ms = timeout_ms
 
     # Markers
 
-    def send_markers(self, now_ms: int) -> None:
-        """Everything that is to be written at other brokers."""
-        for leader in list(self._markers.outgoing):
-            taken = self._markers.take(leader)
+    def send_markers(self, markers: Markers, now_ms: int) -> None:
+        """Send all markers that have to be written at other brokers."""
+        for leader in list(markers.outgoing):
+            taken = markers.take(leader)
             peer = peer_of(self._image(), leader, self._listener, CHANNEL)
             if peer is None:
-                self._settle(taken, {}, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
+                _settle(markers, taken, {}, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
             elif taken:
-                self._send(peer, taken)
+                self._send(peer, markers, taken)
 
-    def _send(self, peer: Peer, taken: Sequence[tuple[TransactionEnd, list[TopicPartition]]]) -> None:
+    def _send(self, peer: Peer, markers: Markers, taken: Sequence[tuple[TransactionEnd, list[TopicPartition]]]) -> None:
         def answered(response: Any, now_ms: int) -> None:
             codes = {
                 (marker.producer_id, TopicPartition(topic.name, one.partition_index)): ErrorCode(one.error_code)
@@ -68,24 +66,13 @@ class TransactionPeers:
                 for topic in marker.topics
                 for one in topic.partitions
             }
-            self._settle(taken, codes, ErrorCode.REQUEST_TIMED_OUT, now_ms)
+            _settle(markers, taken, codes, ErrorCode.REQUEST_TIMED_OUT, now_ms)
 
         def failed(_: Failure, now_ms: int) -> None:
-            self._settle(taken, {}, ErrorCode.REQUEST_TIMED_OUT, now_ms)
+            _settle(markers, taken, {}, ErrorCode.REQUEST_TIMED_OUT, now_ms)
 
         body = WriteTxnMarkersRequest(markers=[_marker(end, partitions) for end, partitions in taken])
         self._outbox.send(peer, body, answered, failed, timeout_ms=self._timeout_ms)
-
-    def _settle(
-        self,
-        taken: Sequence[tuple[TransactionEnd, list[TopicPartition]]],
-        codes: dict[tuple[int, TopicPartition], ErrorCode],
-        otherwise: ErrorCode,
-        now_ms: int,
-    ) -> None:
-        for end, partitions in taken:
-            for key in partitions:
-                self._markers.result(end, key, codes.get((end.producer_id, key), otherwise), now_ms)
 
     # Partitions of transactions
 
@@ -142,6 +129,19 @@ class TransactionPeers:
             timeout_ms=self._timeout_ms,
             at_least=_VERIFIES_FROM,
         )
+
+
+def _settle(
+    markers: Markers,
+    taken: Sequence[tuple[TransactionEnd, list[TopicPartition]]],
+    codes: dict[tuple[int, TopicPartition], ErrorCode],
+    otherwise: ErrorCode,
+    now_ms: int,
+) -> None:
+    """Report the results of the markers that were sent to a broker."""
+    for end, partitions in taken:
+        for key in partitions:
+            markers.result(end, key, codes.get((end.producer_id, key), otherwise), now_ms)
 
 
 def _marker(end: TransactionEnd, partitions: Sequence[TopicPartition]) -> WriteTxnMarkersRequest.WritableTxnMarker:

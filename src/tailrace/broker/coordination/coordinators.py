@@ -5,14 +5,11 @@ They hear of it when a partition of their topic is led here or no more, and get 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tailrace.coordinator.key_partition import partition_of
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from tailrace.metadata.image.image import MetadataImage, TopicImage
 
 
 class Coordinator(Protocol):
@@ -32,7 +29,6 @@ class Coordinator(Protocol):
 class Coordinators:
     def __init__(self) -> None:
         self._runtimes: dict[str, Coordinator] = {}
-        self.on_topics_deleted: list[Callable[[Sequence[TopicImage], int], None]] = []  # whom that concerns
 
     def add(self, runtime: Coordinator) -> None:
         assert runtime.topic not in self._runtimes, f"{runtime.topic} has a coordinator already"
@@ -45,10 +41,6 @@ class Coordinators:
         """The partition of a coordinator's topic that a key belongs to; -1, which nobody leads, if there is none."""
         known = image.topics.get(topic)
         return -1 if known is None else partition_of(key, len(known.partitions))
-
-    def topics_deleted(self, topics: Sequence[TopicImage], now_ms: int) -> None:
-        for hear in self.on_topics_deleted:
-            hear(topics, now_ms)
 
     # Leadership
 

@@ -43,9 +43,9 @@ class Groups:
         partitions: HostedPartitions,
         purgatory: Purgatory,
         coordinators: Coordinators,
+        appended: Callable[[TopicPartition, int], None],
         new_id: Callable[[], bytes],
     ) -> None:
-        self.appended: Callable[[TopicPartition, int], None] = _nobody  # the broker's, once it is there
         check_group_limits(config)
         self.settings = group_settings(config)
         self._consumer_settings = consumer_settings(config)
@@ -56,7 +56,7 @@ class Groups:
         self._image = image
         self.runtime: CoordinatorRuntime[GroupCoordinator] = CoordinatorRuntime(
             CONSUMER_OFFSETS,
-            PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms)),
+            PartitionWriter(partitions, appended),
             purgatory,
             lambda _, timers: GroupCoordinator(
                 timers,
@@ -73,7 +73,6 @@ class Groups:
             quick_replay=lambda shard: shard.quick_replay,
         )
         coordinators.add(self.runtime)
-        coordinators.on_topics_deleted.append(self.topics_deleted)
 
     def partition_of(self, group_id: str) -> int:
         """Where a group belongs; -1, which nobody coordinates, as long as there is no such topic."""
@@ -229,7 +228,3 @@ def uuid_text(value: bytes) -> str:
     """Sixteen bytes as a UUID is written."""
     digits = value.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def _nobody(_: TopicPartition, __: int) -> None:
-    """Nobody waits yet."""

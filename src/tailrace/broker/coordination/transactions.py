@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tailrace.broker.cluster.transaction_peers import TransactionPeers
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.coordinator_topics import TRANSACTION_STATE
 from tailrace.broker.coordination.coordinators import Coordinators
 from tailrace.broker.coordination.marker_writer import Answer, Marker, MarkerWriter
 from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.coordinator.runtime import CoordinatorRuntime
-from tailrace.coordinator.transactions.markers import TransactionEnd
+from tailrace.coordinator.transactions.markers import Markers, TransactionEnd
 from tailrace.coordinator.transactions.producer_ids import ProducerIds
 from tailrace.coordinator.transactions.transaction_coordinator import TransactionConfig, TransactionCoordinator
 from tailrace.coordinator.transactions.transaction_shard import TransactionShard
@@ -31,13 +32,12 @@ class Transactions:
         partitions: HostedPartitions,
         purgatory: Purgatory,
         coordinators: Coordinators,
+        appended: Callable[[TopicPartition, int], None],
         allocate_producer_ids: Callable[[int], range],
+        peers: TransactionPeers | None,
         now_ms: int,
     ) -> None:
-        self.appended: Callable[[TopicPartition, int], None] = lambda key, now_ms: (
-            None
-        )  # the broker's, once it is there
-        log = PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms))
+        log = PartitionWriter(partitions, appended)
         write_timeout_ms = config.integer("request.timeout.ms")
         self.producer_ids = ProducerIds(allocate_producer_ids)
         self.marker_writer = MarkerWriter(log, coordinators, purgatory, write_timeout_ms=write_timeout_ms)
@@ -74,6 +74,7 @@ class Transactions:
             new_producer_id=self.producer_ids.next,
             leader_of=leader_of,
             write_marker=self._write_marker,
+            send_markers=_nobody_to_send_to if peers is None else peers.send_markers,
             now_ms=now_ms,
         )
         coordinators.add(self.coordinator)
@@ -83,3 +84,7 @@ class Transactions:
             end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_commit, end.transaction_version
         )
         self.marker_writer.write(key, marker, answer, now_ms)
+
+
+def _nobody_to_send_to(_: Markers, __: int) -> None:
+    """A broker that is alone leads all partitions."""

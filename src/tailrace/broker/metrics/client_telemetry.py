@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
-from tailrace.broker.api_table import TELEMETRY_TABLE
 from tailrace.broker.metrics.client_series import SERIES_PER_CLIENT_MAX, ClientSeries, PushedSeries, series_of
 from tailrace.broker.metrics.metrics_subscription import (
     MATCHED_LENGTH_MAX,
@@ -26,8 +25,9 @@ from tailrace.broker.metrics.metrics_subscription import (
     RequestedMetrics,
     requested_metrics,
 )
+from tailrace.broker.request_context import Request
 from tailrace.coordinator.groups.java_collections import hash_map_order
-from tailrace.metadata.image.image import ResourceType
+from tailrace.metadata.image.image import MetadataImage, ResourceType
 from tailrace.metrics.families import Family, counter, gauge
 from tailrace.metrics.otlp import MalformedMetricsData, read_points
 from tailrace.model.errors import ErrorCode
@@ -36,10 +36,6 @@ from tailrace.model.patterns import UnusablePattern
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.records.batch import Codec
 from tailrace.records.codecs.decompression import DecompressedTooLarge, DecompressionFailed, decompress
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-    from tailrace.broker.request_context import Request
 
 INSTANCES_MAX: Final = 4_096
 EXPIRY_MS: Final = 60_000
@@ -100,6 +96,12 @@ class ClientTelemetry:
         self._version = 0  # of the subscriptions
         self._instances: dict[bytes, ClientInstance] = {}  # the most recent at the end
         self._next_check_ms = 0
+
+    def start(self, image: MetadataImage) -> None:
+        """Take over the subscriptions of the first image."""
+        for resource, settings in image.configs.items():
+            if resource.type == ResourceType.CLIENT_METRICS:
+                self.change_subscription(resource.name, settings)
 
     def change_subscription(self, name: str, settings: Mapping[str, str]) -> None:
         """Take over the settings of a subscription; without any it is removed."""
@@ -230,14 +232,3 @@ def read_pushed(codec: int, metrics: bytes, labels: Mapping[str, str]) -> Pushed
         return ErrorCode.TELEMETRY_TOO_LARGE
     except (DecompressionFailed, MalformedMetricsData):
         return ErrorCode.INVALID_RECORD
-
-
-def serve_telemetry(broker: Broker, new_id: Callable[[], bytes]) -> None:
-    """Let clients push their metrics to this broker."""
-    telemetry = ClientTelemetry(broker.config.integer("telemetry.max.bytes"), new_id)
-    for resource, settings in broker.image.configs.items():
-        if resource.type == ResourceType.CLIENT_METRICS:
-            telemetry.change_subscription(resource.name, settings)
-    broker.publisher.on_client_metrics = telemetry.change_subscription
-    broker.telemetry = telemetry
-    broker.rows = {**broker.rows, **TELEMETRY_TABLE}

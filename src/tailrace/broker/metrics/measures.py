@@ -7,18 +7,16 @@ Nothing here is kept: counters live where they are counted, and everything else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tailrace.broker.metrics.replication_measures import replication_families
 from tailrace.broker.metrics.share_measures import share_families
+from tailrace.broker.services import Services
+from tailrace.log.partition_log import PartitionLog
 from tailrace.metrics.families import NO_LABELS, Family, Kind, Labels, Sample, counter, gauge, histogram_samples
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import api
 from tailrace.replication.topic_traffic import TopicTraffic
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-    from tailrace.log.partition_log import PartitionLog
 
 RUNNING: Final = 3  # in Kafka's BrokerState
 _OWNERS_MAX: Final = 100
@@ -46,32 +44,32 @@ _LOG_GAUGES: Final[tuple[tuple[str, str, Callable[[PartitionLog], int]], ...]] =
 )
 
 
-def broker_families(broker: Broker, now_ms: int) -> Iterator[Family]:
-    yield from _traffic(broker)
-    yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(broker))
-    yield broker.internal_errors.family()
-    yield from _quotas(broker, now_ms)
-    yield from _waiting(broker)
-    yield from _coordinators(broker)
-    yield from share_families(broker.shares)
-    if broker.telemetry is not None:
-        yield from broker.telemetry.families(now_ms)
-    yield from _replicas(broker)
-    yield from _isr(broker)
-    yield from replication_families(broker, now_ms)
-    yield from _controller(broker)
-    yield from _directories(broker)
-    yield from _moves(broker)
-    yield from _cleaner(broker, now_ms)
+def broker_families(services: Services, now_ms: int) -> Iterator[Family]:
+    yield from _traffic(services)
+    yield Family("kafka_network_requestmetrics_errors", Kind.COUNTER, "Error codes told to clients.", _errors(services))
+    yield services.internal_errors.family()
+    yield from _quotas(services, now_ms)
+    yield from _waiting(services)
+    yield from _coordinators(services)
+    yield from share_families(services.shares)
+    if services.telemetry is not None:
+        yield from services.telemetry.families(now_ms)
+    yield from _replicas(services)
+    yield from _isr(services)
+    yield from replication_families(services, now_ms)
+    yield from _controller(services)
+    yield from _directories(services)
+    yield from _moves(services)
+    yield from _cleaner(services, now_ms)
     for name, help_text, value in _LOG_GAUGES:
-        yield Family(name, Kind.GAUGE, help_text, _of_logs(broker, value))
+        yield Family(name, Kind.GAUGE, help_text, _of_logs(services, value))
 
 
 # Requests
 
 
-def _traffic(broker: Broker) -> Iterator[Family]:
-    hosted = broker.partitions
+def _traffic(services: Services) -> Iterator[Family]:
+    hosted = services.partitions
     together = TopicTraffic()
     for traffic in (hosted.past_traffic, *hosted.traffic.values()):
         together.add(traffic)
@@ -91,15 +89,15 @@ def _traffic(broker: Broker) -> Iterator[Family]:
     )
 
 
-def _errors(broker: Broker) -> Iterator[Sample]:
-    for key, codes in broker.errors.items():
+def _errors(services: Services) -> Iterator[Sample]:
+    for key, codes in services.replies.errors.items():
         for code, count in codes.items():
             yield Sample({"request": api(key).name, "error": ErrorCode(code).name}, count)
 
 
-def _quotas(broker: Broker, now_ms: int) -> Iterator[Family]:
+def _quotas(services: Services, now_ms: int) -> Iterator[Family]:
     """Only of quotas that are set, as in Kafka; of the clients of the last seconds, the busiest."""
-    throttling = broker.throttling
+    throttling = services.throttling
     for name, used, words, quota in (
         ("produce", "byte_rate", "Bytes a second that clients produce", throttling.produce),
         ("fetch", "byte_rate", "Bytes a second that clients fetch", throttling.fetch),
@@ -114,13 +112,13 @@ def _quotas(broker: Broker, now_ms: int) -> Iterator[Family]:
         yield Family(f"kafka_server_{name}_throttle_time", Kind.GAUGE, "Milliseconds of their pauses.", pauses)
 
 
-def _waiting(broker: Broker) -> Iterator[Family]:
+def _waiting(services: Services) -> Iterator[Family]:
     kinds = {"Produce": 0, "Fetch": 0, "DeleteRecords": 0}
-    for name, waiting in broker.purgatory.waiting_by_kind().items():
+    for name, waiting in services.purgatory.waiting_by_kind().items():
         # Those that wait on a short way have names of their own.
         kind = name.removeprefix("Delayed").removeprefix("Waiting").removeprefix("Replica")
         kinds[kind] = kinds.get(kind, 0) + waiting
-    purgatory = broker.purgatory.statistics()
+    purgatory = services.purgatory.statistics()
     yield Family(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         Kind.GAUGE,
@@ -131,15 +129,15 @@ def _waiting(broker: Broker) -> Iterator[Family]:
         "tailrace_purgatory_completed", "Waiting requests that got what they waited for.", purgatory.completed
     )
     yield counter("tailrace_purgatory_expired", "Waiting requests whose time ran out.", purgatory.expired)
-    sessions = broker.fetches.sessions.statistics()
+    sessions = services.fetches.sessions.statistics()
     prefix = "kafka_server_fetchsessioncache"
     yield gauge(f"{prefix}_numincrementalfetchsessions", "Fetch sessions.", sessions.sessions)
     yield gauge(f"{prefix}_numincrementalfetchpartitionscached", "Partitions in fetch sessions.", sessions.partitions)
     yield counter(f"{prefix}_incrementalfetchsessionevictions", "Sessions that made room.", sessions.evictions)
 
 
-def _coordinators(broker: Broker) -> Iterator[Family]:
-    runtimes = (broker.groups.runtime, broker.transactions.coordinator.runtime, broker.share_states.runtime)
+def _coordinators(services: Services) -> Iterator[Family]:
+    runtimes = (services.groups.runtime, services.transactions.coordinator.runtime, services.share_states.runtime)
     for name, attribute, help_text in (
         ("failed_operations", "operations", "Requests and timers of a coordinator that failed unexpectedly."),
         ("skipped_records", "skipped", "Records that a coordinator could not read while it was loading."),
@@ -152,8 +150,8 @@ def _coordinators(broker: Broker) -> Iterator[Family]:
 # Partitions
 
 
-def _replicas(broker: Broker) -> Iterator[Family]:
-    hosted = list(broker.partitions)
+def _replicas(services: Services) -> Iterator[Family]:
+    hosted = list(services.partitions)
     leaders = [(one, one.leader) for one in hosted if one.leader is not None]
     prefix = "kafka_server_replicamanager"
     yield gauge(f"{prefix}_partitioncount", "Partitions hosted here.", len(hosted))
@@ -178,7 +176,7 @@ def _replicas(broker: Broker) -> Iterator[Family]:
         "Partitions led from here that are on the move.",
         sum(bool(one.adding or one.removing) for one, _ in leaders),
     )
-    yield gauge(f"{prefix}_offlinereplicacount", "Replicas whose disk failed.", len(broker.partitions.offline))
+    yield gauge(f"{prefix}_offlinereplicacount", "Replicas whose disk failed.", len(services.partitions.offline))
     yield gauge(
         f"{prefix}_produceridcount",
         "Producers whose state is kept.",
@@ -186,18 +184,18 @@ def _replicas(broker: Broker) -> Iterator[Family]:
     )
 
 
-def _isr(broker: Broker) -> Iterator[Family]:
+def _isr(services: Services) -> Iterator[Family]:
     yield gauge(
         "kafka_server_replicafetchermanager_maxlag",
         "How far the follower that lags most here is behind its leader's high watermark.",
-        0 if broker.replication is None else broker.replication.fetchers.max_lag,
+        0 if services.replication is None else services.replication.fetchers.max_lag,
     )
-    changes = broker.publisher.isr_changes
+    changes = services.replicas.isr_changes
     prefix = "kafka_server_replicamanager"
     yield counter(f"{prefix}_isrshrinks", "Times that replicas left an ISR.", changes.shrinks)
     yield counter(f"{prefix}_isrexpands", "Times that replicas joined an ISR.", changes.expands)
     yield counter(f"{prefix}_failedisrupdates", "Changes that the controller refused.", changes.failed)
-    leaders = [(one, one.leader) for one in broker.partitions if one.leader is not None]
+    leaders = [(one, one.leader) for one in services.partitions if one.leader is not None]
     labels: list[Labels] = [{"topic": one.key.topic, "partition": str(one.key.partition)} for one, _ in leaders]
     for name, words, values in (
         (
@@ -212,12 +210,12 @@ def _isr(broker: Broker) -> Iterator[Family]:
         yield Family(f"kafka_cluster_partition_{name}", Kind.GAUGE, words, samples)
 
 
-def _controller(broker: Broker) -> Iterator[Family]:
-    image = broker.image
+def _controller(services: Services) -> Iterator[Family]:
+    image = services.controller.image
     partitions = [state for _, _, state in image.partitions()]
     prefix = "kafka_controller_kafkacontroller"
     yield gauge("kafka_server_kafkaserver_brokerstate", "3: running.", RUNNING)
-    is_here = int(broker.controller.leader_id == broker.node_id)
+    is_here = int(services.controller.leader_id == services.controller.node_id)
     yield gauge(f"{prefix}_activecontrollercount", "1 where the active controller is.", is_here)
     yield gauge(f"{prefix}_activebrokercount", "Brokers that are there.", len(image.unfenced_brokers()))
     yield gauge(
@@ -234,9 +232,9 @@ def _controller(broker: Broker) -> Iterator[Family]:
         sum(one.leader != one.replicas[0] for one in partitions),
     )
     yield gauge(f"{prefix}_lastappliedrecordoffset", "Where the metadata log is.", image.offset)
-    metadata = broker.controller.log
+    metadata = services.controller.log
     prefix = "kafka_server_raft_metrics"
-    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", broker.controller.leader_id)
+    yield gauge(f"{prefix}_current_leader", "Who leads the metadata quorum.", services.controller.leader_id)
     yield gauge(f"{prefix}_current_epoch", "Its epoch.", metadata.epoch)
     yield gauge(f"{prefix}_high_watermark", "Up to where the metadata log is committed.", metadata.log.high_watermark)
     yield gauge(f"{prefix}_log_end_offset", "Where it ends.", metadata.log.log_end_offset)
@@ -245,8 +243,8 @@ def _controller(broker: Broker) -> Iterator[Family]:
 # Logs
 
 
-def _directories(broker: Broker) -> Iterator[Family]:
-    loads = broker.load_reports
+def _directories(services: Services) -> Iterator[Family]:
+    loads = services.load_reports
     recoveries = [found for load in loads for found in load.recoveries.values()]
     yield Family(
         "tailrace_log_directory_bytes",
@@ -254,11 +252,11 @@ def _directories(broker: Broker) -> Iterator[Family]:
         "Bytes of the logs in a directory.",
         [
             Sample({"logDirectory": directory.path}, sum(log.size for log in directory.logs.values()))
-            for directory in broker.logs.directories
+            for directory in services.logs.directories
         ],
     )
-    offline = {directory.path: int(directory.failure is not None) for directory in broker.logs.directories}
-    offline.update(dict.fromkeys(broker.logs.unusable, 1))
+    offline = {directory.path: int(directory.failure is not None) for directory in services.logs.directories}
+    offline.update(dict.fromkeys(services.logs.unusable, 1))
     yield gauge("kafka_log_logmanager_offlinelogdirectorycount", "Directories that failed.", sum(offline.values()))
     yield Family(
         "kafka_log_logmanager_logdirectoryoffline",
@@ -266,8 +264,8 @@ def _directories(broker: Broker) -> Iterator[Family]:
         "1 if the directory has failed.",
         [Sample({"logDirectory": path}, value) for path, value in offline.items()],
     )
-    if broker.log_flushes is not None:
-        flushes = broker.log_flushes
+    if services.log_flushes is not None:
+        flushes = services.log_flushes
         yield Family(
             "kafka_log_logflushstats_logflushrateandtimems",
             Kind.HISTOGRAM,
@@ -283,19 +281,19 @@ def _directories(broker: Broker) -> Iterator[Family]:
     yield gauge("tailrace_load_cut_bytes", "Bytes that were lost then.", sum(one.bytes_cut for one in recoveries))
 
 
-def _moves(broker: Broker) -> Iterator[Family]:
+def _moves(services: Services) -> Iterator[Family]:
     """Between log directories."""
-    lags = [one.move.lag for one in broker.partitions if one.move is not None]
+    lags = [one.move.lag for one in services.partitions if one.move is not None]
     yield gauge(
         "kafka_server_replicaalterlogdirsmanager_maxlag", "Records that a moving copy lacks.", max(lags, default=0)
     )
-    yield gauge("tailrace_moves_pending", "Partitions that move to another directory.", len(broker.moves))
-    yield counter("tailrace_moves_completed", "Partitions that have moved.", broker.moves.completed)
-    yield counter("tailrace_moves_copied_bytes", "Bytes copied for them.", broker.moves.bytes_copied)
+    yield gauge("tailrace_moves_pending", "Partitions that move to another directory.", len(services.moves))
+    yield counter("tailrace_moves_completed", "Partitions that have moved.", services.moves.completed)
+    yield counter("tailrace_moves_copied_bytes", "Bytes copied for them.", services.moves.bytes_copied)
 
 
-def _cleaner(broker: Broker, now_ms: int) -> Iterator[Family]:
-    cleaning = broker.cleaning
+def _cleaner(services: Services, now_ms: int) -> Iterator[Family]:
+    cleaning = services.cleaning
     if cleaning is None:
         return
     yield gauge("tailrace_cleaner_busy", "1 while a log is compacted.", int(cleaning.is_busy))
@@ -316,8 +314,8 @@ def _cleaner(broker: Broker, now_ms: int) -> Iterator[Family]:
         )
 
 
-def _of_logs(broker: Broker, value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
-    for partition in broker.partitions:
+def _of_logs(services: Services, value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
+    for partition in services.partitions:
         key = partition.key
         labels: Labels = {"topic": key.topic, "partition": str(key.partition)}
         yield Sample(labels, value(partition.log))

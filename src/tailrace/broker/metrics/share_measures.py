@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from tailrace.broker.shares.shares import Shares
 from tailrace.metrics.families import Family, Kind, Sample, counter, gauge
 from tailrace.shares.acknowledging import AcknowledgeType
-
-if TYPE_CHECKING:
-    from tailrace.broker.shares.shares import Shares
 
 _COUNTED = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 

@@ -1,1 +1,15 @@
-"""One module for each API, in families."""
+"""Handlers: one module per API, named like the API, in folders by family.
+
+A handler is `handle(request, now_ms, *, …)`. Its keyword-only parameters are services (`broker/services.py`). It
+returns the response, or None if the response comes later or there is none, or steps that can pause. It raises
+KafkaError to refuse the whole request.
+
+    data/          records: Produce, Fetch, ListOffsets, share fetches
+    groups/        classic, consumer and streams groups, and their offsets
+    shares/        share groups and their state
+    transactions/  transactions and producer ids
+    topics/        topics, partitions and their replicas, Metadata
+    configs/       configs, client quotas, client metrics
+    security/      ACLs, SCRAM credentials, delegation tokens, SASL
+    cluster/       the cluster, its nodes and their log directories, ApiVersions
+"""

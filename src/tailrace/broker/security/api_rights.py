@@ -7,18 +7,17 @@ on to a controller are decided there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
+from tailrace.broker.handler_binding import Handler
+from tailrace.broker.replies import Replies
+from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.registry import response_class
-
-if TYPE_CHECKING:
-    from tailrace.broker.api_table import Handler
-    from tailrace.broker.broker import Broker
-    from tailrace.broker.request_context import Request
 
 
 class Right(NamedTuple):
@@ -166,17 +165,17 @@ RIGHTS: Final[Mapping[ApiKey, tuple[Right, ...]]] = {
 }
 
 
-def guarded(api_key: int, handler: Handler) -> Handler:
-    """A handler that may be used: of an API that nobody has thought of here, only by who may do everything."""
+def guarded(api_key: int, handler: Handler) -> Callable[..., Any]:
+    """Return a handler that may be used. An API that is not listed above is refused to all but super users."""
     if api_key in RIGHTS:
         return handler
 
-    def ask_first(broker: Broker, request: Request, now_ms: int) -> Any:
-        if broker.allows(request, Operation.ALL, AclResource.CLUSTER, CLUSTER_NAME):
-            return handler(broker, request, now_ms)
+    def ask_first(request: Request, now_ms: int, *, permissions: Permissions, replies: Replies) -> Any:
+        if permissions.allows(request, Operation.ALL, AclResource.CLUSTER, CLUSTER_NAME):
+            return handler(request, now_ms)
         response: Any = response_class(api_key)()
         if not hasattr(response, "error_code"):
-            broker.reply_nothing(request, close=True)
+            replies.reply_nothing(request, now_ms, close=True)
             return None
         response.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return response

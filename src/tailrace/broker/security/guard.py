@@ -14,16 +14,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 from tailrace.broker.config.sasl_config import SaslSettings
-from tailrace.broker.long_requests import ELEMENTS_UNAUTHENTICATED_MAX
+from tailrace.broker.dispatcher import Dispatcher
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
+from tailrace.broker.request_decoder import ELEMENTS_UNAUTHENTICATED_MAX
 from tailrace.broker.security.oauth_exchange import Answer, HeldToken, OauthExchange
 from tailrace.broker.security.sasl_exchanges import AuthenticationRefused, Exchange, PlainExchange, ScramExchange
 from tailrace.broker.security.token_credentials import TokenCredentials
 from tailrace.broker.security.token_validators import KeysAwaited, TokenValidator
 from tailrace.broker.security.unknown_users import credential_for_unknown
+from tailrace.broker.services import Services
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model import oauthbearer
 from tailrace.model.errors import ErrorCode
@@ -39,10 +42,8 @@ from tailrace.protocol.messages import (
 from tailrace.protocol.registry import request_class, response_class
 from tailrace.waiting.purgatory import DelayedOperation
 
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
-
-AGAIN_MS_MIN: Final = 1_000  # who says again who it is sooner than that is not listened to
+AGAIN_MS_MIN: Final = 1_000  # minimum time between two re-authentications
+Handle: TypeAlias = Callable[[memoryview, ConnectionContext, int], bool]
 _log = logging.getLogger(__name__)
 
 
@@ -72,25 +73,30 @@ class _Refused(Exception):
 class Guard:
     def __init__(
         self,
-        broker: Broker,
+        services: Services,
+        dispatcher: Dispatcher,
         settings: Mapping[str, SaslSettings],
         new_id: Callable[[], bytes],
         validators: Mapping[str, TokenValidator] | None = None,
     ) -> None:
         """`validators`: of tokens, by listener, for those with OAUTHBEARER."""
-        self._broker = broker
+        self._apis = services.apis
+        self._controller = services.controller
+        self._purgatory = services.purgatory
+        self._replies = services.replies
+        self._round = services.current_round
+        self._dispatcher = dispatcher
         self._settings = settings
         self._new_id = new_id
         self._validators = validators or {}
-        self._tokens = TokenCredentials(broker.config.tokens, lambda: broker.image, lambda: new_id() + new_id())
-        self._delay_ms = broker.config.integer("connection.failed.authentication.delay.ms")
+        self._tokens = TokenCredentials(
+            services.config.tokens, lambda: services.controller.image, lambda: new_id() + new_id()
+        )
+        self._delay_ms = services.config.integer("connection.failed.authentication.delay.ms")
         self._limited_log = LimitedLog(_log)
-        self.pass_on: Callable[[memoryview, ConnectionContext, int], bool] = (
-            broker.handle
-        )  # whom requests of proven clients go to
 
-    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        """As the broker's: whether the reply waits for what else the round brings."""
+    def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int, pass_on: Handle) -> bool:
+        """Handle a frame; those of authenticated clients go to `pass_on`. Return True if the reply is deferred."""
         session = context.session
         if session is None:
             session = context.session = SaslSession(self._settings[context.listener])
@@ -100,11 +106,11 @@ class Guard:
                 session.begun_ms = now_ms
             elif session.ends_ms is not None and now_ms > session.ends_ms:
                 self._complain(context, "its session has ended", now_ms)
-                self._broker.put(Reply(context.connection_id, None, close=True))
+                self._replies.put(Reply(context.connection_id, None, close=True))
                 return False
             else:
-                return self.pass_on(frame, context, now_ms)
-        self._broker.settle()
+                return pass_on(frame, context, now_ms)
+        self._round.settle()
         self._attempt(lambda: self._step(session, frame, context, now_ms), context, now_ms)
         return False
 
@@ -117,7 +123,7 @@ class Guard:
             self._refuse_later(context, refused.parts, now_ms)
         except ProtocolError as error:
             self._complain(context, str(error), now_ms)
-            self._broker.put(Reply(context.connection_id, None, close=True))
+            self._replies.put(Reply(context.connection_id, None, close=True))
 
     def _may_begin_again(self, session: SaslSession, now_ms: int) -> bool:
         """Where sessions do not end, nobody says it again."""
@@ -137,9 +143,9 @@ class Guard:
         elif header.api_key == ApiKey.SASL_HANDSHAKE:
             self._shake_hands(session, frame, header, position, context)
         elif header.api_key == ApiKey.API_VERSIONS and not session.has_asked_versions:
-            row = self._broker.rows[ApiKey.API_VERSIONS]
+            row = self._apis[ApiKey.API_VERSIONS]
             session.has_asked_versions = row.min_version <= header.api_version <= row.max_version
-            self._broker.handle_generally(frame, context, now_ms)
+            self._dispatcher.handle_generally(frame, context, now_ms)
         else:
             raise _Refused(f"request {header.api_key} before it has said who it is")
 
@@ -157,7 +163,7 @@ class Guard:
         if context.is_authenticated and body.mechanism != session.mechanism:
             session.exchange = _OtherMechanism()
         session.mechanism = body.mechanism
-        self._broker.put(Reply(context.connection_id, _written(header, response)))
+        self._replies.put(Reply(context.connection_id, _written(header, response)))
 
     def _exchange(self, settings: SaslSettings, mechanism: str, context: ConnectionContext) -> Exchange:
         if mechanism == oauthbearer.MECHANISM:
@@ -168,7 +174,7 @@ class Guard:
         return ScramExchange(mechanism, self._credential, nonce, self._tokens.find)
 
     def _credential(self, mechanism: str, name: str) -> UserScramCredentialRecord:
-        known = self._broker.image.scram_credentials
+        known = self._controller.image.scram_credentials
         found = known.get((MECHANISMS[mechanism], name))
         return credential_for_unknown(known, mechanism, name) if found is None else found
 
@@ -203,8 +209,8 @@ class Guard:
                 self._attempt(lambda: answer(step, later_ms), context, later_ms)
 
             held = HeldToken(awaited.cache, exchange, answer_later, now_ms)
-            self._broker.parked(context, held)
-            self._broker.purgatory.watch(held, (awaited.cache,))
+            self._replies.parked(context, held)
+            self._purgatory.watch(held, (awaited.cache,))
 
     def _answer(
         self,
@@ -229,7 +235,7 @@ class Guard:
             raise _Refused(told, None if isinstance(exchange, _OtherMechanism) else _written(header, failed)) from None
         lifetime_ms = self._complete(session, exchange, context, now_ms)
         response = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms, error_message="")
-        self._broker.put(Reply(context.connection_id, _written(header, response)))
+        self._replies.put(Reply(context.connection_id, _written(header, response)))
 
     def _take_bare(
         self, session: SaslSession, exchange: Exchange, token: bytes, context: ConnectionContext, now_ms: int
@@ -250,7 +256,7 @@ class Guard:
         except AuthenticationRefused as refused:
             raise _Refused(str(refused)) from None
         self._complete(session, exchange, context, now_ms)
-        self._broker.put(Reply(context.connection_id, [answer]))
+        self._replies.put(Reply(context.connection_id, [answer]))
 
     def _check_same(self, exchange: Exchange, context: ConnectionContext) -> None:
         if exchange.user is not None and context.is_authenticated and context.principal != f"User:{exchange.user}":
@@ -281,7 +287,7 @@ class Guard:
         return lifetime_ms
 
     def _read(self, frame: memoryview, header: RequestHeader, position: int) -> Any:
-        row = self._broker.rows[header.api_key]
+        row = self._apis[header.api_key]
         if not row.min_version <= header.api_version <= row.max_version:
             raise _Refused(f"version {header.api_version} of request {header.api_key}")
         body, _ = request_class(header.api_key).read(frame, header.api_version, position, ELEMENTS_UNAUTHENTICATED_MAX)
@@ -292,11 +298,11 @@ class Guard:
     def _refuse_later(self, context: ConnectionContext, parts: list[Part] | None, now_ms: int) -> None:
         reply = Reply(context.connection_id, parts, close=True)
         if not self._delay_ms:
-            self._broker.put(reply)
+            self._replies.put(reply)
             return
-        refusal = _DelayedRefusal(self._broker, reply, now_ms + self._delay_ms)
-        self._broker.parked(context, refusal)
-        self._broker.purgatory.watch(refusal, ())
+        refusal = _DelayedRefusal(self._replies, reply, now_ms + self._delay_ms)
+        self._replies.parked(context, refusal)
+        self._purgatory.watch(refusal, ())
 
     def _complain(self, context: ConnectionContext, reason: str, now_ms: int) -> None:
         client = f"{context.client_host}:{context.client_port}"
@@ -324,18 +330,18 @@ class _OtherMechanism(Exchange):
 class _DelayedRefusal(DelayedOperation):
     """An answer that is held back, so that guessing passwords takes long."""
 
-    __slots__ = ("_broker", "_reply")
+    __slots__ = ("_replies", "_reply")
 
-    def __init__(self, broker: Broker, reply: Reply, deadline_ms: int) -> None:
+    def __init__(self, replies: Replies, reply: Reply, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
-        self._broker = broker
+        self._replies = replies
         self._reply = reply
 
     def try_complete(self, now_ms: int) -> bool:
         return False
 
     def expire(self, now_ms: int) -> None:
-        self._broker.put(self._reply)
+        self._replies.put(self._reply)
 
 
 def _dotted(principal: str) -> str:

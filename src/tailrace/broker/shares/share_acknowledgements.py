@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.shares.shares import Shares
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType
@@ -49,23 +51,23 @@ class Verdict(NamedTuple):
 Verdicts = dict[SharedPartition, Verdict]
 
 
-def session_key(broker: Broker, request: Request) -> SessionKey:
+def session_key(request: Request, *, permissions: Permissions, shares: Shares) -> SessionKey:
     """Whose request this is; KafkaError if nobody's, or if that one may not read with the group."""
     body = request.body
-    if not broker.shares.is_enabled:
+    if not shares.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if body.group_id is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not body.member_id or len(body.member_id) > _MEMBER_ID_SIZE_MAX:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return SessionKey(body.group_id, body.member_id)
 
 
-def topic_names(broker: Broker, topics: Sequence[_Topic]) -> dict[SharedPartition, str | None]:
+def topic_names(topics: Sequence[_Topic], *, controller: Controller) -> dict[SharedPartition, str | None]:
     """The partitions of a request with the names of their topics, as far as they are known."""
-    by_id = broker.image.topics_by_id
+    by_id = controller.image.topics_by_id
     named: dict[SharedPartition, str | None] = {}
     for topic in topics:
         topic_id = bytes(topic.topic_id)
@@ -75,27 +77,32 @@ def topic_names(broker: Broker, topics: Sequence[_Topic]) -> dict[SharedPartitio
     return named
 
 
-def readable_error(broker: Broker, request: Request, partition: SharedPartition, topic: str | None) -> ErrorCode | None:
+def readable_error(
+    request: Request, partition: SharedPartition, topic: str | None, *, controller: Controller, permissions: Permissions
+) -> ErrorCode | None:
     """Why a partition cannot be read, as far as can be said without looking at it."""
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
+    if not permissions.allows(request, Operation.READ, AclResource.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if broker.image.partition(TopicPartition(topic, partition.partition)) is None:
+    if controller.image.partition(TopicPartition(topic, partition.partition)) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return None
 
 
 def acknowledge_all(
-    broker: Broker,
     request: Request,
     key: SessionKey,
     topics: Sequence[_Topic],
     answer: Callable[[Verdicts, int], None],
     now_ms: int,
+    *,
+    controller: Controller,
+    permissions: Permissions,
+    shares: Shares,
 ) -> None:
     """Carry out what a request acknowledges; `answer` is called when all of it is persisted or refused."""
-    names = topic_names(broker, topics)
+    names = topic_names(topics, controller=controller)
     verdicts: Verdicts = {}
     said: dict[SharedPartition, list[Acknowledgement]] = {}
     for topic in topics:
@@ -105,7 +112,9 @@ def acknowledge_all(
             error: ErrorCode | None = None
             if names[partition] is not None and not _is_valid(batches, request):
                 error = ErrorCode.INVALID_REQUEST
-            error = error or readable_error(broker, request, partition, names[partition])
+            error = error or readable_error(
+                request, partition, names[partition], controller=controller, permissions=permissions
+            )
             if error is not None:
                 verdicts[partition] = Verdict(error)
             else:
@@ -114,7 +123,7 @@ def acknowledge_all(
                     for batch in batches
                 ]
     if any(said.values()):
-        _Gathering(broker, key, said, verdicts, answer).start(now_ms)
+        _Gathering(shares, key, said, verdicts, answer).start(now_ms)
     else:
         answer(verdicts, now_ms)  # as Kafka, which tells of those without acknowledgements only beside others
 
@@ -138,13 +147,13 @@ def _is_valid(batches: Sequence[_Batch], request: Request) -> bool:
 class _Gathering:
     def __init__(
         self,
-        broker: Broker,
+        shares: Shares,
         key: SessionKey,
         said: Mapping[SharedPartition, list[Acknowledgement]],
         verdicts: Verdicts,
         answer: Callable[[Verdicts, int], None],
     ) -> None:
-        self._broker = broker
+        self._shares = shares
         self._key = key
         self._said = said
         self._verdicts = verdicts
@@ -158,7 +167,7 @@ class _Gathering:
             if not acknowledgements:
                 done(None, now_ms)
                 continue
-            self._broker.shares.partitions.acknowledge(
+            self._shares.partitions.acknowledge(
                 ShareKey(group_id, *partition), member_id, acknowledgements, done, now_ms
             )
 

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.share.share_heartbeat import Initialization
 from tailrace.coordinator.runtime import Refuse
 from tailrace.coordinator.shard import StateChange
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.features import SHARE_VERSION
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.state.share_state import ShareState
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 Partition: TypeAlias = tuple[bytes, int]  # topic id and number
 Errors: TypeAlias = dict[Partition, KafkaError]  # of those that went wrong
 Summaries: TypeAlias = dict[Partition, "ShareState | KafkaError | None"]
 
 
-def check_share_groups(broker: Broker) -> None:
+def check_share_groups(*, controller: Controller) -> None:
     """A KafkaError where the cluster has not agreed on having share groups."""
-    if broker.image.features.get(SHARE_VERSION, 0) < 1:
+    if controller.image.features.get(SHARE_VERSION, 0) < 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "share.version is 0: there are no share groups.")
 
 
 def begin_state(
-    broker: Broker,
     wanted: Initialization,
     finish: Callable[[Errors, int], None],
     now_ms: int,
     *,
     try_again_soon: bool = True,
+    groups: Groups,
+    shares: Shares,
 ) -> None:
     """Have the share coordinator keep the state of partitions, and note in the group that it does. If it does not,
     that is noted as well, so that the next heartbeat tries again; or else one does once
@@ -51,7 +52,7 @@ def begin_state(
         if errors and not try_again_soon:
             finish(errors, now_ms)
             return
-        broker.groups.write(
+        groups.write(
             wanted.group_id,
             note,
             lambda _, now_ms: finish(errors, now_ms),
@@ -61,27 +62,29 @@ def begin_state(
 
     def begin(key: SharePartitionKey, answer: Callable[[ErrorCode, int], None], refuse: Refuse, now_ms: int) -> None:
         offset = wanted.offsets[key.topic_id][key.partition]
-        broker.shares.persister.initialize(key, wanted.state_epoch, offset, answer, refuse, now_ms)
+        shares.persister.initialize(key, wanted.state_epoch, offset, answer, refuse, now_ms)
 
     _for_each(wanted.group_id, wanted.partitions, begin, done, now_ms)
 
 
 def delete_state(
-    broker: Broker,
     group_id: str,
     partitions: Mapping[bytes, Collection[int]],
     finish: Callable[[Errors, int], None],
     now_ms: int,
+    *,
+    shares: Shares,
 ) -> None:
-    _for_each(group_id, partitions, broker.shares.persister.delete, finish, now_ms)
+    _for_each(group_id, partitions, shares.persister.delete, finish, now_ms)
 
 
 def read_summaries(
-    broker: Broker,
     group_id: str,
     partitions: Mapping[bytes, Collection[int]],
     finish: Callable[[Summaries, int], None],
     now_ms: int,
+    *,
+    shares: Shares,
 ) -> None:
     """How far a group has come; None for partitions that it has not begun to read."""
     asked = [(topic, number) for topic, numbers in partitions.items() for number in numbers]
@@ -92,7 +95,7 @@ def read_summaries(
     gathering: Gathering[ShareState | KafkaError | None] = Gathering(len(asked), done)
     for index, (topic, number) in enumerate(asked):
         take = gathering.part(index)
-        broker.shares.persister.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
+        shares.persister.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
     gathering.begin(now_ms)
 
 

@@ -64,8 +64,9 @@ class _Asked:
 
 
 class SharePersister:
-    def __init__(self, states: ShareStates) -> None:
-        self.peers: ShareStatePeers | None = None  # where there may be other brokers
+    def __init__(self, states: ShareStates, peers: ShareStatePeers | None = None) -> None:
+        """`peers`: how to ask other brokers; None if the broker is alone."""
+        self._peers = peers
         self._states = states
         self._lines: dict[SharePartitionKey, deque[_Asked]] = {}  # what waits behind what is asked
         self._postponed: list[tuple[int, int, _Asked]] = []  # a heap, by when they are asked again
@@ -108,7 +109,7 @@ class SharePersister:
         self, key: SharePartitionKey, question: Question[Any], answer: Answer[Any], refuse: Refuse, now_ms: int
     ) -> None:
         asked = _Asked(key, question, answer, refuse, now_ms + PATIENCE_MS)
-        if self.peers is None:
+        if self._peers is None:
             self._try(asked, now_ms)
             return
         line = self._lines.get(key)
@@ -135,7 +136,7 @@ class SharePersister:
             for refuse in asked.refusals:
                 refuse(error, now_ms)
 
-        peers = self.peers
+        peers = self._peers
         coordinator = None if peers is None else self._states.coordinator_of(asked.key)
         if peers is None or coordinator is None or coordinator == peers.node_id:
             asked.question.ask(self._states, asked.key, answered, refused, now_ms)

@@ -59,11 +59,11 @@ class ShareStates:
         partitions: HostedPartitions,
         purgatory: Purgatory,
         coordinators: Coordinators,
+        appended: Callable[[TopicPartition, int], None],
+        ensure_topic: Callable[[int], None],
         now_ms: int,
     ) -> None:
-        # Both are the broker's, once it is there.
-        self.appended: Callable[[TopicPartition, int], None] = lambda key, now_ms: None
-        self.ensure_topic: Callable[[int], None] = lambda now_ms: None
+        self._ensure_topic = ensure_topic
         self._partitions = partitions
         self._coordinators = coordinators
         self._image = image
@@ -73,7 +73,7 @@ class ShareStates:
         )
         self.runtime: CoordinatorRuntime[ShareStateCoordinator] = CoordinatorRuntime(
             SHARE_GROUP_STATE,
-            PartitionWriter(partitions, lambda key, now_ms: self.appended(key, now_ms)),
+            PartitionWriter(partitions, appended),
             purgatory,
             lambda _, __: ShareStateCoordinator(settings, image),
             write_timeout_ms=config.integer("share.coordinator.write.timeout.ms"),
@@ -86,7 +86,6 @@ class ShareStates:
         self._next_cold_ms = now_ms + self._cold_ms
         self._pruned: dict[int, int] = {}  # partition → up to which offset
         coordinators.add(self)
-        coordinators.on_topics_deleted.append(self.topics_deleted)
 
     # Requests
 
@@ -130,7 +129,7 @@ class ShareStates:
         now_ms: int,
     ) -> None:
         try:
-            self.ensure_topic(now_ms)
+            self._ensure_topic(now_ms)
         except KafkaError as error:
             _log.warning("%s cannot be made: %s", SHARE_GROUP_STATE, error)
             refuse(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{SHARE_GROUP_STATE} cannot be made"), now_ms)

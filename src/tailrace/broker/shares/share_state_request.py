@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey
 
@@ -30,13 +31,15 @@ class _AskedTopic(Protocol[P]):
 
 
 def answer_partitions(
-    broker: Broker,
     request: Request,
     topics: Sequence[_AskedTopic[P]],
     ask: Callable[[SharePartitionKey, P, Take, int], None],
     result: Callable[[bytes, list[Told]], Any],
     response: Callable[..., R],
     now_ms: int,
+    *,
+    permissions: Permissions,
+    replies: Replies,
 ) -> R | None:
     """`ask` has a partition's part of the answer taken, or an error; `result` is a topic's part."""
     group_id: str = request.body.group_id
@@ -47,7 +50,7 @@ def answer_partitions(
     }
     if not group_id or not wanted:
         return response(results=[])
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def finish(parts: list[Told | KafkaError], now_ms: int) -> None:
         told: dict[bytes, list[Told]] = {}
@@ -58,7 +61,7 @@ def answer_partitions(
         answer(response(results=[result(topic_id, partitions) for topic_id, partitions in told.items()]), now_ms)
 
     gathering: Gathering[Told | KafkaError] = Gathering(len(wanted), finish)
-    may = broker.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, "kafka-cluster")
+    may = permissions.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, "kafka-cluster")
     for index, (key, asked) in enumerate(wanted.items()):
         take = gathering.part(index)
         if may:

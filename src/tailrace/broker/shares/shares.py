@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tailrace.broker.cluster.share_state_peers import ShareStatePeers
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.group_limits import clamp_group_config
 from tailrace.broker.coordination.partition_ends import PartitionEnds
@@ -38,12 +39,13 @@ class Shares:
         purgatory: Purgatory,
         states: ShareStates,
         outbox: Outbox,
+        peers: ShareStatePeers | None,
     ) -> None:
         self._config = config
         self._image = image
         self._defaults = share_settings(config)
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
-        self.persister = SharePersister(states)
+        self.persister = SharePersister(states, peers)
         self.ends = PartitionEnds(
             partitions,
             outbox,

@@ -42,5 +42,5 @@ class CordonedDirectories:
         assert isinstance(named, tuple)
         paths = frozenset(self._config.log_dirs if _ALL in named else named)
         if paths != self._logs.cordoned:
-            self._logs.cordoned = paths
+            self._logs.cordon(paths)
             self._controller.cordon([one.id for one in self._logs.directories if one.path in paths])

@@ -7,11 +7,11 @@ at once, or when the logs of new partitions are made (`new_replicas.py`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.coordinators import Coordinators
-from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
+from tailrace.broker.events import Events
 from tailrace.broker.storage.new_replicas import NewReplicas
 from tailrace.broker.throttling import Throttling
 from tailrace.log.directories.log_directories import LogDirectories
@@ -30,7 +30,6 @@ from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_LEADER_EPOCH, TopicPartition
 from tailrace.model.log_fields import fields
-from tailrace.protocol.messages import AccessControlEntryRecord
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition
@@ -49,6 +48,7 @@ class ImagePublisher:
         replicas: ReplicaSettings,
         throttling: Throttling,
         coordinators: Coordinators,
+        events: Events,
     ) -> None:
         self._config = config
         self._broker_id = config.node_id
@@ -56,32 +56,25 @@ class ImagePublisher:
         self._partitions = partitions
         self._purgatory = purgatory
         self._replicas = replicas
-        self.isr_changes = replicas.isr_changes
         self._throttling = throttling
         self._coordinators = coordinators
+        self._events = events
         self._image = EMPTY_IMAGE  # that was published last
         self._is_starting = True
         self._new = NewReplicas(logs, self._made, self._partitions.mark_offline)
-        self.encoded_topics = EncodedTopics()  # what those are told who ask for all
         self.when_hosted = self._new.when_made  # call back when what was published can be used
-        self.on_delete: Callable[[TopicPartition, int], None] = lambda key, now_ms: None  # before its logs go
-        self.on_hosted: Callable[[Partition, PartitionRegistration, int], None] = lambda partition, state, now_ms: None
-        self.on_settings: Callable[[MetadataImage], None] = lambda image: None  # this broker has other ones
-        self.on_acls: Callable[[Mapping[bytes, AccessControlEntryRecord | None]], None] = lambda changed: None
-        self.on_client_metrics: Callable[[str, Mapping[str, str]], None] = lambda name, settings: None
-        self.now_ms = 0  # set by the broker before it asks the controller for anything
 
     # The first image
 
-    def start(self, image: MetadataImage) -> None:
+    def start(self, image: MetadataImage, now_ms: int) -> None:
         """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
         self._image = image
         self._throttling.update(image.client_quotas)
-        self.on_acls(image.acls)
+        self._events.acls_changed(image.acls)
         for topic, number, state in image.partitions():
             if self._broker_id in state.replicas:
-                self._host(image, TopicPartition(topic.name, number), topic.id, state)
-        self._new.make(self.now_ms, at_once=True)
+                self._host(image, TopicPartition(topic.name, number), topic.id, state, now_ms)
+        self._new.make(now_ms, at_once=True)
         for directory in self._logs.directories:
             for key in [key for key in directory.logs if self._partitions.get(key) is None]:
                 _log.warning("%s is not in the metadata: set apart as %s", key, directory.mark_stray(key))
@@ -89,24 +82,26 @@ class ImagePublisher:
 
     # Changes
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: Change, now_ms: int) -> None:
         delta, image = change
         self._image = image
         _tell(change)
         local = delta.local_changes(self._broker_id)
-        self._delete([key for key, _ in local.deleted])
+        self._delete([key for key, _ in local.deleted], now_ms)
         for replica in [*local.leaders, *local.followers]:
-            self._host(image, replica.partition, replica.topic_id, replica.now)
-        self._new.make(self.now_ms)
+            self._host(image, replica.partition, replica.topic_id, replica.now, now_ms)
+        self._new.make(now_ms)
         self._reconfigure(change)
         if delta.topics.deleted:
-            self._coordinators.topics_deleted(list(delta.topics.deleted.values()), self.now_ms)
+            self._events.topics_deleted(list(delta.topics.deleted.values()), now_ms)
         if delta.client_quotas:
             self._throttling.update(image.client_quotas)
         if delta.acls:
-            self.on_acls(delta.acls)
+            self._events.acls_changed(delta.acls)
 
-    def _host(self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration) -> None:
+    def _host(
+        self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration, now_ms: int
+    ) -> None:
         partition = self._partitions.get(key)
         if partition is None:
             if key in self._new:
@@ -123,13 +118,13 @@ class ImagePublisher:
             partition = Partition(log, self._replicas, topic_id)
             self._partitions.add(partition)
         if state.leader == self._broker_id:
-            if partition.make_leader(state, self.now_ms):
-                self._coordinators.lead(key, self.now_ms)
+            if partition.make_leader(state, now_ms):
+                self._coordinators.lead(key, now_ms)
         else:
             partition.make_follower(state)
-            self._coordinators.resign(key, self.now_ms)
-        self.on_hosted(partition, state, self.now_ms)
-        self._purgatory.check(key, self.now_ms)
+            self._coordinators.resign(key, now_ms)
+        self._events.partition_hosted(partition, state, now_ms)
+        self._purgatory.check(key, now_ms)
 
     def _log_of(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
         """A partition's log; None if it is on a disk that cannot be used, or is wanted from now on."""
@@ -163,17 +158,16 @@ class ImagePublisher:
 
     def _made(self, new: NewLog, now_ms: int) -> None:
         """There is a log; what is it, by now?"""
-        self.now_ms = now_ms
         key, image = new.partition, self._image
         topic, state = image.topics.get(key.topic), image.partition(key)
         is_here = topic is not None and state is not None and self._broker_id in state.replicas
         if not is_here or (topic is not None and topic.topic_id != new.topic_id):
-            self._delete_logs([key])
+            self._delete_logs([key], now_ms)
         if topic is not None and state is not None and is_here:
             log = self._logs.get(key)
             if log is not None:
                 log.update_config(self._config.topic_config(image, key.topic))
-            self._host(image, key, topic.id, state)
+            self._host(image, key, topic.id, state, now_ms)
 
     def _promoted(self, image: MetadataImage, key: TopicPartition) -> PartitionLog | None:
         """A copy that was on its way to where the metadata says the partition is; the log it was made of is gone."""
@@ -195,20 +189,20 @@ class ImagePublisher:
         has_all = len(self._logs.online) == len(self._config.log_dirs)
         return self._logs.is_offline(key) or (self._is_starting and not has_all)
 
-    def _delete(self, keys: Sequence[TopicPartition]) -> None:
+    def _delete(self, keys: Sequence[TopicPartition], now_ms: int) -> None:
         for key in keys:
-            self.on_delete(key, self.now_ms)
+            self._events.partition_deleted(key, now_ms)
             self._partitions.remove(key)
-            self._coordinators.resign(key, self.now_ms)
-        self._delete_logs(keys)
+            self._coordinators.resign(key, now_ms)
+        self._delete_logs(keys, now_ms)
         for key in keys:
-            self._purgatory.check(key, self.now_ms)
+            self._purgatory.check(key, now_ms)
 
-    def _delete_logs(self, keys: Sequence[TopicPartition]) -> None:
+    def _delete_logs(self, keys: Sequence[TopicPartition], now_ms: int) -> None:
         for directory in self._logs.directories:
             here = [key for key in keys if key in directory.logs]
             if here:
-                directory.delete_all(here, self.now_ms)
+                directory.delete_all(here, now_ms)
 
     def _reconfigure(self, change: Change) -> None:
         delta, image = change
@@ -217,10 +211,10 @@ class ImagePublisher:
         changed: set[ConfigResource] = set(delta.configs)
         everything = ALL_BROKERS in changed or broker_resource(self._broker_id) in changed
         if everything:
-            self.on_settings(image)
+            self._events.settings_changed(image)
         for resource in changed:
             if resource.type == ResourceType.CLIENT_METRICS:
-                self.on_client_metrics(resource.name, image.config(resource))
+                self._events.client_metrics_changed(resource.name, image.config(resource))
         topics = {resource.name for resource in changed if resource.type == ResourceType.TOPIC}
         for partition in self._partitions:
             if everything or partition.key.topic in topics:

@@ -62,17 +62,19 @@ class TransactionCoordinator:
         new_producer_id: Callable[[int], ProducerId],
         leader_of: Callable[[TopicPartition], BrokerId | None],
         write_marker: Callable[[TransactionEnd, TopicPartition, Answer[ErrorCode], int], None],
+        send_markers: Callable[[Markers, int], None] = lambda markers, now_ms: None,
         now_ms: int,
     ) -> None:
         """`log_partitions`, `log_epoch`: how many partitions `__transaction_state` has, and in which epoch one is led.
-        `write_marker(end, partition, answer, now_ms)` writes one at a partition led here."""
+        `write_marker(end, partition, answer, now_ms)` writes a marker at a partition led here.
+        `send_markers(markers, now_ms)` sends those of partitions that other brokers lead."""
         self._limited_log = LimitedLog(_log)
         self._config = config
         self._broker_id = broker_id
         self._log_partitions = log_partitions
         self._write_marker = write_marker
         self.markers = Markers(leader_of, self._markers_written, self._marker_written)
-        self.send_markers: Callable[[int], None] = lambda now_ms: None  # those of partitions that others lead
+        self._send_markers = send_markers
         settings = TransactionSettings(
             server_version=server_version,
             new_producer_id=new_producer_id,
@@ -199,7 +201,7 @@ class TransactionCoordinator:
                     if not self.runtime.failures.run("writing a marker", one, write, now_ms):
                         result(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)  # it is tried again
         if self.markers.outgoing:
-            self.send_markers(now_ms)
+            self._send_markers(self.markers, now_ms)
 
     def _marker_written(self, end: TransactionEnd, partition: TopicPartition) -> None:
         shard = self._shard_of(end)

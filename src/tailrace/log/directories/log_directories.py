@@ -18,12 +18,19 @@ class DuplicateLog(Exception):
 
 
 class LogDirectories:
-    def __init__(self, directories: Sequence[LogDirectory]) -> None:
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        *,
+        unusable: Sequence[str] = (),
+        on_failure: Callable[[LogDirectory, OSError], object] = LogDirectory.fail,
+    ) -> None:
+        """`unusable`: paths that could not be opened. `on_failure` takes a directory that fails out of use."""
         assert directories, "at least one log directory is needed"
         self.directories = list(directories)
-        self.unusable: tuple[str, ...] = ()  # paths that could not even be opened
+        self.unusable = tuple(unusable)
         self.cordoned: frozenset[str] = frozenset()  # paths that get no new partitions
-        self.on_failure: Callable[[LogDirectory, OSError], object] = LogDirectory.fail  # what else to do when one fails
+        self.on_failure = on_failure
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not there yet
 
     @property
@@ -63,6 +70,10 @@ class LogDirectories:
             if partition in directory.logs:
                 return directory.logs[partition]
         return None
+
+    def cordon(self, paths: frozenset[str]) -> None:
+        """Give no new partitions to these directories."""
+        self.cordoned = paths
 
     def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
         """Where a partition is to be made, should it ever be."""

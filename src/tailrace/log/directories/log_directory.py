@@ -64,12 +64,13 @@ class LogDirectory:
         path: str,
         *,
         new_id: Callable[[], str],
+        directory_id: bytes = bytes(16),
         new_jitter_ms: Callable[[TopicConfig], int] | None = None,
         producer_expiration_ms: int = 86_400_000,
     ) -> None:
         self._files = files
         self.path = path
-        self.id = bytes(16)  # by which the metadata knows it
+        self.id = directory_id  # by which the metadata knows it
         self._new_id = new_id
         self._new_jitter_ms = new_jitter_ms
         self._producer_expiration_ms = producer_expiration_ms
@@ -123,8 +124,7 @@ class LogDirectory:
         for number, (name, partition) in enumerate(folders):
             if progress is not None:
                 progress(number, len(folders), partition)
-            config = config_of(partition.topic)
-            found = RecoveryReport()
+            config, found = config_of(partition.topic), RecoveryReport()
             try:
                 log = open_log(
                     self._files,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.metadata.image.loader import Change, QuorumFacts
+from tailrace.metadata.image.loader import QuorumFacts
 
 
 class ControllerLog(Protocol):
@@ -35,7 +35,6 @@ class ControllerLog(Protocol):
 
 class Controller(Protocol):
     node_id: int
-    listener: Callable[[Change], None] | None  # is told of every new image, before whoever caused it is answered
 
     @property
     def log(self) -> ControllerLog: ...

@@ -6,7 +6,7 @@ go on with, and what Kafka leaves is what we go on with.
 
     begin ──► (load the logs that the image names) ──► start_broker ──► requests … ──► stop_broker ──► close
 
-Whoever has to act on a change (create logs, reconfigure, delete) is `listener`: it is told before the answer is given.
+`listener(change, now_ms)` acts on a change (creates logs, reconfigures, deletes) before the request is answered.
 """
 
 from __future__ import annotations
@@ -77,6 +77,10 @@ def _no_broker_check(_: Mapping[str, str], __: bool) -> None:
     """Without a broker to ask, its settings are taken as they are."""
 
 
+def _nobody_listens(_: Change, __: int) -> None:
+    """Without a broker, a change has no further effect."""
+
+
 class LocalController:
     def __init__(
         self,
@@ -86,11 +90,12 @@ class LocalController:
         new_id: Callable[[], bytes],
         next_int: NextInt,
         check_broker_config: BrokerCheck = _no_broker_check,
+        listener: Callable[[Change, int], None] = _nobody_listens,
     ) -> None:
         self.log = log
         self.node_id = log.identity.node_id
         self.configs = EffectiveConfigs(static_config, self.node_id)
-        self.listener: Callable[[Change], None] | None = None
+        self._listener = listener
         self._new_id: Callable[[], bytes] = partial(fresh_id, new_id)
         self._next_int = next_int
         self._check_broker_config = check_broker_config
@@ -127,8 +132,7 @@ class LocalController:
     ) -> None:
         if records:
             change = self.log.commit(records, now_ms, atomic=atomic, flush=flush, transaction=name)
-            if self.listener is not None:
-                self.listener(change)
+            self._listener(change, now_ms)
 
     def _carry_out(self, plan: Plan[T], now_ms: int, *, atomic: bool = True) -> T:
         self._commit(plan.records, now_ms, atomic=atomic)

@@ -1,6 +1,6 @@
 """RemoteController: the controller quorum of a cluster, as one of its brokers sees it.
 
-    quorum_observer.py     the metadata log is followed, and every new image told to `listener`
+    quorum_observer.py     follows the metadata log; every new image goes to `listener(change, now_ms)`
     broker_lifecycle.py    registration and heartbeats, on a thread of their own
     controller_channel.py  requests to the active controller
 
@@ -50,15 +50,22 @@ Assignment = tuple[bytes, bytes, int]
 
 class RemoteController:
     def __init__(
-        self, log: ObservedLog, outbox: Outbox, settings: ObserverSettings, lifecycle: BrokerLifecycle
+        self,
+        log: ObservedLog,
+        outbox: Outbox,
+        settings: ObserverSettings,
+        lifecycle: BrokerLifecycle,
+        *,
+        listener: Callable[[Change, int], None] = lambda change, now_ms: None,
+        has_farewell: bool = True,
     ) -> None:
+        """`has_farewell`: whether the broker leaves in order (controlled.shutdown.enable)."""
         self.log = log
         self.outbox = outbox
         self.node_id = log.identity.node_id
         self.lifecycle = lifecycle
-        self.listener: Callable[[Change], None] | None = None
-        self.note_time: Callable[[int], None] = lambda now_ms: None  # told before the listener
-        self.has_farewell = True  # whether it leaves in order: controlled.shutdown.enable
+        self._listener = listener
+        self._has_farewell = has_farewell
         self.on_end: Callable[[], None] = lambda: None  # who drives the lifecycle has to stop
         self.observer = QuorumObserver(log, outbox, settings)
         self.observer.on_change = self._changed
@@ -117,7 +124,7 @@ class RemoteController:
         self._allocate(now_ms)
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        if not self.has_farewell:
+        if not self._has_farewell:
             ready()
             return
         self._ready = ready
@@ -182,9 +189,7 @@ class RemoteController:
     # Metadata
 
     def _changed(self, change: Change, now_ms: int) -> None:
-        self.note_time(now_ms)
-        if self.listener is not None:
-            self.listener(change)
+        self._listener(change, now_ms)
         self._note_offset()
         self._note_version(change)
 

@@ -10,8 +10,6 @@ them. Those in sync are never held up; but what they take counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.quota.replication_quota import ReplicationQuota
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -23,13 +21,10 @@ def _names(replicas: tuple[str, ...], index: int, broker_id: BrokerId) -> bool:
 
 
 class LeaderThrottle:
-    def __init__(
-        self, partitions: HostedPartitions, broker_id: BrokerId, quota: ReplicationQuota, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, partitions: HostedPartitions, broker_id: BrokerId, quota: ReplicationQuota) -> None:
         self._partitions = partitions
         self._broker_id = broker_id
         self.quota = quota
-        self._now_ms = now_ms
 
     def is_throttled(self, partition: TopicPartition, replica_id: BrokerId) -> bool:
         hosted = self._partitions.get(partition)
@@ -38,8 +33,8 @@ class LeaderThrottle:
         named = hosted.log.config.leader_replication_throttled_replicas
         return _names(named, partition.partition, self._broker_id)
 
-    def is_exceeded(self) -> bool:
-        return self.quota.is_exceeded(self._now_ms())
+    def is_exceeded(self, now_ms: int) -> bool:
+        return self.quota.is_exceeded(now_ms)
 
     def record(self, size: int, now_ms: int) -> None:
         self.quota.record(size, now_ms)

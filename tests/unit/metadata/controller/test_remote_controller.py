@@ -193,6 +193,6 @@ def test_a_broker_tells_its_directories_when_the_cluster_can_know_them(broker: B
 
 def test_a_broker_that_need_not_say_farewell_stops_at_once(broker: Broker) -> None:
     told: list[str] = []
-    broker.controller.has_farewell = False
+    broker.controller._has_farewell = False
     broker.controller.prepare_stop(0, lambda: told.append("ready"))
     assert told == ["ready"]

@@ -8,9 +8,10 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.storage.directory_moves import DirectoryMoves
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
@@ -19,7 +20,9 @@ Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AlterReplicaLogDirsResponse:
+def handle(
+    request: Request, now_ms: int, *, moves: DirectoryMoves, permissions: Permissions
+) -> AlterReplicaLogDirsResponse:
     body: AlterReplicaLogDirsRequest = request.body
     places = {
         TopicPartition(topic.name, number): one.path
@@ -27,10 +30,10 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterReplicaLogDirs
         for topic in one.topics
         for number in topic.partitions
     }
-    is_allowed = broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME)
+    is_allowed = permissions.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME)
     topics: dict[str, Topic] = {}
     for key, path in places.items():
-        error = broker.moves.order(key, path, now_ms) if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        error = moves.order(key, path, now_ms) if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         topic = topics.setdefault(key.topic, Topic(topic_name=key.topic))
         topic.partitions.append(Partition(partition_index=key.partition, error_code=error))
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

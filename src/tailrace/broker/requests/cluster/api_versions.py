@@ -13,10 +13,11 @@ Version notes
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from tailrace.broker.api_table import API_TABLE, ApiRow
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.features import KRAFT_VERSION, SUPPORTED
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
@@ -26,7 +27,7 @@ _LEVEL_ZERO_FROM = 4
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ApiVersionsResponse:
+def handle(request: Request, now_ms: int, *, apis: Mapping[int, ApiRow], controller: Controller) -> ApiVersionsResponse:
     body = request.body
     if request.version >= 3:
         if not (_NAME.fullmatch(body.client_software_name) and _NAME.fullmatch(body.client_software_version)):
@@ -34,22 +35,22 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ApiVersionsResponse
         request.context.software_name = body.client_software_name
         request.context.software_version = body.client_software_version
     return ApiVersionsResponse(
-        api_keys=[_versions(broker.rows[key]) for key in sorted(broker.rows)],
+        api_keys=[_versions(apis[key]) for key in sorted(apis)],
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=levels.low, max_version=levels.high)
             for name, levels in SUPPORTED.items()
             if levels.low > 0 or request.version >= _LEVEL_ZERO_FROM
         ],
-        finalized_features_epoch=broker.image.offset,
+        finalized_features_epoch=controller.image.offset,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in _finalized(broker).items()
+            for name, level in _finalized(controller=controller).items()
         ],
     )
 
 
-def _finalized(broker: Broker) -> dict[str, int]:
-    levels = {**broker.image.features, KRAFT_VERSION: broker.controller.log.quorum.kraft_version}
+def _finalized(*, controller: Controller) -> dict[str, int]:
+    levels = {**controller.image.features, KRAFT_VERSION: controller.log.quorum.kraft_version}
     return {name: level for name, level in levels.items() if level > 0}
 
 

@@ -9,17 +9,17 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
-from tailrace.broker.security.authorizer import NOT_ASKED, cluster_operations
+from tailrace.broker.security.authorizer import NOT_ASKED, Authorizer, cluster_operations
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeClusterResponse
 
 _BROKERS = 1
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClusterResponse:
-    body, context, image = request.body, request.context, broker.image
+def handle(request: Request, now_ms: int, *, authorizer: Authorizer, controller: Controller) -> DescribeClusterResponse:
+    body, context, image = request.body, request.context, controller.image
     if body.endpoint_type != _BROKERS:
         raise KafkaError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE if body.endpoint_type == 2 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
@@ -29,7 +29,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClusterResp
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=image.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=controller.node_id,
         brokers=[
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=one.id,
@@ -41,7 +41,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClusterResp
             for one in told
             if body.include_fenced_brokers or not one.fenced
         ],
-        cluster_authorized_operations=cluster_operations(broker.authorizer, context.principal, context.client_host)
+        cluster_authorized_operations=cluster_operations(authorizer, context.principal, context.client_host)
         if body.include_cluster_authorized_operations
         else NOT_ASKED,
     )

@@ -13,48 +13,69 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+from tailrace.replication.hosted_partitions import HostedPartitions
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
 _UNKNOWN_LAG = -1
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeLogDirsResponse:
-    check_cluster(broker, request, Operation.DESCRIBE)
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    logs: LogDirectories,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+) -> DescribeLogDirsResponse:
+    check_cluster(request, Operation.DESCRIBE, permissions=permissions)
     body: DescribeLogDirsRequest = request.body
     wanted = None
     if body.topics is not None:
         wanted = {TopicPartition(one.topic, number) for one in body.topics for number in one.partitions}
     return DescribeLogDirsResponse(
         results=[
-            *(_described(broker, one, wanted) for one in broker.logs.directories),
-            *(_offline(path) for path in broker.logs.unusable),
+            *(
+                _described(one, wanted, controller=controller, logs=logs, partitions=partitions)
+                for one in logs.directories
+            ),
+            *(_offline(path) for path in logs.unusable),
         ]
     )
 
 
-def _described(broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None) -> Result:
+def _described(
+    directory: LogDirectory,
+    wanted: set[TopicPartition] | None,
+    *,
+    controller: Controller,
+    logs: LogDirectories,
+    partitions: HostedPartitions,
+) -> Result:
     if directory.failure is not None:
         return _offline(directory.path)
     try:
         space = directory.space()
     except OSError as error:
-        broker.logs.on_failure(directory, error)
+        logs.on_failure(directory, error)
         return _offline(directory.path)
     return Result(
         log_dir=directory.path,
-        topics=_topics(broker, directory, wanted),
+        topics=_topics(directory, wanted, partitions=partitions),
         total_bytes=space.total,
         usable_bytes=space.usable,
-        is_cordoned=broker.image.record_versions.has_cordoned_directories and directory.path in broker.logs.cordoned,
+        is_cordoned=controller.image.record_versions.has_cordoned_directories and directory.path in logs.cordoned,
     )
 
 
@@ -62,7 +83,9 @@ def _offline(path: str) -> Result:
     return Result(log_dir=path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _topics(broker: Broker, directory: LogDirectory, wanted: set[TopicPartition] | None) -> list[Topic]:
+def _topics(
+    directory: LogDirectory, wanted: set[TopicPartition] | None, *, partitions: HostedPartitions
+) -> list[Topic]:
     topics: dict[str, Topic] = {}
 
     def tell(key: TopicPartition, size: int, lag: int, *, is_future: bool = False) -> None:
@@ -75,7 +98,7 @@ def _topics(broker: Broker, directory: LogDirectory, wanted: set[TopicPartition]
         if wanted is None or key in wanted:
             tell(key, log.size, max(log.high_watermark - log.log_end_offset, 0))
     for key in directory.futures:
-        partition = broker.partitions.get(key)
+        partition = partitions.get(key)
         if wanted is not None and key not in wanted:
             continue
         if partition is None or partition.move is None:

@@ -7,12 +7,13 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.local_controller import LocalController
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
-    check_cluster(broker, request, Operation.ALTER)
-    broker.local_controller.remove_raft_voter(request.body)
+def handle(request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions) -> None:
+    check_cluster(request, Operation.ALTER, permissions=permissions)
+    local_controller.remove_raft_voter(request.body)

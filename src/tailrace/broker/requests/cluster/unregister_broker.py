@@ -6,14 +6,17 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.protocol.messages import UnregisterBrokerResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> UnregisterBrokerResponse:
-    check_cluster(broker, request, Operation.ALTER)
-    broker.local_controller.unregister_broker(request.body.broker_id, now_ms)
+def handle(
+    request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions
+) -> UnregisterBrokerResponse:
+    check_cluster(request, Operation.ALTER, permissions=permissions)
+    local_controller.unregister_broker(request.body.broker_id, now_ms)
     return UnregisterBrokerResponse(error_message=None)

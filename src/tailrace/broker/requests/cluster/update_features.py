@@ -10,13 +10,16 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.protocol.messages import UpdateFeaturesResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> UpdateFeaturesResponse:
-    check_cluster(broker, request, Operation.ALTER)
-    return broker.local_controller.update_features(request.body, request.version, now_ms)
+def handle(
+    request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions
+) -> UpdateFeaturesResponse:
+    check_cluster(request, Operation.ALTER, permissions=permissions)
+    return local_controller.update_features(request.body, request.version, now_ms)

@@ -6,18 +6,21 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AlterClientQuotasResponse:
-    if not broker.allows(request, Operation.ALTER_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
+def handle(
+    request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions
+) -> AlterClientQuotasResponse:
+    if not permissions.allows(request, Operation.ALTER_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
         return _denied(request.body)
-    return broker.local_controller.alter_client_quotas(request.body, now_ms)
+    return local_controller.alter_client_quotas(request.body, now_ms)
 
 
 def _denied(body: AlterClientQuotasRequest) -> AlterClientQuotasResponse:

@@ -7,25 +7,43 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.cluster.config_forwarding import forward_alter_configs
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.configs.config_authorization import refusal
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import NO_ERROR, ApiError
+from tailrace.metadata.controller.controller import Controller
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.protocol.messages import AlterConfigsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AlterConfigsResponse | None:
-    if broker.forwarding is not None:
-        forward_alter_configs(broker, request, now_ms)
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    config: BrokerConfig,
+    controller: Controller,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    replies: Replies,
+) -> AlterConfigsResponse | None:
+    if forwarding is not None:
+        forward_alter_configs(
+            request, now_ms, config=config, controller=controller, forwarding=forwarding, replies=replies
+        )
         return None
 
     def may_alter(resource: ConfigResource) -> ApiError:
         if resource.type == ResourceType.BROKER_LOGGER:
             return NO_ERROR  # nobody may, as is told next
-        denied = refusal(broker, request, Operation.ALTER_CONFIGS, resource)
+        denied = refusal(request, Operation.ALTER_CONFIGS, resource, permissions=permissions)
         return NO_ERROR if denied is None else denied
 
-    return broker.local_controller.alter_configs(request.body, now_ms, may_alter=may_alter)
+    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    return local_controller.alter_configs(request.body, now_ms, may_alter=may_alter)

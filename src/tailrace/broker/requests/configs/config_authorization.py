@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import ApiError
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode
 
 
-def refusal(broker: Broker, request: Request, operation: Operation, resource: ConfigResource) -> ApiError | None:
+def refusal(
+    request: Request, operation: Operation, resource: ConfigResource, *, permissions: Permissions
+) -> ApiError | None:
     """Why this client may not do that to the configuration of a resource; None if it may."""
     if resource.type == ResourceType.TOPIC:
         kind, name, error = AclResource.TOPIC, resource.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -18,4 +20,4 @@ def refusal(broker: Broker, request: Request, operation: Operation, resource: Co
         kind, name, error = AclResource.GROUP, resource.name, ErrorCode.GROUP_AUTHORIZATION_FAILED
     else:
         kind, name, error = AclResource.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return None if broker.allows(request, operation, kind, name) else ApiError(error, "not authorized")
+    return None if permissions.allows(request, operation, kind, name) else ApiError(error, "not authorized")

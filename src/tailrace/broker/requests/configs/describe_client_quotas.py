@@ -6,19 +6,22 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.client_quotas import describe_client_quotas
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeClientQuotasResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeClientQuotasResponse:
-    if not broker.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, permissions: Permissions
+) -> DescribeClientQuotasResponse:
+    if not permissions.allows(request, Operation.DESCRIBE_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
     try:
-        return describe_client_quotas(broker.image, request.body)
+        return describe_client_quotas(controller.image, request.body)
     except KafkaError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=str(error), entries=None)

@@ -13,12 +13,14 @@ Not implemented
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.config_description import DescribedConfig, describe_config
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.configs.config_authorization import refusal
 from tailrace.broker.requests.configs.loggers import describe_loggers
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.effective_config import ConfigSource
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -30,26 +32,40 @@ Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
 _RESOURCE_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeConfigsResponse:
+def handle(
+    request: Request, now_ms: int, *, config: BrokerConfig, controller: Controller, permissions: Permissions
+) -> DescribeConfigsResponse:
     body: DescribeConfigsRequest = request.body
     odd = next((one.resource_type for one in body.resources if one.resource_type not in _RESOURCE_TYPES), None)
     if odd is not None:
         # One resource of a kind that nobody knows spoils the request.
         error = KafkaError(ErrorCode.INVALID_REQUEST, f"there is no resource type {odd}")
         return DescribeConfigsResponse(results=[_refused(one, error) for one in body.resources])
-    return DescribeConfigsResponse(results=[_describe(broker, request, one) for one in body.resources])
+    return DescribeConfigsResponse(
+        results=[
+            _describe(request, one, config=config, controller=controller, permissions=permissions)
+            for one in body.resources
+        ]
+    )
 
 
-def _describe(broker: Broker, request: Request, asked: DescribeConfigsRequest.DescribeConfigsResource) -> Result:
+def _describe(
+    request: Request,
+    asked: DescribeConfigsRequest.DescribeConfigsResource,
+    *,
+    config: BrokerConfig,
+    controller: Controller,
+    permissions: Permissions,
+) -> Result:
     resource = ConfigResource(asked.resource_type, asked.resource_name)
-    denied = refusal(broker, request, Operation.DESCRIBE_CONFIGS, resource)
+    denied = refusal(request, Operation.DESCRIBE_CONFIGS, resource, permissions=permissions)
     if denied is not None:
         return _refused(asked, KafkaError(denied.code, denied.message or ""))
     try:
         if resource.type == ResourceType.BROKER_LOGGER:
-            found = describe_loggers(broker.node_id, resource.name)
+            found = describe_loggers(controller.node_id, resource.name)
         else:
-            found = describe_config(broker.config, broker.image, resource)
+            found = describe_config(config, controller.image, resource)
     except KafkaError as error:
         return _refused(asked, error)
     keys = asked.configuration_keys

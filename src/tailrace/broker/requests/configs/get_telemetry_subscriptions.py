@@ -8,16 +8,13 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
-from tailrace.broker.metrics.client_telemetry import ACCEPTED_CODECS
+from tailrace.broker.metrics.client_telemetry import ACCEPTED_CODECS, ClientTelemetry
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import GetTelemetrySubscriptionsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> GetTelemetrySubscriptionsResponse:
-    telemetry = broker.telemetry
-    assert telemetry is not None, "the API is served only with telemetry"
+def handle(request: Request, now_ms: int, *, telemetry: ClientTelemetry) -> GetTelemetrySubscriptionsResponse:
     instance = telemetry.get(request, now_ms)
     if isinstance(instance, ErrorCode):
         return GetTelemetrySubscriptionsResponse(error_code=instance)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import MetadataImage, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ListConfigResourcesResponse
@@ -29,8 +30,10 @@ _TYPES = (
 )
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ListConfigResourcesResponse:
-    check_cluster(broker, request, Operation.DESCRIBE_CONFIGS)
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, permissions: Permissions
+) -> ListConfigResourcesResponse:
+    check_cluster(request, Operation.DESCRIBE_CONFIGS, permissions=permissions)
     asked = request.body.resource_types or _TYPES if request.version >= 1 else (ResourceType.CLIENT_METRICS,)
     odd = [one for one in asked if one not in _TYPES]
     if odd:
@@ -39,7 +42,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListConfigResources
         config_resources=[
             ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
             for kind in dict.fromkeys(asked)
-            for name in _names(broker.image, kind)
+            for name in _names(controller.image, kind)
         ]
     )
 

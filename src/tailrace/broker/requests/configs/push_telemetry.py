@@ -17,18 +17,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tailrace.broker.broker import Broker
-from tailrace.broker.metrics.client_telemetry import READS_MAX, read_pushed
+from tailrace.broker.metrics.client_telemetry import READS_MAX, ClientTelemetry, read_pushed
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.request_work import RequestWork
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.messages import PushTelemetryResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> PushTelemetryResponse | None:
-    telemetry = broker.telemetry
-    assert telemetry is not None, "the API is served only with telemetry"
-    if broker.request_work.count(ApiKey.PUSH_TELEMETRY) >= READS_MAX:
+def handle(
+    request: Request, now_ms: int, *, replies: Replies, request_work: RequestWork, telemetry: ClientTelemetry
+) -> PushTelemetryResponse | None:
+    if request_work.count(ApiKey.PUSH_TELEMETRY) >= READS_MAX:
         return PushTelemetryResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     instance = telemetry.begin_push(request, now_ms)
     if isinstance(instance, ErrorCode):
@@ -38,8 +39,8 @@ def handle(broker: Broker, request: Request, now_ms: int) -> PushTelemetryRespon
         return PushTelemetryResponse()
 
     def resume(results: list[Any], now_ms: int) -> None:
-        broker.answer(request, PushTelemetryResponse(error_code=telemetry.end_push(instance, results[0])), now_ms)
+        replies.answer(request, PushTelemetryResponse(error_code=telemetry.end_push(instance, results[0])), now_ms)
 
     read = partial(read_pushed, body.compression_type, bytes(body.metrics), instance.labels)
-    broker.request_work.start(request, [read], resume)
+    request_work.start(request, [read], resume)
     return None

@@ -7,18 +7,37 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 from tailrace.replication.delayed_delete_records import DelayedDeleteRecords, DeletedPartition, delete_on_leader
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.waiting.purgatory import Purgatory
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DeleteRecordsResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+    purgatory: Purgatory,
+    replies: Replies,
+) -> DeleteRecordsResponse | None:
     body: DeleteRecordsRequest = request.body
-    topics = [(topic.name, _delete(broker, request, topic, now_ms)) for topic in body.topics]
+    topics = [
+        (
+            topic.name,
+            _delete(request, topic, now_ms, controller=controller, partitions=partitions, permissions=permissions),
+        )
+        for topic in body.topics
+    ]
     parts = [part for _, deleted in topics for part in deleted]
     if all(part.is_done for part in parts):
         return _response(topics)
@@ -26,27 +45,33 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteRecordsRespon
     waiting = request.without_body()
 
     def answer(_: DelayedDeleteRecords, now_ms: int) -> None:
-        broker.answer(waiting, _response(topics), now_ms)
+        replies.answer(waiting, _response(topics), now_ms)
 
-    operation = DelayedDeleteRecords(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
-    if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-        broker.parked(waiting.context, operation)
+    operation = DelayedDeleteRecords(parts, partitions, now_ms + max(body.timeout_ms, 0), answer)
+    if not purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
+        replies.parked(waiting.context, operation)
     return None
 
 
 def _delete(
-    broker: Broker, request: Request, topic: DeleteRecordsRequest.DeleteRecordsTopic, now_ms: int
+    request: Request,
+    topic: DeleteRecordsRequest.DeleteRecordsTopic,
+    now_ms: int,
+    *,
+    controller: Controller,
+    partitions: HostedPartitions,
+    permissions: Permissions,
 ) -> list[DeletedPartition]:
     error = None
-    if not broker.allows(request, Operation.DELETE, AclResource.TOPIC, topic.name):
+    if not permissions.allows(request, Operation.DELETE, AclResource.TOPIC, topic.name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    elif topic.name not in broker.image.topics:
+    elif topic.name not in controller.image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     deleted = []
     for asked in {one.partition_index: one for one in topic.partitions}.values():  # of a repeated one the last counts
         key = TopicPartition(topic.name, asked.partition_index)
         if error is None:
-            deleted.append(delete_on_leader(broker.partitions, key, asked.offset, now_ms))
+            deleted.append(delete_on_leader(partitions, key, asked.offset, now_ms))
         else:
             part = DeletedPartition(key)
             part.response.error_code = error

@@ -6,17 +6,15 @@ It has no session, so no client's is disturbed, and its records go to nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.fetch.explain import as_plain, explain_fetch
 from tailrace.fetch.fetch import Fetch
+from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.session import FINAL_EPOCH
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
-
-if TYPE_CHECKING:
-    from tailrace.broker.broker import Broker
 
 VERSION: Final = 12  # the last one that names topics
 WAIT_MS_MAX: Final = 60_000
@@ -43,7 +41,7 @@ class BadWish(ValueError):
 
 
 def start_explained_fetch(
-    broker: Broker, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]
+    fetches: Fetches, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]
 ) -> None:
     """`wish`: topic, partition, offset and so on, as a consumer's configuration has them. `answer` is called once."""
     unknown = set(wish) - {"topic", *_NUMBERS, *_DEFAULTS}
@@ -72,7 +70,7 @@ def start_explained_fetch(
     def ready(fetch: Fetch, now_ms: int) -> None:
         answer(as_plain(explain_fetch(fetch)))
 
-    broker.fetches.start(ask_of(request, VERSION), VERSION, now_ms, ready, client=ConnectionContext(0))
+    fetches.start(ask_of(request, VERSION), VERSION, now_ms, ready, client=ConnectionContext(0))
 
 
 def _number(name: str, text: str, low: int, high: int) -> int:

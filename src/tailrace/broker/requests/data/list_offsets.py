@@ -24,9 +24,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.request_work import RequestWork
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.log.timestamp_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -43,6 +45,7 @@ from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
 from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from tailrace.records.batch import CorruptBatch
 from tailrace.records.checked_records import LOOP_COST_MAX, walk_cost
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 
 Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
@@ -70,7 +73,15 @@ class _Pending(NamedTuple):
     search: BatchSearch
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ListOffsetsResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+    replies: Replies,
+    request_work: RequestWork,
+) -> ListOffsetsResponse | None:
     body: ListOffsetsRequest = request.body
     counts: dict[TopicPartition, int] = {}
     for topic in body.topics:
@@ -82,28 +93,37 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ListOffsetsResponse
     response = ListOffsetsResponse(
         topics=[
             ListOffsetsResponse.ListOffsetsTopicResponse(
-                name=topic.name, partitions=_answer_topic(broker, request, topic, repeated, pending, now_ms)
+                name=topic.name,
+                partitions=_answer_topic(
+                    request, topic, repeated, pending, now_ms, partitions=partitions, permissions=permissions
+                ),
             )
             for topic in _distinct(body.topics)
         ]
     )
     if not pending:
         return response
-    _search_beside(broker, request, response, pending)
+    _search_beside(request, response, pending, partitions=partitions, replies=replies, request_work=request_work)
     return None
 
 
 def _search_beside(
-    broker: Broker, request: Request, response: ListOffsetsResponse, pending: Sequence[_Pending]
+    request: Request,
+    response: ListOffsetsResponse,
+    pending: Sequence[_Pending],
+    *,
+    partitions: HostedPartitions,
+    replies: Replies,
+    request_work: RequestWork,
 ) -> None:
     """Search batches beside the loop, and answer when no lookup is pending."""
 
     def resume(results: list[FoundOffset | CorruptBatch | None], now_ms: int) -> None:
         left: list[_Pending] = []
         for (partition, answer, search), found in zip(pending, results, strict=True):
-            with _errors_in(answer, broker, partition):
-                if broker.partitions.get(partition.key) is not partition:
-                    raise KafkaError(broker.partitions.error_of(partition.key))
+            with _errors_in(answer, partition, partitions=partitions):
+                if partitions.get(partition.key) is not partition:
+                    raise KafkaError(partitions.error_of(partition.key))
                 partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
                 if isinstance(found, CorruptBatch):
                     raise found
@@ -114,11 +134,11 @@ def _search_beside(
                 else:
                     _tell_found(partition, found, request, answer)
         if left:
-            _search_beside(broker, request, response, left)
+            _search_beside(request, response, left, partitions=partitions, replies=replies, request_work=request_work)
         else:
-            broker.answer(request, response, now_ms)
+            replies.answer(request, response, now_ms)
 
-    broker.request_work.start(request, [partial(_found_in, one.search) for one in pending], resume)
+    request_work.start(request, [partial(_found_in, one.search) for one in pending], resume)
 
 
 def _found_in(search: BatchSearch) -> FoundOffset | CorruptBatch | None:
@@ -130,7 +150,7 @@ def _found_in(search: BatchSearch) -> FoundOffset | CorruptBatch | None:
 
 
 @contextmanager
-def _errors_in(answer: Answer, broker: Broker, partition: Partition | None) -> Iterator[None]:
+def _errors_in(answer: Answer, partition: Partition | None, *, partitions: HostedPartitions) -> Iterator[None]:
     """Put what goes wrong with a partition into its answer."""
     try:
         yield
@@ -140,7 +160,7 @@ def _errors_in(answer: Answer, broker: Broker, partition: Partition | None) -> I
         answer.error_code = ErrorCode.CORRUPT_MESSAGE
     except OSError as error:
         assert partition is not None
-        broker.partitions.failed(partition, error)
+        partitions.failed(partition, error)
         answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -152,26 +172,28 @@ def _distinct(topics: list[ListOffsetsRequest.ListOffsetsTopic]) -> list[ListOff
 
 
 def _answer_topic(
-    broker: Broker,
     request: Request,
     topic: ListOffsetsRequest.ListOffsetsTopic,
     repeated: set[TopicPartition],
     pending: list[_Pending],
     now_ms: int,
+    *,
+    partitions: HostedPartitions,
+    permissions: Permissions,
 ) -> list[Answer]:
     """Answer for each partition; `pending` gets the lookups that must look into a batch."""
-    allowed = broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.name)
+    allowed = permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.name)
     answers = []
     for asked in topic.partitions:
         key = TopicPartition(topic.name, asked.partition_index)
         answer = Answer(partition_index=asked.partition_index)
-        partition = broker.partitions.get(key)
-        with _errors_in(answer, broker, partition):
+        partition = partitions.get(key)
+        with _errors_in(answer, partition, partitions=partitions):
             if not allowed:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if key in repeated and request.version > 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is asked for twice")
-            partition = broker.partitions.find(key)
+            partition = partitions.find(key)
             if request.version == 0:
                 partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
                 answer.old_style_offsets = _offsets_before(partition, asked, request.body.replica_id, now_ms)

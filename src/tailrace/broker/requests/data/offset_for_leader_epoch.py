@@ -10,32 +10,35 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from tailrace.replication.hosted_partitions import HostedPartitions
 
 _DEBUGGER = -2
 _NO_EPOCH = -1
 End = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> OffsetForLeaderEpochResponse:
+def handle(
+    request: Request, now_ms: int, *, partitions: HostedPartitions, permissions: Permissions
+) -> OffsetForLeaderEpochResponse:
     body: OffsetForLeaderEpochRequest = request.body
-    is_replica = broker.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME)
+    is_replica = permissions.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=[
                     _answer(
-                        broker,
                         request,
                         TopicPartition(topic.topic, asked.partition),
                         asked,
-                        is_replica or broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic),
+                        is_replica or permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic),
+                        partitions=partitions,
                     )
                     for asked in topic.partitions
                 ],
@@ -46,17 +49,18 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetForLeaderEpoc
 
 
 def _answer(
-    broker: Broker,
     request: Request,
     key: TopicPartition,
     asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
     allowed: bool,
+    *,
+    partitions: HostedPartitions,
 ) -> End:
     answer = End(partition=key.partition)
     try:
         if not allowed:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = broker.partitions.find(key)
+        partition = partitions.find(key)
         if asked.current_leader_epoch < _NO_EPOCH:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         end = partition.end_of_epoch(

@@ -29,11 +29,18 @@ from copy import copy
 from functools import partial
 from typing import NamedTuple
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.transaction_verification import TransactionVerification
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.request_work import RequestWork
 from tailrace.broker.requests.data.produce_verification import Refusals, has_transactional_records, verify_produce
 from tailrace.broker.requests.topics.topic_view import endpoint_of
+from tailrace.broker.round import Round
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.throttling import Throttling
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -44,7 +51,9 @@ from tailrace.records.produce_request import check_produce_request
 from tailrace.records.record_rules import RECORD_ERRORS_MAX
 from tailrace.records.validation import check_produced
 from tailrace.replication.delayed_produce import DelayedProduce, has_to_wait
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducedPartition, append_produced
+from tailrace.waiting.purgatory import Purgatory
 
 _FORMAT_2_FROM = 3
 _TOPIC_IDS_FROM = 13
@@ -59,26 +68,64 @@ class ProducedTopic(NamedTuple):
     parts: list[ProducedPartition]
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+class _Services(NamedTuple):
+    """The services that an append needs."""
+
+    controller: Controller
+    current_round: Round
+    partitions: HostedPartitions
+    permissions: Permissions
+    purgatory: Purgatory
+    replies: Replies
+    request_work: RequestWork
+    throttling: Throttling
+
+
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    current_round: Round,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+    purgatory: Purgatory,
+    replies: Replies,
+    request_work: RequestWork,
+    throttling: Throttling,
+    config: BrokerConfig,
+    transaction_verification: TransactionVerification,
+) -> None:
+    services = _Services(
+        controller, current_round, partitions, permissions, purgatory, replies, request_work, throttling
+    )
     if not has_transactional_records(request):
-        _append(broker, request, {}, now_ms)
+        _append(request, {}, now_ms, services)
         return
     body: ProduceRequest = request.body
-    if body.transactional_id is None or not broker.allows(
+    if body.transactional_id is None or not permissions.allows(
         request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
     ):
-        _refuse_request(broker, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
+        _refuse_request(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms, replies, throttling)
         return
     has_gone_on = False
 
     def go_on(refusals: Refusals, now_ms: int) -> None:
         nonlocal has_gone_on
         has_gone_on = True
-        _append(broker, request, refusals, now_ms)
+        _append(request, refusals, now_ms, services)
 
-    refused = verify_produce(broker, request, go_on, now_ms)
+    refused = verify_produce(
+        request,
+        go_on,
+        now_ms,
+        config=config,
+        controller=controller,
+        purgatory=purgatory,
+        transaction_verification=transaction_verification,
+    )
     if refused is not None:
-        _refuse_request(broker, request, refused, now_ms)
+        _refuse_request(request, refused, now_ms, replies, throttling)
     elif not has_gone_on:
         _keep_records(body)
 
@@ -91,74 +138,95 @@ def _keep_records(body: ProduceRequest) -> None:
                 one.records = bytearray(one.records)
 
 
-def _append(broker: Broker, request: Request, refusals: Refusals, now_ms: int) -> None:
+def _append(request: Request, refusals: Refusals, now_ms: int, services: _Services) -> None:
     body: ProduceRequest = request.body
-    throttling = broker.throttling
+    controller, current_round, partitions, permissions, purgatory, replies, request_work, throttling = services
     if body.acks not in (-1, 0, 1):
-        _answer(broker, request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms)
+        _answer(request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms, replies, throttling)
         return
-    costly = list(_costly_records(broker, request, refusals))
+    costly = list(
+        _costly_records(request, refusals, controller=controller, partitions=partitions, permissions=permissions)
+    )
     if costly:
 
         def resume(results: list[CheckedRecords], now_ms: int) -> None:
             for (one, _), checked in zip(costly, results, strict=True):
                 one.records = checked
-            _append(broker, request, refusals, now_ms)
+            _append(request, refusals, now_ms, services)
 
-        broker.request_work.start(request, [check for _, check in costly], resume)
+        request_work.start(request, [check for _, check in costly], resume)
         return
     topics = [
-        ProducedTopic(topic.name, topic.topic_id, _produce_topic(broker, request, topic, refusals, now_ms))
+        ProducedTopic(
+            topic.name,
+            topic.topic_id,
+            _produce_topic(
+                request, topic, refusals, now_ms, controller=controller, partitions=partitions, permissions=permissions
+            ),
+        )
         for topic in body.topic_data
     ]
     parts = [part for topic in topics for part in topic.parts]
     _limit_record_errors(parts)
     for part in parts:
         if part.is_appended:
-            broker.appended(part.key, now_ms)
+            current_round.appended(part.key, now_ms)
     if body.acks == 0:
         refused = [part for part in parts if not part.is_appended]
         throttle_ms = throttling.of_produce(request, now_ms, is_answered=False) if throttling.is_on else 0
-        broker.reply_nothing(request, throttle_ms, close=bool(refused))
+        replies.reply_nothing(request, now_ms, throttle_ms, close=bool(refused))
         return
     if has_to_wait(parts, body.acks):
         waiting = request.without_body()
 
         def answer(_: DelayedProduce, now_ms: int) -> None:
-            _answer(broker, waiting, _response(broker, waiting, topics), now_ms)
+            _answer(waiting, _response(waiting, topics, controller=controller), now_ms, replies, throttling)
 
-        operation = DelayedProduce(parts, broker.partitions, now_ms + max(body.timeout_ms, 0), answer)
-        if not broker.purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-            broker.parked(waiting.context, operation)
+        operation = DelayedProduce(parts, partitions, now_ms + max(body.timeout_ms, 0), answer)
+        if not purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
+            replies.parked(waiting.context, operation)
         return
-    _answer(broker, request, _response(broker, request, topics), now_ms)
+    _answer(request, _response(request, topics, controller=controller), now_ms, replies, throttling)
 
 
-def answer_part(broker: Broker, request: Request, topic_id: bytes, part: ProducedPartition, now_ms: int) -> None:
+def answer_part(
+    request: Request,
+    topic_id: bytes,
+    part: ProducedPartition,
+    now_ms: int,
+    *,
+    controller: Controller,
+    replies: Replies,
+    throttling: Throttling,
+) -> None:
     """Answer a request of one partition that has waited elsewhere (`waiting_produce.py`)."""
     topic = ProducedTopic(part.key.topic, topic_id, [part])
-    _answer(broker, request, _response(broker, request, [topic]), now_ms)
+    _answer(request, _response(request, [topic], controller=controller), now_ms, replies, throttling)
 
 
-def _answer(broker: Broker, request: Request, response: ProduceResponse, now_ms: int) -> None:
-    throttling = broker.throttling
+def _answer(request: Request, response: ProduceResponse, now_ms: int, replies: Replies, throttling: Throttling) -> None:
     throttle_ms = throttling.of_produce(request, now_ms, is_answered=True) if throttling.is_on else 0
-    broker.reply(request, response, throttle_ms)
+    replies.reply(request, response, now_ms, throttle_ms)
 
 
 def _costly_records(
-    broker: Broker, request: Request, refusals: Refusals
+    request: Request,
+    refusals: Refusals,
+    *,
+    controller: Controller,
+    partitions: HostedPartitions,
+    permissions: Permissions,
 ) -> Iterator[tuple[ProduceRequest.PartitionProduceData, Callable[[], CheckedRecords]]]:
     """Yield the partitions whose records are too costly to check on the loop, except those that are refused anyway,
     each with the function that checks them."""
     cost = 0
     for topic in request.body.topic_data:
-        name = _topic_name(broker, request, topic)
-        if not broker.sees(request, Operation.WRITE, AclResource.TOPIC, name):
+        name = _topic_name(request, topic, controller=controller)
+        if not permissions.sees(request, Operation.WRITE, AclResource.TOPIC, name):
             continue
         for one in topic.partition_data:
             key = TopicPartition(name, one.index)
-            partition = broker.partitions.get(key)
+            partition = partitions.get(key)
             if (
                 partition is None
                 or partition.leader is None
@@ -204,24 +272,31 @@ def _request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError
     return None
 
 
-def _topic_name(broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData) -> str:
+def _topic_name(request: Request, topic: ProduceRequest.TopicProduceData, *, controller: Controller) -> str:
     """Return the name of a topic, "" if its id is unknown."""
     if request.version < _TOPIC_IDS_FROM:
         return topic.name
-    known = broker.image.topics_by_id.get(topic.topic_id)
+    known = controller.image.topics_by_id.get(topic.topic_id)
     return known.name if known else ""
 
 
 def _produce_topic(
-    broker: Broker, request: Request, topic: ProduceRequest.TopicProduceData, refusals: Refusals, now_ms: int
+    request: Request,
+    topic: ProduceRequest.TopicProduceData,
+    refusals: Refusals,
+    now_ms: int,
+    *,
+    controller: Controller,
+    partitions: HostedPartitions,
+    permissions: Permissions,
 ) -> list[ProducedPartition]:
-    name = _topic_name(broker, request, topic)
+    name = _topic_name(request, topic, controller=controller)
     error: ErrorCode | None = None
     if request.version >= _TOPIC_IDS_FROM and not name:
         error = ErrorCode.UNKNOWN_TOPIC_ID
-    if error is None and not broker.allows(request, Operation.WRITE, AclResource.TOPIC, name):
+    if error is None and not permissions.allows(request, Operation.WRITE, AclResource.TOPIC, name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if error is None and name not in broker.image.topics:
+    if error is None and name not in controller.image.topics:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     produced = []
     for partition in topic.partition_data:
@@ -237,9 +312,7 @@ def _produce_topic(
         if refusal is not None:
             produced.append(_refused(key, refusal.code, str(refusal)))
             continue
-        produced.append(
-            append_produced(broker.partitions, key, records, required_acks=request.body.acks, now_ms=now_ms)
-        )
+        produced.append(append_produced(partitions, key, records, required_acks=request.body.acks, now_ms=now_ms))
     return produced
 
 
@@ -249,11 +322,11 @@ def _refused(key: TopicPartition, code: ErrorCode, message: str | None = None) -
     return part
 
 
-def _refuse_request(broker: Broker, request: Request, code: ErrorCode, now_ms: int) -> None:
+def _refuse_request(request: Request, code: ErrorCode, now_ms: int, replies: Replies, throttling: Throttling) -> None:
     if request.body.acks == 0:
-        broker.reply_nothing(request, close=True)
+        replies.reply_nothing(request, now_ms, close=True)
     else:
-        _answer(broker, request, _refuse_all(request, code), now_ms)
+        _answer(request, _refuse_all(request, code), now_ms, replies, throttling)
 
 
 def _refuse_all(request: Request, code: ErrorCode) -> ProduceResponse:
@@ -273,7 +346,7 @@ def _refuse_all(request: Request, code: ErrorCode) -> ProduceResponse:
     )
 
 
-def _response(broker: Broker, request: Request, topics: list[ProducedTopic]) -> ProduceResponse:
+def _response(request: Request, topics: list[ProducedTopic], *, controller: Controller) -> ProduceResponse:
     response = ProduceResponse(
         responses=[
             ProduceResponse.TopicProduceResponse(
@@ -283,23 +356,25 @@ def _response(broker: Broker, request: Request, topics: list[ProducedTopic]) -> 
         ]
     )
     if request.version >= _LEADERS_FROM:
-        _tell_leaders(broker, request, response, [part for topic in topics for part in topic.parts])
+        _tell_leaders(request, response, [part for topic in topics for part in topic.parts], controller=controller)
     return response
 
 
-def _tell_leaders(broker: Broker, request: Request, response: ProduceResponse, parts: list[ProducedPartition]) -> None:
+def _tell_leaders(
+    request: Request, response: ProduceResponse, parts: list[ProducedPartition], *, controller: Controller
+) -> None:
     """Where a partition is led from, when it is not here: the client need not ask for metadata first."""
     told = set()
     for part in parts:
         if part.response.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
             continue
-        state = broker.image.partition(part.key)
+        state = controller.image.partition(part.key)
         if state is None:
             continue
         part.response.current_leader = ProduceResponse.LeaderIdAndEpoch(
             leader_id=state.leader, leader_epoch=state.leader_epoch
         )
-        endpoint = endpoint_of(broker.image, state.leader, request.context.listener)
+        endpoint = endpoint_of(controller.image, state.leader, request.context.listener)
         if endpoint is not None and state.leader not in told:
             told.add(state.leader)
             response.node_endpoints.append(
@@ -307,6 +382,6 @@ def _tell_leaders(broker: Broker, request: Request, response: ProduceResponse, p
                     node_id=state.leader,
                     host=endpoint.host,
                     port=endpoint.port,
-                    rack=broker.image.brokers[state.leader].rack,
+                    rack=controller.image.brokers[state.leader].rack,
                 )
             )

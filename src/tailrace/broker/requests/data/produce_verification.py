@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from tailrace.broker.broker import Broker
-from tailrace.broker.coordination.transaction_verification import verify_partitions
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.transaction_verification import TransactionVerification
 from tailrace.broker.request_context import Request
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import ProduceRequest
 from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.produce_request import check_produce_request
-from tailrace.waiting.purgatory import DelayedOperation
+from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 _TOPIC_IDS_FROM = 13
 _ADDS_FROM = 12
@@ -66,11 +67,18 @@ def has_transactional_records(request: Request) -> bool:
 
 
 def verify_produce(
-    broker: Broker, request: Request, go_on: Callable[[Refusals, int], None], now_ms: int
+    request: Request,
+    go_on: Callable[[Refusals, int], None],
+    now_ms: int,
+    *,
+    config: BrokerConfig,
+    controller: Controller,
+    purgatory: Purgatory,
+    transaction_verification: TransactionVerification,
 ) -> ErrorCode | None:
     """Have what a request is about to write known to its coordinator; `go_on(refusals, now_ms)` is called, now or
     later. If the request is refused as a whole, why: then it is not called."""
-    batches = dict(_transactional_batches(broker, request))
+    batches = dict(_transactional_batches(request, controller=controller))
     producers = {ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in batches.values()}
     if len(producers) > 1:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -80,16 +88,40 @@ def verify_produce(
     (producer,) = producers
     first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
     question = _Question(
-        broker, request.body.transactional_id, producer, first_sequences, request.version, now_ms, go_on
+        purgatory,
+        transaction_verification,
+        _Patience.of(config),
+        request.body.transactional_id,
+        producer,
+        first_sequences,
+        request.version,
+        now_ms,
+        go_on,
     )
     question.ask(now_ms)
     return None
 
 
+class _Patience(NamedTuple):
+    """How often and how long a coordinator is asked again."""
+
+    backoff_ms: int
+    total_ms: int
+
+    @staticmethod
+    def of(config: BrokerConfig) -> _Patience:
+        total_ms = min(
+            config.integer("add.partitions.to.txn.retry.backoff.max.ms"), config.integer("request.timeout.ms")
+        )
+        return _Patience(config.integer("add.partitions.to.txn.retry.backoff.ms"), total_ms)
+
+
 class _Question(NamedTuple):
     """What a coordinator is asked for a request, perhaps several times."""
 
-    broker: Broker
+    purgatory: Purgatory
+    verification: TransactionVerification
+    patience: _Patience
     transactional_id: str
     producer: ProducerIdAndEpoch
     first_sequences: dict[TopicPartition, int]
@@ -98,8 +130,7 @@ class _Question(NamedTuple):
     go_on: Callable[[Refusals, int], None]
 
     def ask(self, now_ms: int) -> None:
-        verify_partitions(
-            self.broker,
+        self.verification.verify(
             self.transactional_id,
             self.producer,
             self.first_sequences,
@@ -110,17 +141,11 @@ class _Question(NamedTuple):
         )
 
     def answered(self, errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
-        broker = self.broker
-        if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < self.began_ms + _patience_ms(broker):
-            backoff_ms = broker.config.integer("add.partitions.to.txn.retry.backoff.ms")
-            broker.purgatory.watch(_AskedAgain(now_ms + backoff_ms, self.ask), ())
+        is_patient = now_ms < self.began_ms + self.patience.total_ms
+        if is_patient and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+            self.purgatory.watch(_AskedAgain(now_ms + self.patience.backoff_ms, self.ask), ())
             return
         self.go_on({key: _told(error, self.version) for key, error in errors.items()}, now_ms)
-
-
-def _patience_ms(broker: Broker) -> int:
-    config = broker.config
-    return min(config.integer("add.partitions.to.txn.retry.backoff.max.ms"), config.integer("request.timeout.ms"))
 
 
 class _AskedAgain(DelayedOperation):
@@ -139,15 +164,15 @@ class _AskedAgain(DelayedOperation):
         self._ask(now_ms)
 
 
-def _transactional_batches(broker: Broker, request: Request) -> Iterator[tuple[TopicPartition, RecordBatch]]:
+def _transactional_batches(request: Request, *, controller: Controller) -> Iterator[tuple[TopicPartition, RecordBatch]]:
     """Of topics that there are, and records that are sound; everything else is refused when it is its turn."""
     body: ProduceRequest = request.body
     for topic in body.topic_data:
         name = topic.name
         if request.version >= _TOPIC_IDS_FROM:
-            found = broker.image.topics_by_id.get(topic.topic_id)
+            found = controller.image.topics_by_id.get(topic.topic_id)
             name = found.name if found else ""
-        if name not in broker.image.topics:
+        if name not in controller.image.topics:
             continue
         for one in topic.partition_data:
             if one.records is None or not is_transactional(one.records):

@@ -10,36 +10,49 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_acknowledgements import Verdicts, acknowledge_all, session_key, topic_names
+from tailrace.broker.shares.shares import Shares
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from tailrace.replication.current_leader import LeaderNode, current_leader
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.shares.share_sessions import FINAL_EPOCH, INITIAL_EPOCH
 
 _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ShareAcknowledgeResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+    replies: Replies,
+    shares: Shares,
+) -> ShareAcknowledgeResponse | None:
     body: ShareAcknowledgeRequest = request.body
     try:
-        key = session_key(broker, request)
+        key = session_key(request, permissions=permissions, shares=shares)
         epoch = body.share_session_epoch
         if epoch == INITIAL_EPOCH:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        broker.shares.sessions.going_on(key, epoch)
+        shares.sessions.going_on(key, epoch)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
-    pending = PendingAnswer(broker, request)
-    names = topic_names(broker, body.topics)
+    pending = PendingAnswer(replies, request)
+    names = topic_names(body.topics, controller=controller)
     listener = request.context.listener
 
     def answer(verdicts: Verdicts, now_ms: int) -> None:
         if epoch == FINAL_EPOCH:
-            broker.shares.release_session(key, now_ms)
+            shares.release_session(key, now_ms)
         topics: dict[bytes, ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
         nodes: dict[int, LeaderNode] = {}
         for partition, verdict in verdicts.items():
@@ -49,7 +62,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ShareAcknowledgeRes
             name = names[partition]
             if verdict.code in _LED_ELSEWHERE and name is not None:
                 leader = current_leader(
-                    TopicPartition(name, partition.partition), broker.partitions, broker.image, listener
+                    TopicPartition(name, partition.partition), partitions, controller.image, listener
                 )
                 told.current_leader = ShareAcknowledgeResponse.LeaderIdAndEpoch(
                     leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
@@ -60,7 +73,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ShareAcknowledgeRes
                 partition.topic_id, ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse(topic_id=partition.topic_id)
             ).partitions.append(told)
         response = ShareAcknowledgeResponse(
-            acquisition_lock_timeout_ms=broker.shares.settings(key.group_id).record_lock_duration_ms,
+            acquisition_lock_timeout_ms=shares.settings(key.group_id).record_lock_duration_ms,
             responses=list(topics.values()),
             node_endpoints=[
                 ShareAcknowledgeResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
@@ -69,5 +82,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ShareAcknowledgeRes
         )
         pending(response, now_ms)
 
-    acknowledge_all(broker, request, key, body.topics, answer, now_ms)
+    acknowledge_all(
+        request, key, body.topics, answer, now_ms, controller=controller, permissions=permissions, shares=shares
+    )
     return None

@@ -12,8 +12,11 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from typing import NamedTuple
+
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_acknowledgements import (
     Verdict,
     Verdicts,
@@ -22,10 +25,15 @@ from tailrace.broker.shares.share_acknowledgements import (
     session_key,
     topic_names,
 )
+from tailrace.broker.shares.shares import Shares
+from tailrace.broker.throttling import Throttling
+from tailrace.fetch.fetches import Fetches
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import ShareFetchRequest, ShareFetchResponse
 from tailrace.replication.current_leader import LeaderNode, current_leader
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.shares.acquiring import AcquireMode
 from tailrace.shares.share_fetch import Answers, ShareAnswer, ShareFetchParams, start_share_fetch
 from tailrace.shares.share_sessions import (
@@ -36,39 +44,56 @@ from tailrace.shares.share_sessions import (
     ShareSession,
     next_epoch,
 )
-from tailrace.waiting.purgatory import DelayedOperation
+from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 PartitionData = ShareFetchResponse.PartitionData
 _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ShareFetchResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    fetches: Fetches,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+    purgatory: Purgatory,
+    replies: Replies,
+    shares: Shares,
+    throttling: Throttling,
+) -> ShareFetchResponse | None:
     body: ShareFetchRequest = request.body
     has_acknowledgements = any(one.acknowledgement_batches for topic in body.topics for one in topic.partitions)
     try:
-        key = session_key(broker, request)
+        key = session_key(request, permissions=permissions, shares=shares)
         if body.is_renew_ack and (body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         AcquireMode(body.share_acquire_mode)
-        session = _session(broker, request, key, has_acknowledgements=has_acknowledgements)
+        session = _session(
+            request, key, has_acknowledgements=has_acknowledgements, controller=controller, shares=shares
+        )
     except ValueError:
         return ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     except KafkaError as error:
         refusal = ShareFetchResponse(error_code=error.code)
         if error.code != ErrorCode.SHARE_SESSION_LIMIT_REACHED or body.max_wait_ms <= 0:
             return refusal
-        waiting = _Refusal(broker, request.without_body(), refusal, now_ms + body.max_wait_ms)
-        broker.purgatory.watch(waiting, ())
-        broker.parked(request.context, waiting)
+        waiting = _Refusal(replies, request.without_body(), refusal, now_ms + body.max_wait_ms)
+        purgatory.watch(waiting, ())
+        replies.parked(request.context, waiting)
         return None
-    _Exchange(broker, request, key, session).begin(has_acknowledgements, now_ms)
+    parts = _Parts(controller, fetches, partitions, permissions, replies, shares, throttling)
+    _Exchange(parts, request, key, session).begin(has_acknowledgements, now_ms)
     return None
 
 
-def _session(broker: Broker, request: Request, key: SessionKey, *, has_acknowledgements: bool) -> ShareSession:
+def _session(
+    request: Request, key: SessionKey, *, has_acknowledgements: bool, controller: Controller, shares: Shares
+) -> ShareSession:
     body: ShareFetchRequest = request.body
-    sessions, epoch = broker.shares.sessions, body.share_session_epoch
-    wanted = topic_names(broker, body.topics)
+    sessions, epoch = shares.sessions, body.share_session_epoch
+    wanted = topic_names(body.topics, controller=controller)
     if epoch == INITIAL_EPOCH:
         if has_acknowledgements:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -87,11 +112,11 @@ def _session(broker: Broker, request: Request, key: SessionKey, *, has_acknowled
 class _Refusal(DelayedOperation):
     """An answer that is held back, so that nobody asks again and again."""
 
-    __slots__ = ("_broker", "_request", "_response")
+    __slots__ = ("_replies", "_request", "_response")
 
-    def __init__(self, broker: Broker, request: Request, response: ShareFetchResponse, deadline_ms: int) -> None:
+    def __init__(self, replies: Replies, request: Request, response: ShareFetchResponse, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
-        self._broker = broker
+        self._replies = replies
         self._request = request
         self._response = response
 
@@ -99,14 +124,26 @@ class _Refusal(DelayedOperation):
         return False
 
     def expire(self, now_ms: int) -> None:
-        self._broker.answer(self._request, self._response, now_ms)
+        self._replies.answer(self._request, self._response, now_ms)
+
+
+class _Parts(NamedTuple):
+    """The services that an exchange needs."""
+
+    controller: Controller
+    fetches: Fetches
+    partitions: HostedPartitions
+    permissions: Permissions
+    replies: Replies
+    shares: Shares
+    throttling: Throttling
 
 
 class _Exchange:
     """A request whose records are fetched and whose acknowledgements are carried out at the same time."""
 
-    def __init__(self, broker: Broker, request: Request, key: SessionKey, session: ShareSession) -> None:
-        self._broker = broker
+    def __init__(self, parts: _Parts, request: Request, key: SessionKey, session: ShareSession) -> None:
+        self._parts = parts
         self._request = request
         self._key = key
         self._session = session
@@ -116,16 +153,27 @@ class _Exchange:
         self._verdicts: Verdicts | None = {}
 
     def begin(self, has_acknowledgements: bool, now_ms: int) -> None:
-        broker, request = self._broker, self._request
+        parts, request = self._parts, self._request
         body: ShareFetchRequest = request.body
         if has_acknowledgements:
             self._verdicts = None
-            acknowledge_all(broker, request, self._key, body.topics, self._acknowledged, now_ms)
+            acknowledge_all(
+                request,
+                self._key,
+                body.topics,
+                self._acknowledged,
+                now_ms,
+                controller=parts.controller,
+                permissions=parts.permissions,
+                shares=parts.shares,
+            )
         refused: Answers = {}
         readable: dict[SharedPartition, str] = {}
         if self._epoch != FINAL_EPOCH and not body.is_renew_ack:
             for partition, topic in self._names.items():
-                error = readable_error(broker, request, partition, topic)
+                error = readable_error(
+                    request, partition, topic, controller=parts.controller, permissions=parts.permissions
+                )
                 if error is not None:
                     refused[partition] = ShareAnswer(error)
                 elif topic is not None:
@@ -133,7 +181,7 @@ class _Exchange:
         params = self._params(body)
         self._request = request.without_body()
         fetch = start_share_fetch(
-            broker.shares.partitions,
+            parts.shares.partitions,
             params,
             readable,
             self._epoch,
@@ -141,11 +189,11 @@ class _Exchange:
             now_ms,
         )
         if fetch is not None and fetch.is_waiting:
-            broker.parked(request.context, fetch)
+            parts.replies.parked(request.context, fetch)
 
     def _params(self, body: ShareFetchRequest) -> ShareFetchParams:
-        broker = self._broker
-        max_bytes = min(body.max_bytes, broker.fetches.max_bytes, broker.throttling.fetch_bytes_max(self._request))
+        parts = self._parts
+        max_bytes = min(body.max_bytes, parts.fetches.max_bytes, parts.throttling.fetch_bytes_max(self._request))
         return ShareFetchParams(
             self._key.group_id,
             self._key.member_id,
@@ -170,7 +218,7 @@ class _Exchange:
     # Both are there
 
     def _answer(self, answers: Answers, verdicts: Verdicts, now_ms: int) -> None:
-        broker, throttling = self._broker, self._broker.throttling
+        parts, throttling = self._parts, self._parts.throttling
         response, throttle_ms = self._response(answers), 0
         if throttling.is_on:
             throttle_ms = throttling.of_fetch(self._request, self._size(response), now_ms)
@@ -181,8 +229,8 @@ class _Exchange:
         self._count_bytes(response)
         _add_verdicts(response, verdicts)
         if self._epoch == FINAL_EPOCH:
-            broker.shares.release_session(self._key, now_ms)
-        broker.reply(self._request, response, throttle_ms)
+            parts.shares.release_session(self._key, now_ms)
+        parts.replies.reply(self._request, response, now_ms, throttle_ms)
 
     def _response(self, answers: Answers) -> ShareFetchResponse:
         topics: dict[bytes, ShareFetchResponse.ShareFetchableTopicResponse] = {}
@@ -206,7 +254,7 @@ class _Exchange:
                 self._tell_leader(partition, told, nodes)
             topic.partitions.append(told)
         return ShareFetchResponse(
-            acquisition_lock_timeout_ms=self._broker.shares.settings(self._key.group_id).record_lock_duration_ms,
+            acquisition_lock_timeout_ms=self._parts.shares.settings(self._key.group_id).record_lock_duration_ms,
             responses=list(topics.values()),
             node_endpoints=[
                 ShareFetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
@@ -215,11 +263,11 @@ class _Exchange:
         )
 
     def _tell_leader(self, partition: SharedPartition, told: PartitionData, nodes: dict[int, LeaderNode]) -> None:
-        broker, topic = self._broker, self._names.get(partition)
+        parts, topic = self._parts, self._names.get(partition)
         if topic is None:
             return
         place = TopicPartition(topic, partition.partition)
-        leader = current_leader(place, broker.partitions, broker.image, self._request.context.listener)
+        leader = current_leader(place, parts.partitions, parts.controller.image, self._request.context.listener)
         told.current_leader = ShareFetchResponse.LeaderIdAndEpoch(
             leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
         )
@@ -253,7 +301,7 @@ class _Exchange:
         return 4 + sum(map(len, parts))
 
     def _count_bytes(self, response: ShareFetchResponse) -> None:
-        traffic = self._broker.partitions.traffic
+        traffic = self._parts.partitions.traffic
         for topic in response.responses:
             for one in topic.partitions:
                 name = self._names.get(SharedPartition(topic.topic_id, one.partition_index))

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.requests.groups.group_topics import check_sees
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, group_operations
+from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -25,35 +27,54 @@ from tailrace.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGro
 _Described: TypeAlias = ConsumerGroupDescribeResponse.DescribedGroup
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request, now_ms: int, *, authorizer: Authorizer, groups: Groups, permissions: Permissions, replies: Replies
+) -> None:
     body: ConsumerGroupDescribeRequest = request.body
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     gathering: Gathering[_Described] = Gathering(
-        len(body.group_ids), lambda groups, now_ms: answer(ConsumerGroupDescribeResponse(groups=groups), now_ms)
+        len(body.group_ids), lambda found, now_ms: answer(ConsumerGroupDescribeResponse(groups=found), now_ms)
     )
     for index, group_id in enumerate(body.group_ids):
-        _describe(broker, request, group_id, gathering.part(index), now_ms)
+        _describe(
+            request,
+            group_id,
+            gathering.part(index),
+            now_ms,
+            authorizer=authorizer,
+            groups=groups,
+            permissions=permissions,
+        )
     gathering.begin(now_ms)
 
 
 def _describe(
-    broker: Broker, request: Request, group_id: str, answer: Callable[[_Described, int], None], now_ms: int
+    request: Request,
+    group_id: str,
+    answer: Callable[[_Described, int], None],
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    groups: Groups,
+    permissions: Permissions,
 ) -> None:
-    if not broker.groups.is_enabled("consumer"):
+    if not groups.is_enabled("consumer"):
         answer(_Described(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION), now_ms)
         return
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
         answer(_Described(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
         return
     operations = NOT_ASKED
     if request.body.include_authorized_operations:
         context = request.context
-        operations = group_operations(broker.authorizer, context.principal, context.client_host, group_id)
+        operations = group_operations(authorizer, context.principal, context.client_host, group_id)
 
     def describe(shard: GroupCoordinator) -> _Described:
         group = shard.describe_consumers(group_id)
         told = (one for member in group.members for one in (member.assignment, member.target_assignment))
-        check_sees(broker, request, {topic.topic_name for one in told for topic in one.topic_partitions})
+        check_sees(
+            request, {topic.topic_name for one in told for topic in one.topic_partitions}, permissions=permissions
+        )
         group.authorized_operations = operations
         return group
 
@@ -61,4 +82,4 @@ def _describe(
         message = error.args[0] if error.args else None
         answer(_Described(group_id=group_id, error_code=error.code, error_message=message), now_ms)
 
-    broker.groups.read(group_id, describe, answer, refuse, now_ms)
+    groups.read(group_id, describe, answer, refuse, now_ms)

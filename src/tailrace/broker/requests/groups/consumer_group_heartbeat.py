@@ -9,11 +9,13 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import sees_of
-from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -22,17 +24,19 @@ from tailrace.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGr
 _OWN_MEMBER_ID_FROM = 1
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ConsumerGroupHeartbeatResponse | None:
+def handle(
+    request: Request, now_ms: int, *, authorizer: Authorizer, groups: Groups, permissions: Permissions, replies: Replies
+) -> ConsumerGroupHeartbeatResponse | None:
     body: ConsumerGroupHeartbeatRequest = request.body
-    if not broker.groups.is_enabled("consumer"):
+    if not groups.is_enabled("consumer"):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     for topic in body.subscribed_topic_names or ():
-        if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
+        if not permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    _check(body, request.version, broker.groups.assignors)
-    answer = PendingAnswer(broker, request)
+    _check(body, request.version, groups.assignors)
+    answer = PendingAnswer(replies, request)
     beat = ConsumerHeartbeat(
         group_id=body.group_id,
         member_id=body.member_id,
@@ -50,14 +54,14 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ConsumerGroupHeartb
             if body.topic_partitions is None
             else {bytes(topic.topic_id): tuple(topic.partitions) for topic in body.topic_partitions}
         ),
-        sees=sees_of(broker, request),
+        sees=sees_of(request, authorizer=authorizer),
     )
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         message = error.args[0] if error.args else None
         answer(ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=message), now_ms)
 
-    broker.groups.write(body.group_id, lambda shard: shard.consumer_heartbeat(beat, now_ms), answer, refuse, now_ms)
+    groups.write(body.group_id, lambda shard: shard.consumer_heartbeat(beat, now_ms), answer, refuse, now_ms)
     return None
 
 

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Errors, delete_state
+from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.share.share_topics import Progress
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request, now_ms: int, *, groups: Groups, permissions: Permissions, replies: Replies, shares: Shares
+) -> None:
     body: DeleteGroupsRequest = request.body
     names = list(dict.fromkeys(body.groups_names))
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def finish(codes: list[ErrorCode], now_ms: int) -> None:
         results = [
@@ -34,12 +39,21 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
 
     gathering: Gathering[ErrorCode] = Gathering(len(names), finish)
     for index, name in enumerate(names):
-        _delete(broker, request, name, gathering.part(index), now_ms)
+        _delete(request, name, gathering.part(index), now_ms, groups=groups, permissions=permissions, shares=shares)
     gathering.begin(now_ms)
 
 
-def _delete(broker: Broker, request: Request, name: str, take: Callable[[ErrorCode, int], None], now_ms: int) -> None:
-    if not broker.allows(request, Operation.DELETE, AclResource.GROUP, name):
+def _delete(
+    request: Request,
+    name: str,
+    take: Callable[[ErrorCode, int], None],
+    now_ms: int,
+    *,
+    groups: Groups,
+    permissions: Permissions,
+    shares: Shares,
+) -> None:
+    if not permissions.allows(request, Operation.DELETE, AclResource.GROUP, name):
         take(ErrorCode.GROUP_AUTHORIZATION_FAILED, now_ms)
         return
 
@@ -48,13 +62,13 @@ def _delete(broker: Broker, request: Request, name: str, take: Callable[[ErrorCo
 
     def forget(state: Progress, now_ms: int) -> None:
         kept = {topic: one.partitions for topic, one in state.items()}
-        delete_state(broker, name, kept, forgotten, now_ms)
+        delete_state(name, kept, forgotten, now_ms, shares=shares)
 
     def forgotten(errors: Errors, now_ms: int) -> None:
         if errors:
             refuse(next(iter(errors.values())), now_ms)
             return
-        broker.groups.write(
+        groups.write(
             name,
             lambda shard: shard.delete_groups([name]),
             lambda codes, now_ms: take(codes[0], now_ms),
@@ -62,4 +76,4 @@ def _delete(broker: Broker, request: Request, name: str, take: Callable[[ErrorCo
             now_ms,
         )
 
-    broker.groups.write(name, lambda shard: shard.share_offsets.delete_group(name), forget, refuse, now_ms)
+    groups.write(name, lambda shard: shard.share_offsets.delete_group(name), forget, refuse, now_ms)

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, group_operations
+from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
@@ -27,19 +29,38 @@ _Take: TypeAlias = Callable[[DescribeGroupsResponse.DescribedGroup, int], None]
 _NOT_FOUND_FROM = 6
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request, now_ms: int, *, authorizer: Authorizer, groups: Groups, permissions: Permissions, replies: Replies
+) -> None:
     body: DescribeGroupsRequest = request.body
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     gathering: Gathering[DescribeGroupsResponse.DescribedGroup] = Gathering(
-        len(body.groups), lambda groups, now_ms: answer(DescribeGroupsResponse(groups=groups), now_ms)
+        len(body.groups), lambda found, now_ms: answer(DescribeGroupsResponse(groups=found), now_ms)
     )
     for index, group_id in enumerate(body.groups):
-        _describe(broker, request, group_id, gathering.part(index), now_ms)
+        _describe(
+            request,
+            group_id,
+            gathering.part(index),
+            now_ms,
+            authorizer=authorizer,
+            groups=groups,
+            permissions=permissions,
+        )
     gathering.begin(now_ms)
 
 
-def _describe(broker: Broker, request: Request, group_id: str, answer: _Take, now_ms: int) -> None:
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+def _describe(
+    request: Request,
+    group_id: str,
+    answer: _Take,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    groups: Groups,
+    permissions: Permissions,
+) -> None:
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
         answer(
             DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED),
             now_ms,
@@ -48,7 +69,7 @@ def _describe(broker: Broker, request: Request, group_id: str, answer: _Take, no
     operations = NOT_ASKED
     if request.body.include_authorized_operations:
         context = request.context
-        operations = group_operations(broker.authorizer, context.principal, context.client_host, group_id)
+        operations = group_operations(authorizer, context.principal, context.client_host, group_id)
     version = request.version
 
     def describe(shard: GroupCoordinator) -> DescribeGroupsResponse.DescribedGroup:
@@ -66,4 +87,4 @@ def _describe(broker: Broker, request: Request, group_id: str, answer: _Take, no
             group.error_message = str(error) if is_missing else None
         answer(group, now_ms)
 
-    broker.groups.read(group_id, describe, answer, refuse, now_ms)
+    groups.read(group_id, describe, answer, refuse, now_ms)

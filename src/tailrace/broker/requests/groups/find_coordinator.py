@@ -14,17 +14,21 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.coordination.coordinator_topics import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
-    ensure_topic,
+    CoordinatorTopics,
 )
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
 from tailrace.broker.requests.topics.topic_view import endpoint_of
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.storage.image_publisher import ImagePublisher
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId, TopicPartition
@@ -49,15 +53,39 @@ _KEY_TYPES = {
 }
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> FindCoordinatorResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    coordinator_topics: CoordinatorTopics,
+    coordinators: Coordinators,
+    permissions: Permissions,
+    publisher: ImagePublisher,
+    replies: Replies,
+) -> FindCoordinatorResponse | None:
     body: FindCoordinatorRequest = request.body
-    before = broker.image
+    before = controller.image
     keys = body.coordinator_keys if request.version >= _BATCHES_FROM else [body.key]
-    response = _response(request.version, [_find(broker, request, key, now_ms) for key in keys])
-    if broker.image is before:
+    response = _response(
+        request.version,
+        [
+            _find(
+                request,
+                key,
+                now_ms,
+                controller=controller,
+                coordinator_topics=coordinator_topics,
+                coordinators=coordinators,
+                permissions=permissions,
+            )
+            for key in keys
+        ],
+    )
+    if controller.image is before:
         return response
     # Its topic was made for this: whoever is told of the coordinator can use it.
-    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms), now_ms)
+    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms), now_ms)
     return None
 
 
@@ -74,9 +102,26 @@ def _response(version: int, found: list[FindCoordinatorResponse.Coordinator]) ->
     )
 
 
-def _find(broker: Broker, request: Request, key: str, now_ms: int) -> FindCoordinatorResponse.Coordinator:
+def _find(
+    request: Request,
+    key: str,
+    now_ms: int,
+    *,
+    controller: Controller,
+    coordinator_topics: CoordinatorTopics,
+    coordinators: Coordinators,
+    permissions: Permissions,
+) -> FindCoordinatorResponse.Coordinator:
     try:
-        node_id, endpoint = _coordinator(broker, request, key, now_ms)
+        node_id, endpoint = _coordinator(
+            request,
+            key,
+            now_ms,
+            controller=controller,
+            coordinator_topics=coordinator_topics,
+            coordinators=coordinators,
+            permissions=permissions,
+        )
     except KafkaError as error:
         # Where several are told of, Kafka leaves a code that says all there is to say without words.
         is_plain = request.version >= _BATCHES_FROM and str(error) == error.code.name
@@ -86,27 +131,36 @@ def _find(broker: Broker, request: Request, key: str, now_ms: int) -> FindCoordi
     return FindCoordinatorResponse.Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port)
 
 
-def _coordinator(broker: Broker, request: Request, key: str, now_ms: int) -> tuple[int, Endpoint]:
+def _coordinator(
+    request: Request,
+    key: str,
+    now_ms: int,
+    *,
+    controller: Controller,
+    coordinator_topics: CoordinatorTopics,
+    coordinators: Coordinators,
+    permissions: Permissions,
+) -> tuple[int, Endpoint]:
     key_type = request.body.key_type
     known = _KEY_TYPES.get(key_type)
     if known is None or request.version < known.from_version:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no key type {key_type}")
     operation = Operation.CLUSTER_ACTION if known.resource is AclResource.CLUSTER else Operation.DESCRIBE
     name = CLUSTER_NAME if known.resource is AclResource.CLUSTER else key
-    if not broker.allows(request, operation, known.resource, name):
+    if not permissions.allows(request, operation, known.resource, name):
         raise KafkaError(known.refusal, REFUSED if known.resource is AclResource.CLUSTER else "")
-    if broker.coordinators.get(known.topic) is None:
+    if coordinators.get(known.topic) is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no such coordinator yet")
     if known.topic == SHARE_GROUP_STATE and not _names_share_partition(key):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not of the form group:topic id:partition")
     try:
-        ensure_topic(broker, known.topic, now_ms)
+        coordinator_topics.ensure(known.topic, now_ms)
     except KafkaError as error:
         _log.warning("%s cannot be made: %s", known.topic, error)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{known.topic} cannot be made: {error}") from error
-    partition = broker.coordinators.partition_of(known.topic, key, broker.image)
-    state = broker.image.partition(TopicPartition(known.topic, partition))
-    endpoint = None if state is None else endpoint_of(broker.image, state.leader, request.context.listener)
+    partition = coordinators.partition_of(known.topic, key, controller.image)
+    state = controller.image.partition(TopicPartition(known.topic, partition))
+    endpoint = None if state is None else endpoint_of(controller.image, state.leader, request.context.listener)
     if state is None or endpoint is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "its partition has no leader")
     return state.leader, endpoint

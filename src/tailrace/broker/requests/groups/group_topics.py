@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
-from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
+from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, rights_of
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
 
@@ -22,31 +23,39 @@ class FoundTopic(NamedTuple):
     error: ErrorCode  # why nothing can be done for it
 
 
-def sees_of(broker: Broker, request: Request) -> Sees:
+def sees_of(request: Request, *, authorizer: Authorizer) -> Sees:
     """Which topics a client may know of; it may be asked long after the request."""
-    authorizer, context = rights_of(broker.authorizer), request.context
-    if authorizer is None:
+    rights, context = rights_of(authorizer), request.context
+    if rights is None:
         return sees_all
-    return partial(authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC)
+    return partial(rights.sees, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC)
 
 
-def check_sees(broker: Broker, request: Request, topics: Iterable[str]) -> None:
+def check_sees(request: Request, topics: Iterable[str], *, permissions: Permissions) -> None:
     """Who describes a group has to be allowed to know of what its members read."""
-    if not all(broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
+    if not all(permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
         raise KafkaError(
             ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "The group has described topic(s) that the client is not authorized to describe.",
         )
 
 
-def find_topic(broker: Broker, request: Request, name: str, topic_id: bytes, operation: Operation) -> FoundTopic:
+def find_topic(
+    request: Request,
+    name: str,
+    topic_id: bytes,
+    operation: Operation,
+    *,
+    controller: Controller,
+    permissions: Permissions,
+) -> FoundTopic:
     """A topic as the request's version names it."""
     if request.version >= OFFSET_TOPIC_IDS_FROM:
-        known = broker.image.topics_by_id.get(topic_id)
+        known = controller.image.topics_by_id.get(topic_id)
         if known is None:
             return FoundTopic("", None, ErrorCode.UNKNOWN_TOPIC_ID)
         name = known.name
-    if not broker.allows(request, operation, AclResource.TOPIC, name):
+    if not permissions.allows(request, operation, AclResource.TOPIC, name):
         return FoundTopic(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    topic = broker.image.topics.get(name)
+    topic = controller.image.topics.get(name)
     return FoundTopic(name, topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

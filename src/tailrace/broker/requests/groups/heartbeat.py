@@ -9,27 +9,31 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> HeartbeatResponse | None:
+def handle(
+    request: Request, now_ms: int, *, groups: Groups, permissions: Permissions, replies: Replies
+) -> HeartbeatResponse | None:
     body: HeartbeatRequest = request.body
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not body.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         answer(HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code), now_ms)
 
-    broker.groups.read(
+    groups.read(
         body.group_id,
         lambda shard: shard.heartbeat(
             body.group_id, body.member_id, body.group_instance_id, body.generation_id, now_ms

@@ -14,11 +14,13 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import sees_of
-from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_join import JoinRequest
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import JoinGroupRequest, JoinGroupResponse
@@ -26,9 +28,11 @@ from tailrace.protocol.messages import JoinGroupRequest, JoinGroupResponse
 _NULLABLE_PROTOCOL_FROM = 7
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request, now_ms: int, *, authorizer: Authorizer, groups: Groups, permissions: Permissions, replies: Replies
+) -> None:
     body: JoinGroupRequest = request.body
-    answer_with = PendingAnswer(broker, request)
+    answer_with = PendingAnswer(replies, request)
     version = request.version
     member_id = body.member_id
 
@@ -39,13 +43,13 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
     def refuse(code: ErrorCode) -> None:
         answer(JoinGroupResponse(error_code=code, member_id=member_id), now_ms)
 
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         answer(JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
         return
     if not body.group_id:
         refuse(ErrorCode.INVALID_GROUP_ID)
         return
-    settings = broker.groups.settings
+    settings = groups.settings
     if not settings.session_timeout_ms_min <= body.session_timeout_ms <= settings.session_timeout_ms_max:
         refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
         return
@@ -61,9 +65,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
         protocols=[(one.name, bytes(one.metadata)) for one in body.protocols],
         reason=body.reason or "not provided",
         version=version,
-        sees=sees_of(broker, request),
+        sees=sees_of(request, authorizer=authorizer),
     )
-    broker.groups.write(
+    groups.write(
         body.group_id,
         lambda shard: shard.join(wish, answer, now_ms),
         lambda _, __: None,

@@ -9,10 +9,12 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_membership import LeavingMember
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
@@ -20,9 +22,11 @@ from tailrace.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 _SEVERAL_FROM = 3
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> LeaveGroupResponse | None:
+def handle(
+    request: Request, now_ms: int, *, groups: Groups, permissions: Permissions, replies: Replies
+) -> LeaveGroupResponse | None:
     body: LeaveGroupRequest = request.body
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not body.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -32,7 +36,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> LeaveGroupResponse 
         ]
     else:
         leaving = [LeavingMember(body.member_id, None, "not provided")]
-    answer_with = PendingAnswer(broker, request)
+    answer_with = PendingAnswer(replies, request)
     version = request.version
 
     def answer(response: LeaveGroupResponse, now_ms: int) -> None:
@@ -53,7 +57,5 @@ def handle(broker: Broker, request: Request, now_ms: int) -> LeaveGroupResponse 
             )
         answer(response, now_ms)
 
-    broker.groups.write(
-        body.group_id, lambda shard: shard.leave(body.group_id, leaving, now_ms), answer, refuse, now_ms
-    )
+    groups.write(body.group_id, lambda shard: shard.leave(body.group_id, leaving, now_ms), answer, refuse, now_ms)
     return None

@@ -9,26 +9,27 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
 from tailrace.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> Steps[ListGroupsResponse]:
+def handle(request: Request, now_ms: int, *, groups: Groups, permissions: Permissions) -> Steps[ListGroupsResponse]:
     body: ListGroupsRequest = request.body
-    runtime = broker.groups.runtime
+    runtime = groups.runtime
     if runtime.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {one.strip().lower() for one in body.states_filter}
     types = {one.lower() for one in body.types_filter}
-    sees_all = broker.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME)
+    sees_all = permissions.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME)
     response = ListGroupsResponse()
     for shard in runtime.active():
         for group in list(shard.list_groups(states, types)):
-            if sees_all or broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
+            if sees_all or permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
                 response.groups.append(group)
             yield
         yield

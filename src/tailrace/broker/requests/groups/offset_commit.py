@@ -15,12 +15,15 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
@@ -28,15 +31,19 @@ _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> OffsetCommitResponse | None:
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, groups: Groups, permissions: Permissions, replies: Replies
+) -> OffsetCommitResponse | None:
     body: OffsetCommitRequest = request.body
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return _all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = OffsetCommitResponse()
     commits: list[TopicCommit] = []
     places: list[list[_Partition]] = []  # where the coordinator's verdicts go
     for asked in body.topics:
-        found = find_topic(broker, request, asked.name, asked.topic_id, Operation.READ)
+        found = find_topic(
+            request, asked.name, asked.topic_id, Operation.READ, controller=controller, permissions=permissions
+        )
         by_id = request.version >= OFFSET_TOPIC_IDS_FROM
         told = _Topic(name="" if by_id else asked.name, topic_id=asked.topic_id if by_id else bytes(16))
         response.topics.append(told)
@@ -65,7 +72,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetCommitRespons
             places.append(place)
     if not commits:
         return response
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def finish(errors: list[list[ErrorCode]], now_ms: int) -> None:
         for place, codes in zip(places, errors, strict=True):
@@ -80,7 +87,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetCommitRespons
         answer(response, now_ms)
 
     committer = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch, request.version)
-    broker.groups.write(
+    groups.write(
         body.group_id,
         lambda shard: shard.commits.commit(
             body.group_id, committer, commits, now_ms, retention_ms=body.retention_time_ms

@@ -6,11 +6,14 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -18,15 +21,19 @@ _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> OffsetDeleteResponse | None:
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, groups: Groups, permissions: Permissions, replies: Replies
+) -> OffsetDeleteResponse | None:
     body: OffsetDeleteRequest = request.body
-    if not broker.allows(request, Operation.DELETE, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.DELETE, AclResource.GROUP, body.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     response = OffsetDeleteResponse()
     wish: list[tuple[str, list[int]]] = []
     places: list[list[_Partition]] = []
     for asked in body.topics:
-        found = find_topic(broker, request, asked.name, bytes(16), Operation.READ)
+        found = find_topic(
+            request, asked.name, bytes(16), Operation.READ, controller=controller, permissions=permissions
+        )
         told = _Topic(name=asked.name)
         response.topics.append(told)
         place = []
@@ -42,7 +49,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetDeleteRespons
             places.append(place)
     if not body.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def finish(errors: list[list[ErrorCode]], now_ms: int) -> None:
         for place, codes in zip(places, errors, strict=True):
@@ -50,7 +57,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> OffsetDeleteRespons
                 part.error_code = code
         answer(response, now_ms)
 
-    broker.groups.write(
+    groups.write(
         body.group_id,
         lambda shard: shard.commits.delete(body.group_id, wish),
         finish,

@@ -18,13 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.offsets.committed_offsets import FetchedOffset
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
@@ -37,19 +40,23 @@ _SEVERAL_FROM = 8
 _GROUP_ERROR_FROM = 2
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, groups: Groups, permissions: Permissions, replies: Replies
+) -> None:
     body: OffsetFetchRequest = request.body
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     version = request.version
     wanted = body.groups if version >= _SEVERAL_FROM else [_only_group(body)]
 
-    def finish(groups: list[_Group], now_ms: int) -> None:
+    def finish(found: list[_Group], now_ms: int) -> None:
         several = version >= _SEVERAL_FROM
-        answer(OffsetFetchResponse(groups=groups) if several else _of_one(groups[0], version), now_ms)
+        answer(OffsetFetchResponse(groups=found) if several else _of_one(found[0], version), now_ms)
 
     gathering: Gathering[_Group] = Gathering(len(wanted), finish)
     for index, group in enumerate(wanted):
-        _fetch(broker, request, group, gathering.part(index), now_ms)
+        _fetch(
+            request, group, gathering.part(index), now_ms, controller=controller, groups=groups, permissions=permissions
+        )
     gathering.begin(now_ms)
 
 
@@ -64,16 +71,19 @@ def _only_group(body: OffsetFetchRequest) -> OffsetFetchRequest.OffsetFetchReque
 
 
 def _fetch(
-    broker: Broker,
     request: Request,
     group: OffsetFetchRequest.OffsetFetchRequestGroup,
     take: _Take,
     now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
 ) -> None:
     def refuse(code: ErrorCode, now_ms: int) -> None:
         take(_refused(group, code, request.version), now_ms)
 
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
         refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED, now_ms)
         return
     wish = None
@@ -81,7 +91,9 @@ def _fetch(
     if group.topics is not None:
         wish = []
         for asked in group.topics:
-            found = find_topic(broker, request, asked.name, asked.topic_id, Operation.DESCRIBE)
+            found = find_topic(
+                request, asked.name, asked.topic_id, Operation.DESCRIBE, controller=controller, permissions=permissions
+            )
             if found.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
                 refused.append(_topic_refused(asked, found.error))
             else:
@@ -90,14 +102,14 @@ def _fetch(
     def finish(topics: list[tuple[str, list[FetchedOffset]]], now_ms: int) -> None:
         told = []
         for name, partitions in topics:
-            if group.topics is None and not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name):
+            if group.topics is None and not permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name):
                 continue
-            one = _told(broker, request.version, name, partitions)
+            one = _told(request.version, name, partitions, controller=controller)
             if one is not None:
                 told.append(one)
         take(_Group(group_id=group.group_id, topics=told + refused), now_ms)
 
-    broker.groups.read(
+    groups.read(
         group.group_id,
         lambda shard: shard.commits.fetch(
             group.group_id, group.member_id, group.member_epoch, wish, require_stable=request.body.require_stable
@@ -108,7 +120,7 @@ def _fetch(
     )
 
 
-def _told(broker: Broker, version: int, name: str, partitions: list[FetchedOffset]) -> _Topic | None:
+def _told(version: int, name: str, partitions: list[FetchedOffset], *, controller: Controller) -> _Topic | None:
     """A topic's offsets; None for one that cannot be told, since it has no id any more."""
     topic = _Topic(
         name=name,
@@ -124,7 +136,7 @@ def _told(broker: Broker, version: int, name: str, partitions: list[FetchedOffse
         ],
     )
     if version >= OFFSET_TOPIC_IDS_FROM:
-        known = broker.image.topics.get(name)
+        known = controller.image.topics.get(name)
         if known is None:
             return None
         topic.name = ""

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, group_operations
+from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
@@ -22,21 +24,38 @@ from tailrace.protocol.messages import StreamsGroupDescribeRequest, StreamsGroup
 _Described: TypeAlias = StreamsGroupDescribeResponse.DescribedGroup
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request, now_ms: int, *, authorizer: Authorizer, groups: Groups, permissions: Permissions, replies: Replies
+) -> None:
     body: StreamsGroupDescribeRequest = request.body
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     gathering: Gathering[_Described] = Gathering(
-        len(body.group_ids), lambda groups, now_ms: answer(StreamsGroupDescribeResponse(groups=groups), now_ms)
+        len(body.group_ids), lambda found, now_ms: answer(StreamsGroupDescribeResponse(groups=found), now_ms)
     )
     for index, group_id in enumerate(body.group_ids):
-        _describe(broker, request, group_id, gathering.part(index), now_ms)
+        _describe(
+            request,
+            group_id,
+            gathering.part(index),
+            now_ms,
+            authorizer=authorizer,
+            groups=groups,
+            permissions=permissions,
+        )
     gathering.begin(now_ms)
 
 
 def _describe(
-    broker: Broker, request: Request, group_id: str, answer: Callable[[_Described, int], None], now_ms: int
+    request: Request,
+    group_id: str,
+    answer: Callable[[_Described, int], None],
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    groups: Groups,
+    permissions: Permissions,
 ) -> None:
-    problem = _problem(broker, request, group_id)
+    problem = _problem(request, group_id, groups=groups, permissions=permissions)
     if problem is not None:
         answer(_Described(group_id=group_id, error_code=problem), now_ms)
         return
@@ -47,11 +66,13 @@ def _describe(
     operations = NOT_ASKED
     if request.body.include_authorized_operations:
         context = request.context
-        operations = group_operations(broker.authorizer, context.principal, context.client_host, group_id)
+        operations = group_operations(authorizer, context.principal, context.client_host, group_id)
 
     def describe(shard: GroupCoordinator) -> _Described:
         group = shard.streams.describe(group_id)
-        if not all(broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in _topics(group)):
+        if not all(
+            permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in _topics(group)
+        ):
             raise KafkaError(
                 ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                 "The described group uses topics that the client is not authorized to describe.",
@@ -59,13 +80,13 @@ def _describe(
         group.authorized_operations = operations
         return group
 
-    broker.groups.read(group_id, describe, answer, refuse, now_ms)
+    groups.read(group_id, describe, answer, refuse, now_ms)
 
 
-def _problem(broker: Broker, request: Request, group_id: str) -> ErrorCode | None:
-    if not broker.groups.is_enabled("streams"):
+def _problem(request: Request, group_id: str, *, groups: Groups, permissions: Permissions) -> ErrorCode | None:
+    if not groups.is_enabled("streams"):
         return ErrorCode.UNSUPPORTED_VERSION
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return None if group_id else ErrorCode.INVALID_GROUP_ID
 

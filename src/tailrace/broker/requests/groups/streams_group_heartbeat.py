@@ -12,16 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.throttling import Throttling
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from tailrace.coordinator.groups.streams.configured_topology import InternalTopic, Status
 from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
 from tailrace.coordinator.groups.streams.streams_member import Endpoint, Tasks, TaskSets
 from tailrace.coordinator.groups.streams.streams_topology import stored_topology
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import CreateTopicsRequest, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
@@ -29,26 +34,45 @@ from tailrace.protocol.messages import CreateTopicsRequest, StreamsGroupHeartbea
 _SHOWN_ERRORS_MAX = 3
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> StreamsGroupHeartbeatResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    forwarding: Forwarding | None,
+    groups: Groups,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    replies: Replies,
+    throttling: Throttling,
+) -> StreamsGroupHeartbeatResponse | None:
     body: StreamsGroupHeartbeatRequest = request.body
-    if not broker.groups.is_enabled("streams"):
+    if not groups.is_enabled("streams"):
         return StreamsGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return StreamsGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if body.topology is not None:
         topics = _topics(body.topology)
         _check_topics(topics)
-        if not all(broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
+        if not all(permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic) for topic in topics):
             return StreamsGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     _check_features(body)
     _check(body)
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     asker = request.without_body()
     beat = _heartbeat(body, request)
 
     def done(result: StreamsHeartbeatResult, now_ms: int) -> None:
         if result.topics_to_create:
-            _create_topics(broker, asker, result.topics_to_create, result.response, now_ms)
+            _create_topics(
+                asker,
+                result.topics_to_create,
+                result.response,
+                now_ms,
+                forwarding=forwarding,
+                local_controller=local_controller,
+                permissions=permissions,
+                throttling=throttling,
+            )
         answer(result.response, now_ms)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
@@ -56,7 +80,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> StreamsGroupHeartbe
         message = None if is_unexpected else error.args[0]
         answer(StreamsGroupHeartbeatResponse(error_code=error.code, error_message=message), now_ms)
 
-    broker.groups.write(beat.group_id, lambda shard: shard.streams.heartbeat(beat, now_ms), done, refuse, now_ms)
+    groups.write(beat.group_id, lambda shard: shard.streams.heartbeat(beat, now_ms), done, refuse, now_ms)
     return None
 
 
@@ -160,16 +184,22 @@ def _check(body: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _create_topics(
-    broker: Broker,
     request: Request,
     topics: Mapping[str, InternalTopic],
     response: StreamsGroupHeartbeatResponse,
     now_ms: int,
+    *,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    throttling: Throttling,
 ) -> None:
     """Make what is missing, in the name of whoever asks; what is refused is told with the status."""
     status = next(one for one in response.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS)
-    if not broker.allows(request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME):
-        refused = [name for name in topics if not broker.allows(request, Operation.CREATE, AclResource.TOPIC, name)]
+    if not permissions.allows(request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME):
+        refused = [
+            name for name in topics if not permissions.allows(request, Operation.CREATE, AclResource.TOPIC, name)
+        ]
         if refused:
             status.status_detail += f"; Unauthorized to CREATE on topics {', '.join(refused)}."
             return
@@ -185,12 +215,13 @@ def _create_topics(
         )
         for topic in topics.values()
     ]
-    if broker.forwarding is not None:
+    if forwarding is not None:
         for one in wanted:
-            broker.forwarding.make_topic(one, request, now_ms)
+            forwarding.make_topic(one, request, now_ms)
         return
-    charge = broker.throttling.mutations(request, now_ms, strict=True).charge
-    results = broker.local_controller.create_topics(CreateTopicsRequest(topics=wanted), now_ms, charge=charge).topics
+    charge = throttling.mutations(request, now_ms, strict=True).charge
+    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    results = local_controller.create_topics(CreateTopicsRequest(topics=wanted), now_ms, charge=charge).topics
     done = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     failed = [f"{one.name} ({one.error_message})" for one in results if one.error_code not in done]
     if failed:

@@ -10,10 +10,12 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_membership import SyncRequest
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
@@ -21,15 +23,17 @@ from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
 _PROTOCOL_FROM = 5
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> SyncGroupResponse | None:
+def handle(
+    request: Request, now_ms: int, *, groups: Groups, permissions: Permissions, replies: Replies
+) -> SyncGroupResponse | None:
     body: SyncGroupRequest = request.body
     if request.version >= _PROTOCOL_FROM and (body.protocol_type is None or body.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not body.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     wish = SyncRequest(
         group_id=body.group_id,
         member_id=body.member_id,
@@ -39,7 +43,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> SyncGroupResponse |
         protocol=body.protocol_name,
         assignments={one.member_id: bytes(one.assignment) for one in body.assignments},
     )
-    broker.groups.write(
+    groups.write(
         body.group_id,
         lambda shard: shard.sync(wish, answer, now_ms),
         lambda _, __: None,

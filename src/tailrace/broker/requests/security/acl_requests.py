@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
-from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, AllowAll, Operation
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, AllowAll, Authorizer, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import NO_ERROR, ApiError
 from tailrace.model.acls import UNKNOWN, Acl, AclFilter
 from tailrace.model.errors import ErrorCode
@@ -15,8 +15,8 @@ from tailrace.model.errors import ErrorCode
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 
 
-def has_authorizer(broker: Broker) -> bool:
-    return not isinstance(broker.authorizer, AllowAll)
+def has_authorizer(*, authorizer: Authorizer) -> bool:
+    return not isinstance(authorizer, AllowAll)
 
 
 def names_unknown(one: Acl | AclFilter) -> bool:
@@ -24,10 +24,10 @@ def names_unknown(one: Acl | AclFilter) -> bool:
     return UNKNOWN in (one.resource, one.pattern, one.operation, one.permission)
 
 
-def refusal_of_change(broker: Broker, request: Request) -> ApiError:
+def refusal_of_change(request: Request, *, authorizer: Authorizer, permissions: Permissions) -> ApiError:
     """Why entries may not be changed by this client, or at all."""
-    if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
+    if not permissions.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
         return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED)
-    if not has_authorizer(broker):
+    if not has_authorizer(authorizer=authorizer):
         return ApiError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
     return NO_ERROR

@@ -7,17 +7,20 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import ApiError
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.scram_credentials import refuse_all
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import AlterUserScramCredentialsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AlterUserScramCredentialsResponse:
-    if not broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
+def handle(
+    request: Request, now_ms: int, *, local_controller: LocalController, permissions: Permissions
+) -> AlterUserScramCredentialsResponse:
+    if not permissions.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME):
         return refuse_all(request.body, ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, REFUSED))
-    return broker.local_controller.alter_scram_credentials(request.body, now_ms)
+    return local_controller.alter_scram_credentials(request.body, now_ms)

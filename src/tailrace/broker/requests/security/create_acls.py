@@ -11,27 +11,34 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.security.acl_requests import refusal_of_change
+from tailrace.broker.security.authorizer import Authorizer
+from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import NO_ERROR, ApiError
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.acls import UNKNOWN
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.messages import CreateAclsRequest, CreateAclsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> CreateAclsResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    local_controller: LocalController,
+    permissions: Permissions,
+    replies: Replies,
+) -> CreateAclsResponse | None:
     body: CreateAclsRequest = request.body
     if any(map(_names_unknown, body.creations)):
-        broker.reply_nothing(request, close=True)
+        replies.reply_nothing(request, now_ms, close=True)
         return None
-    refused = refusal_of_change(broker, request)
+    refused = refusal_of_change(request, authorizer=authorizer, permissions=permissions)
     try:
-        results = (
-            broker.local_controller.create_acls(body, now_ms)
-            if refused == NO_ERROR
-            else [refused] * len(body.creations)
-        )
+        results = local_controller.create_acls(body, now_ms) if refused == NO_ERROR else [refused] * len(body.creations)
     except KafkaError as error:
         results = [ApiError.of(error)] * len(body.creations)
     return CreateAclsResponse(results=[_result(one) for one in results])

@@ -11,22 +11,32 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.requests.security.acl_requests import NO_AUTHORIZER, has_authorizer, names_unknown
-from tailrace.broker.security.authorizer import Operation
+from tailrace.broker.security.authorizer import Authorizer, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.acls import describe_acls, filter_of
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeAclsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeAclsResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    controller: Controller,
+    permissions: Permissions,
+    replies: Replies,
+) -> DescribeAclsResponse | None:
     wanted = filter_of(request.body)
     if names_unknown(wanted):
-        broker.reply_nothing(request, close=True)
+        replies.reply_nothing(request, now_ms, close=True)
         return None
-    check_cluster(broker, request, Operation.DESCRIBE)
-    if not has_authorizer(broker):
+    check_cluster(request, Operation.DESCRIBE, permissions=permissions)
+    if not has_authorizer(authorizer=authorizer):
         raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
-    return DescribeAclsResponse(resources=describe_acls(broker.image, wanted))
+    return DescribeAclsResponse(resources=describe_acls(controller.image, wanted))

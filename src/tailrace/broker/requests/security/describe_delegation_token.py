@@ -9,10 +9,12 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.security.token_requests import check_connection
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.delegation_tokens import is_owner_or_renewer
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.steps import Steps
@@ -22,16 +24,18 @@ Described = DescribeDelegationTokenResponse.DescribedDelegationToken
 Renewer = DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> Steps[DescribeDelegationTokenResponse]:
-    check_connection(broker, request)
-    settings = broker.config.tokens
+def handle(
+    request: Request, now_ms: int, *, config: BrokerConfig, controller: Controller, permissions: Permissions
+) -> Steps[DescribeDelegationTokenResponse]:
+    check_connection(request, config=config)
+    settings = config.tokens
     if not settings.is_enabled:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     asked = request.body.owners
     owners = None if asked is None else {f"{one.principal_type}:{one.principal_name}" for one in asked}
     response = DescribeDelegationTokenResponse()
-    for token in broker.image.delegation_tokens.values():
-        if _is_asked_for(token, owners) and _may_describe(broker, request, token):
+    for token in controller.image.delegation_tokens.values():
+        if _is_asked_for(token, owners) and _may_describe(request, token, permissions=permissions):
             response.tokens.append(_described(token, settings.hmac_of(token.token_id), request.version))
         yield
     return response
@@ -41,11 +45,11 @@ def _is_asked_for(token: DelegationTokenRecord, owners: set[str] | None) -> bool
     return owners is None or token.owner in owners or not owners.isdisjoint(token.renewers)
 
 
-def _may_describe(broker: Broker, request: Request, token: DelegationTokenRecord) -> bool:
+def _may_describe(request: Request, token: DelegationTokenRecord, *, permissions: Permissions) -> bool:
     return (
         is_owner_or_renewer(token, request.context.principal)
-        or broker.sees(request, Operation.DESCRIBE, AclResource.DELEGATION_TOKEN, token.token_id)
-        or broker.sees(request, Operation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
+        or permissions.sees(request, Operation.DESCRIBE, AclResource.DELEGATION_TOKEN, token.token_id)
+        or permissions.sees(request, Operation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
     )
 
 

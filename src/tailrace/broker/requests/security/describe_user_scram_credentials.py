@@ -6,18 +6,21 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.scram_credentials import describe_credentials
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeUserScramCredentialsResponse:
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, permissions: Permissions
+) -> DescribeUserScramCredentialsResponse:
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
         return _denied(request.body)
-    return describe_credentials(broker.image, request.body)
+    return describe_credentials(controller.image, request.body)
 
 
 def _denied(body: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:

@@ -6,14 +6,26 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.security.token_requests import change_expiration
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.protocol.messages import ExpireDelegationTokenResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ExpireDelegationTokenResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    config: BrokerConfig,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+) -> ExpireDelegationTokenResponse | None:
     def expire() -> int:
-        return broker.local_controller.tokens.expire(request.body, request.context.principal, now_ms)
+        assert local_controller is not None, "without controllers elsewhere, there is one here"
+        return local_controller.tokens.expire(request.body, request.context.principal, now_ms)
 
-    return change_expiration(broker, request, now_ms, ExpireDelegationTokenResponse(), expire)
+    return change_expiration(
+        request, now_ms, ExpireDelegationTokenResponse(), expire, config=config, forwarding=forwarding
+    )

@@ -9,7 +9,6 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import SaslAuthenticateResponse
@@ -17,5 +16,5 @@ from tailrace.protocol.messages import SaslAuthenticateResponse
 _TOLD = "SaslAuthenticate request received after successful authentication"
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> SaslAuthenticateResponse:
+def handle(request: Request, now_ms: int) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_TOLD)

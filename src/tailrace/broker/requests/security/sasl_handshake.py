@@ -10,11 +10,10 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import SaslHandshakeResponse
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> SaslHandshakeResponse:
+def handle(request: Request, now_ms: int) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

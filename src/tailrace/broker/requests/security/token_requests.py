@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import Request
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ExpireDelegationTokenResponse, RenewDelegationTokenResponse
@@ -16,10 +17,10 @@ NO_TIME = -1  # in a response without a token
 _ANONYMOUS = "User:ANONYMOUS"
 
 
-def check_connection(broker: Broker, request: Request) -> None:
+def check_connection(request: Request, *, config: BrokerConfig) -> None:
     """Raise DELEGATION_TOKEN_REQUEST_NOT_ALLOWED on connections without a login, or whose login was itself a token."""
     context = request.context
-    protocols = {one.name: one.security_protocol for one in broker.config.listeners}
+    protocols = {one.name: one.security_protocol for one in config.listeners}
     protocol = protocols.get(context.listener, "PLAINTEXT")
     is_anonymous = protocol == "PLAINTEXT" or (protocol == "SSL" and context.principal == _ANONYMOUS)
     if is_anonymous or context.has_token:
@@ -27,16 +28,22 @@ def check_connection(broker: Broker, request: Request) -> None:
 
 
 def change_expiration(
-    broker: Broker, request: Request, now_ms: int, response: Changed, change: Callable[[], int]
+    request: Request,
+    now_ms: int,
+    response: Changed,
+    change: Callable[[], int],
+    *,
+    config: BrokerConfig,
+    forwarding: Forwarding | None,
 ) -> Changed | None:
     """Answer a request that changes when a token expires; below other controllers it is forwarded to them."""
     try:
-        check_connection(broker, request)
+        check_connection(request, config=config)
     except KafkaError as error:
         response.error_code, response.expiry_timestamp_ms = error.code, NO_TIME
         return response
-    if broker.forwarding is not None:
-        broker.forwarding.forward(request, now_ms)
+    if forwarding is not None:
+        forwarding.forward(request, now_ms)
         return None
     response.expiry_timestamp_ms = change()
     return response

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Errors, begin_state, check_share_groups
+from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.share.share_heartbeat import Initialization
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 
@@ -21,25 +25,35 @@ _Topic: TypeAlias = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsRespons
 _Partition: TypeAlias = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AlterShareGroupOffsetsResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+    shares: Shares,
+) -> AlterShareGroupOffsetsResponse | None:
     body: AlterShareGroupOffsetsRequest = request.body
     group_id = body.group_id
-    check_share_groups(broker)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, group_id):
+    check_share_groups(controller=controller)
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return AlterShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     topics = {topic.topic_name: topic for topic in body.topics}
-    told = [_checked(broker, request, topic) for topic in topics.values()]
+    told = [_checked(request, topic, controller=controller, permissions=permissions) for topic in topics.values()]
     wanted = {
         topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions}
         for topic, known in zip(topics.values(), told, strict=True)
-        if known.topic_id != bytes(16) and broker.allows(request, Operation.READ, AclResource.TOPIC, topic.topic_name)
+        if known.topic_id != bytes(16)
+        and permissions.allows(request, Operation.READ, AclResource.TOPIC, topic.topic_name)
     }
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def begin(wanted: Initialization, now_ms: int) -> None:
-        begin_state(broker, wanted, finish, now_ms, try_again_soon=False)
+        begin_state(wanted, finish, now_ms, try_again_soon=False, groups=groups, shares=shares)
 
     def finish(errors: Errors, now_ms: int) -> None:
         for topic in told:
@@ -52,19 +66,21 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AlterShareGroupOffs
     def refuse(error: KafkaError, now_ms: int) -> None:
         answer(AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error)), now_ms)
 
-    broker.groups.write(
-        group_id, lambda shard: shard.share_offsets.alter(group_id, wanted, now_ms), begin, refuse, now_ms
-    )
+    groups.write(group_id, lambda shard: shard.share_offsets.alter(group_id, wanted, now_ms), begin, refuse, now_ms)
     return None
 
 
 def _checked(
-    broker: Broker, request: Request, asked: AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    request: Request,
+    asked: AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+    *,
+    controller: Controller,
+    permissions: Permissions,
 ) -> _Topic:
     """What is told of a topic if nothing else goes wrong."""
-    known = broker.image.topics.get(asked.topic_name)
+    known = controller.image.topics.get(asked.topic_name)
     code, count = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0 if known is None else len(known.partitions)
-    if not broker.allows(request, Operation.READ, AclResource.TOPIC, asked.topic_name):
+    if not permissions.allows(request, Operation.READ, AclResource.TOPIC, asked.topic_name):
         code, count = ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0
     return _Topic(
         topic_name=asked.topic_name,

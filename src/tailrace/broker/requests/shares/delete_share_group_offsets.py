@@ -8,36 +8,49 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Errors, check_share_groups, delete_state
+from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.share.share_offsets import Deletion
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 
 _Topic: TypeAlias = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DeleteShareGroupOffsetsResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+    shares: Shares,
+) -> DeleteShareGroupOffsetsResponse | None:
     body: DeleteShareGroupOffsetsRequest = request.body
     group_id = body.group_id
-    check_share_groups(broker)
-    if not broker.allows(request, Operation.DELETE, AclResource.GROUP, group_id):
+    check_share_groups(controller=controller)
+    if not permissions.allows(request, Operation.DELETE, AclResource.GROUP, group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     names = dict.fromkeys(topic.topic_name for topic in body.topics)
-    allowed = [name for name in names if broker.allows(request, Operation.READ, AclResource.TOPIC, name)]
+    allowed = [name for name in names if permissions.allows(request, Operation.READ, AclResource.TOPIC, name)]
     told = [_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in names if name not in allowed]
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         answer(DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error)), now_ms)
 
     def delete(deletion: Deletion, now_ms: int) -> None:
-        topics, by_id = broker.image.topics, broker.image.topics_by_id
+        topics, by_id = controller.image.topics, controller.image.topics_by_id
         for name in deletion.unknown:
             told.append(_refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             if name in topics:
@@ -52,7 +65,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteShareGroupOff
             if not done:
                 answer(DeleteShareGroupOffsetsResponse(responses=told), now_ms)
                 return
-            broker.groups.write(
+            groups.write(
                 group_id,
                 lambda shard: shard.share_offsets.deleted(group_id, done, now_ms),
                 lambda _, now_ms: answer(DeleteShareGroupOffsetsResponse(responses=told), now_ms),
@@ -60,11 +73,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DeleteShareGroupOff
                 now_ms,
             )
 
-        delete_state(broker, group_id, deletion.partitions, finish, now_ms)
+        delete_state(group_id, deletion.partitions, finish, now_ms, shares=shares)
 
-    broker.groups.write(
-        group_id, lambda shard: shard.share_offsets.delete(group_id, allowed, now_ms), delete, refuse, now_ms
-    )
+    groups.write(group_id, lambda shard: shard.share_offsets.delete(group_id, allowed, now_ms), delete, refuse, now_ms)
     return None
 
 

@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.partition_ends import Ends
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Summaries, check_share_groups, read_summaries
+from tailrace.broker.shares.shares import Shares
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
@@ -33,27 +37,63 @@ _Take: TypeAlias = Callable[[_Group, int], None]
 UNKNOWN_LAG = -1
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+    shares: Shares,
+) -> None:
     body: DescribeShareGroupOffsetsRequest = request.body
-    check_share_groups(broker)
-    answer = PendingAnswer(broker, request)
+    check_share_groups(controller=controller)
+    answer = PendingAnswer(replies, request)
     gathering: Gathering[_Group] = Gathering(
-        len(body.groups), lambda groups, now_ms: answer(DescribeShareGroupOffsetsResponse(groups=groups), now_ms)
+        len(body.groups), lambda found, now_ms: answer(DescribeShareGroupOffsetsResponse(groups=found), now_ms)
     )
     for index, group in enumerate(body.groups):
-        _describe(broker, request, group, gathering.part(index), now_ms)
+        _describe(
+            request,
+            group,
+            gathering.part(index),
+            now_ms,
+            controller=controller,
+            groups=groups,
+            permissions=permissions,
+            shares=shares,
+        )
     gathering.begin(now_ms)
 
 
-def _describe(broker: Broker, request: Request, asked: _Asked, take: _Take, now_ms: int) -> None:
+def _describe(
+    request: Request,
+    asked: _Asked,
+    take: _Take,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    shares: Shares,
+) -> None:
     group_id = asked.group_id
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
         take(_Group(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
     elif asked.topics is None:
-        broker.groups.read(
+        groups.read(
             group_id,
             lambda shard: shard.share_offsets.kept(group_id),
-            lambda kept, now_ms: _tell(broker, group_id, _visible(broker, request, kept), [], take, now_ms),
+            lambda kept, now_ms: _tell(
+                group_id,
+                _visible(request, kept, controller=controller, permissions=permissions),
+                [],
+                take,
+                now_ms,
+                controller=controller,
+                shares=shares,
+            ),
             lambda error, now_ms: take(
                 _Group(group_id=group_id, error_code=error.code, error_message=str(error)), now_ms
             ),
@@ -63,22 +103,26 @@ def _describe(broker: Broker, request: Request, asked: _Asked, take: _Take, now_
         known: dict[bytes, list[int]] = {}
         others = []
         for topic in asked.topics:
-            found = broker.image.topics.get(topic.topic_name)
-            if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic_name):
+            found = controller.image.topics.get(topic.topic_name)
+            if not permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic.topic_name):
                 others.append(_without(topic.topic_name, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif found is None:
                 others.append(_without(topic.topic_name, topic.partitions, ErrorCode.NONE))
             else:
                 known[found.id] = list(topic.partitions)
-        _tell(broker, group_id, known, others, take, now_ms)
+        _tell(group_id, known, others, take, now_ms, controller=controller, shares=shares)
 
 
-def _visible(broker: Broker, request: Request, kept: Mapping[bytes, frozenset[int]]) -> dict[bytes, list[int]]:
+def _visible(
+    request: Request, kept: Mapping[bytes, frozenset[int]], *, controller: Controller, permissions: Permissions
+) -> dict[bytes, list[int]]:
     return {
         topic: sorted(numbers)
         for topic, numbers in kept.items()
-        if topic in broker.image.topics_by_id
-        and broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, broker.image.topics_by_id[topic].name)
+        if topic in controller.image.topics_by_id
+        and permissions.allows(
+            request, Operation.DESCRIBE, AclResource.TOPIC, controller.image.topics_by_id[topic].name
+        )
     }
 
 
@@ -99,9 +143,16 @@ def _without(name: str, partitions: list[int], code: ErrorCode) -> _Topic:
 
 
 def _tell(
-    broker: Broker, group_id: str, asked: Mapping[bytes, list[int]], others: list[_Topic], take: _Take, now_ms: int
+    group_id: str,
+    asked: Mapping[bytes, list[int]],
+    others: list[_Topic],
+    take: _Take,
+    now_ms: int,
+    *,
+    controller: Controller,
+    shares: Shares,
 ) -> None:
-    names = {topic: broker.image.topics_by_id[topic].name for topic in asked}
+    names = {topic: controller.image.topics_by_id[topic].name for topic in asked}
 
     def finish(summaries: Summaries, ends: Ends, now_ms: int) -> None:
         topics = [
@@ -123,9 +174,9 @@ def _tell(
             for (topic, number), summary in summaries.items()
             if isinstance(summary, ShareState) and _has_lag(summary)
         ]
-        broker.shares.ends.ask(begun, lambda ends, now_ms: finish(summaries, ends, now_ms), now_ms)
+        shares.ends.ask(begun, lambda ends, now_ms: finish(summaries, ends, now_ms), now_ms)
 
-    read_summaries(broker, group_id, asked, find_ends, now_ms)
+    read_summaries(group_id, asked, find_ends, now_ms, shares=shares)
 
 
 def _has_lag(summary: ShareState) -> bool:

@@ -6,20 +6,24 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.shares.share_state import ShareStates
 from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions, fine
 from tailrace.protocol.messages import InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> InitializeShareGroupStateResponse | None:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+) -> InitializeShareGroupStateResponse | None:
     body: InitializeShareGroupStateRequest = request.body
 
     def ask(
         key: SharePartitionKey, asked: InitializeShareGroupStateRequest.PartitionData, take: Take, now_ms: int
     ) -> None:
-        broker.share_states.initialize(key, asked.state_epoch, asked.start_offset, fine(take), take, now_ms)
+        share_states.initialize(key, asked.state_epoch, asked.start_offset, fine(take), take, now_ms)
 
     def result(topic_id: bytes, partitions: list[Told]) -> InitializeShareGroupStateResponse.InitializeStateResult:
         return InitializeShareGroupStateResponse.InitializeStateResult(
@@ -27,4 +31,13 @@ def handle(broker: Broker, request: Request, now_ms: int) -> InitializeShareGrou
             partitions=[InitializeShareGroupStateResponse.PartitionResult(**told) for told in partitions],
         )
 
-    return answer_partitions(broker, request, body.topics, ask, result, InitializeShareGroupStateResponse, now_ms)
+    return answer_partitions(
+        request,
+        body.topics,
+        ask,
+        result,
+        InitializeShareGroupStateResponse,
+        now_ms,
+        permissions=permissions,
+        replies=replies,
+    )

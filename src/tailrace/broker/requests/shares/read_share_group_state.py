@@ -6,28 +6,32 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.shares.share_state import ShareStates
 from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions
 from tailrace.protocol.messages import ReadShareGroupStateRequest, ReadShareGroupStateResponse
 from tailrace.shares.state.share_state import ShareState
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ReadShareGroupStateResponse | None:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+) -> ReadShareGroupStateResponse | None:
     body: ReadShareGroupStateRequest = request.body
 
     def ask(key: SharePartitionKey, asked: ReadShareGroupStateRequest.PartitionData, take: Take, now_ms: int) -> None:
-        broker.share_states.read(
-            key, asked.leader_epoch, lambda state, now_ms: take(_told(state), now_ms), take, now_ms
-        )
+        share_states.read(key, asked.leader_epoch, lambda state, now_ms: take(_told(state), now_ms), take, now_ms)
 
     def result(topic_id: bytes, partitions: list[Told]) -> ReadShareGroupStateResponse.ReadStateResult:
         return ReadShareGroupStateResponse.ReadStateResult(
             topic_id=topic_id, partitions=[ReadShareGroupStateResponse.PartitionResult(**told) for told in partitions]
         )
 
-    return answer_partitions(broker, request, body.topics, ask, result, ReadShareGroupStateResponse, now_ms)
+    return answer_partitions(
+        request, body.topics, ask, result, ReadShareGroupStateResponse, now_ms, permissions=permissions, replies=replies
+    )
 
 
 def _told(state: ShareState) -> Told:

@@ -8,21 +8,25 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.shares.share_state import ShareStates
 from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions
 from tailrace.protocol.messages import ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
 from tailrace.shares.state.share_state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ShareState
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ReadShareGroupStateSummaryResponse | None:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+) -> ReadShareGroupStateSummaryResponse | None:
     body: ReadShareGroupStateSummaryRequest = request.body
 
     def ask(
         key: SharePartitionKey, asked: ReadShareGroupStateSummaryRequest.PartitionData, take: Take, now_ms: int
     ) -> None:
-        broker.share_states.read_summary(key, lambda state, now_ms: take(_told(state), now_ms), take, now_ms)
+        share_states.read_summary(key, lambda state, now_ms: take(_told(state), now_ms), take, now_ms)
 
     def result(topic_id: bytes, partitions: list[Told]) -> ReadShareGroupStateSummaryResponse.ReadStateSummaryResult:
         return ReadShareGroupStateSummaryResponse.ReadStateSummaryResult(
@@ -30,7 +34,16 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ReadShareGroupState
             partitions=[ReadShareGroupStateSummaryResponse.PartitionResult(**told) for told in partitions],
         )
 
-    return answer_partitions(broker, request, body.topics, ask, result, ReadShareGroupStateSummaryResponse, now_ms)
+    return answer_partitions(
+        request,
+        body.topics,
+        ask,
+        result,
+        ReadShareGroupStateSummaryResponse,
+        now_ms,
+        permissions=permissions,
+        replies=replies,
+    )
 
 
 def _told(state: ShareState | None) -> Told:

@@ -10,39 +10,66 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.requests.groups.group_topics import check_sees
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, group_operations
+from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import check_share_groups
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 _Described: TypeAlias = ShareGroupDescribeResponse.DescribedGroup
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+) -> None:
     body: ShareGroupDescribeRequest = request.body
-    check_share_groups(broker)
-    answer = PendingAnswer(broker, request)
+    check_share_groups(controller=controller)
+    answer = PendingAnswer(replies, request)
     gathering: Gathering[_Described] = Gathering(
-        len(body.group_ids), lambda groups, now_ms: answer(ShareGroupDescribeResponse(groups=groups), now_ms)
+        len(body.group_ids), lambda found, now_ms: answer(ShareGroupDescribeResponse(groups=found), now_ms)
     )
     for index, group_id in enumerate(body.group_ids):
-        _describe(broker, request, group_id, gathering.part(index), now_ms)
+        _describe(
+            request,
+            group_id,
+            gathering.part(index),
+            now_ms,
+            authorizer=authorizer,
+            groups=groups,
+            permissions=permissions,
+        )
     gathering.begin(now_ms)
 
 
 def _describe(
-    broker: Broker, request: Request, group_id: str, answer: Callable[[_Described, int], None], now_ms: int
+    request: Request,
+    group_id: str,
+    answer: Callable[[_Described, int], None],
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    groups: Groups,
+    permissions: Permissions,
 ) -> None:
     def refuse(error: KafkaError, now_ms: int) -> None:
         answer(_Described(group_id=group_id, error_code=error.code, error_message=str(error)), now_ms)
 
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group_id):
         answer(_Described(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
         return
     if not group_id:
@@ -51,13 +78,15 @@ def _describe(
     operations = NOT_ASKED
     if request.body.include_authorized_operations:
         context = request.context
-        operations = group_operations(broker.authorizer, context.principal, context.client_host, group_id)
+        operations = group_operations(authorizer, context.principal, context.client_host, group_id)
 
     def describe(shard: GroupCoordinator) -> _Described:
         group = shard.shares.describe(group_id)
         told = (one for member in group.members for one in (member.assignment,))
-        check_sees(broker, request, {topic.topic_name for one in told for topic in one.topic_partitions})
+        check_sees(
+            request, {topic.topic_name for one in told for topic in one.topic_partitions}, permissions=permissions
+        )
         group.authorized_operations = operations
         return group
 
-    broker.groups.read(group_id, describe, answer, refuse, now_ms)
+    groups.read(group_id, describe, answer, refuse, now_ms)

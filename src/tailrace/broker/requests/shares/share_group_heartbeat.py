@@ -8,31 +8,44 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import begin_state, check_share_groups
+from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH
 from tailrace.coordinator.groups.share.share_heartbeat import ShareHeartbeat, ShareHeartbeatResult
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 _MEMBER_ID_MAX = 36  # a UUID
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> ShareGroupHeartbeatResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+    shares: Shares,
+) -> ShareGroupHeartbeatResponse | None:
     body: ShareGroupHeartbeatRequest = request.body
-    check_share_groups(broker)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    check_share_groups(controller=controller)
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not body.member_id or len(body.member_id) > _MEMBER_ID_MAX:
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
     for topic in body.subscribed_topic_names or ():
-        if not broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
+        if not permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     _check(body)
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     beat = ShareHeartbeat(
         group_id=body.group_id,
         member_id=body.member_id,
@@ -46,12 +59,12 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ShareGroupHeartbeat
     def accept(result: ShareHeartbeatResult, now_ms: int) -> None:
         answer(result.response, now_ms)
         if result.to_initialize is not None:
-            begin_state(broker, result.to_initialize, lambda errors, now_ms: None, now_ms)
+            begin_state(result.to_initialize, lambda errors, now_ms: None, now_ms, groups=groups, shares=shares)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         answer(ShareGroupHeartbeatResponse(error_code=error.code, error_message=str(error)), now_ms)
 
-    broker.groups.write(body.group_id, lambda shard: shard.shares.heartbeat(beat, now_ms), accept, refuse, now_ms)
+    groups.write(body.group_id, lambda shard: shard.shares.heartbeat(beat, now_ms), accept, refuse, now_ms)
     return None
 
 

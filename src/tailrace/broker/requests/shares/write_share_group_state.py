@@ -8,15 +8,19 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.shares.share_state import ShareStates
 from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions, fine
 from tailrace.protocol.messages import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 from tailrace.shares.state.share_state import state_batches
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> WriteShareGroupStateResponse | None:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, share_states: ShareStates
+) -> WriteShareGroupStateResponse | None:
     body: WriteShareGroupStateRequest = request.body
 
     def ask(key: SharePartitionKey, asked: WriteShareGroupStateRequest.PartitionData, take: Take, now_ms: int) -> None:
@@ -27,11 +31,20 @@ def handle(broker: Broker, request: Request, now_ms: int) -> WriteShareGroupStat
             asked.delivery_complete_count,
             state_batches(asked.state_batches),
         )
-        broker.share_states.write(key, write, fine(take), take, now_ms)
+        share_states.write(key, write, fine(take), take, now_ms)
 
     def result(topic_id: bytes, partitions: list[Told]) -> WriteShareGroupStateResponse.WriteStateResult:
         return WriteShareGroupStateResponse.WriteStateResult(
             topic_id=topic_id, partitions=[WriteShareGroupStateResponse.PartitionResult(**told) for told in partitions]
         )
 
-    return answer_partitions(broker, request, body.topics, ask, result, WriteShareGroupStateResponse, now_ms)
+    return answer_partitions(
+        request,
+        body.topics,
+        ask,
+        result,
+        WriteShareGroupStateResponse,
+        now_ms,
+        permissions=permissions,
+        replies=replies,
+    )

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import may_create
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.throttling import Throttling
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import CreateTopicsRequest
 
 
-def auto_create_topic(broker: Broker, request: Request, name: str, now_ms: int) -> None:
+def auto_create_topic(
+    request: Request,
+    name: str,
+    now_ms: int,
+    *,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    throttling: Throttling,
+) -> None:
     """Make a topic that is not there. KafkaError if it is not made, or not yet: clients ask again."""
-    if not may_create(broker, request, name):
+    if not may_create(request, name, permissions=permissions):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-    if broker.forwarding is not None:
-        broker.forwarding.make_topic(topic, request, now_ms)
+    if forwarding is not None:
+        forwarding.make_topic(topic, request, now_ms)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    charge = broker.throttling.mutations(request, now_ms, strict=True).charge
-    result = broker.local_controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms, charge=charge).topics[0]
+    charge = throttling.mutations(request, now_ms, strict=True).charge
+    assert local_controller is not None, "without controllers elsewhere, there is one here"
+    result = local_controller.create_topics(CreateTopicsRequest(topics=[topic]), now_ms, charge=charge).topics[0]
     if result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as before it is made
     if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

@@ -8,19 +8,32 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.storage.image_publisher import ImagePublisher
+from tailrace.broker.throttling import Throttling
+from tailrace.metadata.controller.local_controller import LocalController
 
 _STRICT_FROM = 3
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
-    quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
-    response = broker.local_controller.create_partitions(
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    local_controller: LocalController,
+    permissions: Permissions,
+    publisher: ImagePublisher,
+    replies: Replies,
+    throttling: Throttling,
+) -> None:
+    quota = throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
+    response = local_controller.create_partitions(
         request.body,
         now_ms,
-        may_alter=lambda name: broker.allows(request, Operation.ALTER, AclResource.TOPIC, name),
+        may_alter=lambda name: permissions.allows(request, Operation.ALTER, AclResource.TOPIC, name),
         charge=quota.charge,
     )
-    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms, quota.throttle_ms), now_ms)
+    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms, quota.throttle_ms), now_ms)

@@ -9,9 +9,13 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.throttling import Throttling
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DeleteTopicsRequest
 
@@ -19,9 +23,18 @@ _STRICT_FROM = 5
 _STATES_FROM = 6
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    config: BrokerConfig,
+    local_controller: LocalController,
+    permissions: Permissions,
+    replies: Replies,
+    throttling: Throttling,
+) -> None:
     body: DeleteTopicsRequest = request.body
-    if not broker.config.flag("delete.topic.enable"):
+    if not config.flag("delete.topic.enable"):
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED if request.version >= 3 else ErrorCode.INVALID_REQUEST,
             "topic deletion is disabled",
@@ -29,13 +42,17 @@ def handle(broker: Broker, request: Request, now_ms: int) -> None:
     if request.version < _STATES_FROM:
         body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
         body.topic_names = []
-    may_delete_all = broker.sees(request, Operation.DELETE, AclResource.CLUSTER, CLUSTER_NAME)
-    quota = broker.throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
-    response = broker.local_controller.delete_topics(
+    may_delete_all = permissions.sees(request, Operation.DELETE, AclResource.CLUSTER, CLUSTER_NAME)
+    quota = throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
+    response = local_controller.delete_topics(
         body,
         now_ms,
-        may_describe=lambda name: may_delete_all or broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name),
-        may_delete=lambda name: may_delete_all or broker.allows(request, Operation.DELETE, AclResource.TOPIC, name),
+        may_describe=lambda name: (
+            may_delete_all or permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name)
+        ),
+        may_delete=lambda name: (
+            may_delete_all or permissions.allows(request, Operation.DELETE, AclResource.TOPIC, name)
+        ),
         charge=quota.charge,
     )
-    broker.answer(request, response, now_ms, quota.throttle_ms)
+    replies.answer(request, response, now_ms, quota.throttle_ms)

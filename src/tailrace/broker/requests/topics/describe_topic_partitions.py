@@ -7,10 +7,12 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS, view_partition
-from tailrace.broker.security.authorizer import AclResource, Operation, topic_operations
+from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, topic_operations
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode
@@ -20,7 +22,15 @@ Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartitionsResponse:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    config: BrokerConfig,
+    controller: Controller,
+    permissions: Permissions,
+) -> DescribeTopicPartitionsResponse:
     body: DescribeTopicPartitionsRequest = request.body
     cursor = body.cursor
     everything = not body.topics
@@ -30,13 +40,13 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartit
         # There is no place for an error but at the topics.
         code = ErrorCode.INVALID_REQUEST
         return DescribeTopicPartitionsResponse(topics=[Topic(error_code=code, name=one.name) for one in body.topics])
-    names = sorted(broker.image.topics) if everything else sorted({one.name for one in body.topics})
+    names = sorted(controller.image.topics) if everything else sorted({one.name for one in body.topics})
     start = cursor.topic_name if cursor is not None else ""
-    room = min(max(body.response_partition_limit, 1), broker.config.integer("max.request.partition.size.limit"))
+    room = min(max(body.response_partition_limit, 1), config.integer("max.request.partition.size.limit"))
     names = [name for name in names if name >= start]
-    ask = broker.sees if everything else broker.allows
+    ask = permissions.sees if everything else permissions.allows
     visible = [name for name in names if ask(request, Operation.DESCRIBE, AclResource.TOPIC, name)]
-    response = _page(broker, request, visible, cursor, room)
+    response = _page(request, visible, cursor, room, authorizer=authorizer, controller=controller)
     if not everything:
         # Those come last, whatever their names, and again with each page.
         refused = sorted(set(names).difference(visible))
@@ -45,15 +55,19 @@ def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTopicPartit
 
 
 def _page(
-    broker: Broker, request: Request, names: list[str], cursor: DescribeTopicPartitionsRequest.Cursor | None, room: int
+    request: Request,
+    names: list[str],
+    cursor: DescribeTopicPartitionsRequest.Cursor | None,
+    room: int,
+    *,
+    authorizer: Authorizer,
+    controller: Controller,
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     for name in names:
-        topic = broker.image.topics.get(name)
+        topic = controller.image.topics.get(name)
         if topic is None:
-            operations = topic_operations(
-                broker.authorizer, request.context.principal, request.context.client_host, name
-            )
+            operations = topic_operations(authorizer, request.context.principal, request.context.client_host, name)
             response.topics.append(
                 Topic(
                     error_code=_missing(name),
@@ -68,7 +82,7 @@ def _page(
         if room == 0 and numbers:
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=first)
             break
-        response.topics.append(_describe(broker, request, topic, numbers[:room]))
+        response.topics.append(_describe(request, topic, numbers[:room], authorizer=authorizer, controller=controller))
         if len(numbers) > room:
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(
                 topic_name=name, partition_index=numbers[room]
@@ -82,12 +96,14 @@ def _missing(name: str) -> ErrorCode:
     return ErrorCode.INVALID_TOPIC_EXCEPTION if name_problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _describe(broker: Broker, request: Request, topic: TopicImage, numbers: list[int]) -> Topic:
+def _describe(
+    request: Request, topic: TopicImage, numbers: list[int], *, authorizer: Authorizer, controller: Controller
+) -> Topic:
     context = request.context
     partitions = []
     for number in numbers:
         partition = topic.partitions[number]
-        view = view_partition(broker.image, partition, context.listener)
+        view = view_partition(controller.image, partition, context.listener)
         partitions.append(
             Partition(
                 error_code=view.error_code,
@@ -106,7 +122,5 @@ def _describe(broker: Broker, request: Request, topic: TopicImage, numbers: list
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=topic_operations(
-            broker.authorizer, context.principal, context.client_host, topic.name
-        ),
+        topic_authorized_operations=topic_operations(authorizer, context.principal, context.client_host, topic.name),
     )

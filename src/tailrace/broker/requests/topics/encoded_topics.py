@@ -50,6 +50,10 @@ class EncodedTopics:
         self._kept: dict[tuple[str, int], _Kept] = {}  # by listener and version, the last used last
         self.encoded = 0  # how often a topic was
 
+    def clear(self) -> None:
+        """Forget all encoded topics."""
+        self._kept.clear()
+
     def of(
         self,
         topics: Iterable[TopicImage],

@@ -20,12 +20,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.topics.auto_creation import auto_create_topic
-from tailrace.broker.requests.topics.encoded_topics import WholeMetadata
+from tailrace.broker.requests.topics.encoded_topics import EncodedTopics, WholeMetadata
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS, view_partition
-from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Operation, cluster_operations, topic_operations
+from tailrace.broker.security.authorizer import (
+    NOT_ASKED,
+    AclResource,
+    Authorizer,
+    Operation,
+    cluster_operations,
+    topic_operations,
+)
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.storage.image_publisher import ImagePublisher
+from tailrace.broker.throttling import Throttling
+from tailrace.metadata.controller.controller import Controller
+from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.registrations import BrokerRegistration
@@ -37,24 +51,58 @@ _IDS_FROM = 12
 _ZERO_ID = bytes(16)
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> MetadataResponse | Steps[MetadataResponse] | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    config: BrokerConfig,
+    controller: Controller,
+    encoded_topics: EncodedTopics,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    publisher: ImagePublisher,
+    replies: Replies,
+    throttling: Throttling,
+) -> MetadataResponse | Steps[MetadataResponse] | None:
     wanted = request.body.topics
     if wanted is None or (request.version == 0 and not wanted):
-        return _all_topics(broker, request)
+        return _all_topics(
+            request, authorizer=authorizer, controller=controller, encoded_topics=encoded_topics, replies=replies
+        )
     refused = _refuse_whole(request.body, request.version)
     if refused is not None:
         return refused
-    before = broker.image
-    response = MetadataResponse(topics=[_answer(broker, request, one, now_ms) for one in _distinct(wanted)])
-    _add_cluster(response, broker, request)
-    if broker.image is before:
+    before = controller.image
+    response = MetadataResponse(
+        topics=[
+            _answer(
+                request,
+                one,
+                now_ms,
+                authorizer=authorizer,
+                config=config,
+                controller=controller,
+                forwarding=forwarding,
+                local_controller=local_controller,
+                permissions=permissions,
+                throttling=throttling,
+            )
+            for one in _distinct(wanted)
+        ]
+    )
+    _add_cluster(response, request, authorizer=authorizer, controller=controller)
+    if controller.image is before:
         return response
     # A topic was made for this: whoever is told of it can use it.
-    broker.publisher.when_hosted(lambda then_ms: broker.answer(request, response, then_ms), now_ms)
+    publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms), now_ms)
     return None
 
 
-def _add_cluster(response: MetadataResponse, broker: Broker, request: Request) -> None:
+def _add_cluster(
+    response: MetadataResponse, request: Request, *, authorizer: Authorizer, controller: Controller
+) -> None:
     """Add what a response says besides topics."""
     context = request.context
     response.brokers = [
@@ -64,20 +112,20 @@ def _add_cluster(response: MetadataResponse, broker: Broker, request: Request) -
             port=one.endpoints[context.listener].port,
             rack=one.rack,
         )
-        for one in _brokers(broker)
+        for one in _brokers(controller=controller)
         if context.listener in one.endpoints
     ]
-    response.cluster_id = broker.image.cluster_id
-    response.controller_id = broker.node_id
+    response.cluster_id = controller.image.cluster_id
+    response.controller_id = controller.node_id
     if request.body.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = cluster_operations(
-            broker.authorizer, context.principal, context.client_host
-        )
+        response.cluster_authorized_operations = cluster_operations(authorizer, context.principal, context.client_host)
 
 
-def _all_topics(broker: Broker, request: Request) -> Steps[MetadataResponse]:
-    context, image = request.context, broker.image
-    sees = partial(broker.authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
+def _all_topics(
+    request: Request, *, authorizer: Authorizer, controller: Controller, encoded_topics: EncodedTopics, replies: Replies
+) -> Steps[MetadataResponse]:
+    context, image = request.context, controller.image
+    sees = partial(authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
     visible = []
     for topic in image.topics.values():
         if sees(AclResource.TOPIC, topic.name):
@@ -87,26 +135,26 @@ def _all_topics(broker: Broker, request: Request) -> Steps[MetadataResponse]:
     if request.body.include_topic_authorized_operations:
         response = MetadataResponse()
         for topic in visible:
-            response.topics.append(_describe(broker, request, topic))
+            response.topics.append(_describe(request, topic, authorizer=authorizer, controller=controller))
             yield
     else:
         response = whole = WholeMetadata()
-        whole.encoded_topics = yield from broker.publisher.encoded_topics.of(
+        whole.encoded_topics = yield from encoded_topics.of(
             visible,
             image.brokers,
             context.listener,
             request.version,
-            partial(_describe, broker, request),
-            broker.errors_of(request.api_key),
+            partial(_describe, request, authorizer=authorizer, controller=controller),
+            replies.errors_of(request.api_key),
         )
-    _add_cluster(response, broker, request)
+    _add_cluster(response, request, authorizer=authorizer, controller=controller)
     return response
 
 
-def _brokers(broker: Broker) -> Iterable[BrokerRegistration]:
+def _brokers(*, controller: Controller) -> Iterable[BrokerRegistration]:
     """Those alive. Where none is, which all controllers' silence may lead to for a moment, those that were: a client
     that is told of none, as librdkafka is by Kafka then, forgets where to ask again."""
-    return broker.image.unfenced_brokers() or broker.image.brokers.values()
+    return controller.image.unfenced_brokers() or controller.image.brokers.values()
 
 
 def _refuse_whole(body: MetadataRequest, version: int) -> MetadataResponse | None:
@@ -129,53 +177,90 @@ def _distinct(wanted: list[MetadataRequest.MetadataRequestTopic]) -> list[Metada
     return list(by_id.values()) if by_id else list({one.name: one for one in wanted}.values())
 
 
-def _may_see(broker: Broker, request: Request, topic: str) -> bool:
-    return broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic)
+def _may_see(request: Request, topic: str, *, permissions: Permissions) -> bool:
+    return permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic)
 
 
 def _answer(
-    broker: Broker, request: Request, wanted: MetadataRequest.MetadataRequestTopic, now_ms: int
+    request: Request,
+    wanted: MetadataRequest.MetadataRequestTopic,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    config: BrokerConfig,
+    controller: Controller,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    throttling: Throttling,
 ) -> MetadataResponse.MetadataResponseTopic:
     if wanted.topic_id != _ZERO_ID:
-        topic = broker.image.topics_by_id.get(wanted.topic_id)
+        topic = controller.image.topics_by_id.get(wanted.topic_id)
         if topic is None:
             return _problem(ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
-        if not _may_see(broker, request, topic.name):
+        if not _may_see(request, topic.name, permissions=permissions):
             # Who may not see a topic does not learn the name behind its id.
             return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=wanted.topic_id)
-        return _describe(broker, request, topic)
+        return _describe(request, topic, authorizer=authorizer, controller=controller)
     name = wanted.name
     assert name is not None, "such a request is refused as a whole"
-    if not _may_see(broker, request, name):
+    if not _may_see(request, name, permissions=permissions):
         return _problem(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-    if name not in broker.image.topics:
-        error = _make_missing(broker, request, name, now_ms)
+    if name not in controller.image.topics:
+        error = _make_missing(
+            request,
+            name,
+            now_ms,
+            config=config,
+            forwarding=forwarding,
+            local_controller=local_controller,
+            permissions=permissions,
+            throttling=throttling,
+        )
         if error is not None:
             problem = _problem(error, name=name)
             if error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                problem.topic_authorized_operations = _operations(broker, request, name)
+                problem.topic_authorized_operations = _operations(request, name, authorizer=authorizer)
             return problem
-    return _describe(broker, request, broker.image.topics[name])
+    return _describe(request, controller.image.topics[name], authorizer=authorizer, controller=controller)
 
 
-def _make_missing(broker: Broker, request: Request, name: str, now_ms: int) -> ErrorCode | None:
+def _make_missing(
+    request: Request,
+    name: str,
+    now_ms: int,
+    *,
+    config: BrokerConfig,
+    forwarding: Forwarding | None,
+    local_controller: LocalController | None,
+    permissions: Permissions,
+    throttling: Throttling,
+) -> ErrorCode | None:
     """Create a topic that is not there, or say why not."""
     if name_problem(name):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if not (request.body.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
+    if not (request.body.allow_auto_topic_creation and config.flag("auto.create.topics.enable")):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
-        auto_create_topic(broker, request, name, now_ms)
+        auto_create_topic(
+            request,
+            name,
+            now_ms,
+            forwarding=forwarding,
+            local_controller=local_controller,
+            permissions=permissions,
+            throttling=throttling,
+        )
     except KafkaError as error:
         return error.code
     return None
 
 
-def _operations(broker: Broker, request: Request, topic: str) -> int:
+def _operations(request: Request, topic: str, *, authorizer: Authorizer) -> int:
     if not request.body.include_topic_authorized_operations:
         return NOT_ASKED
     context = request.context
-    return topic_operations(broker.authorizer, context.principal, context.client_host, topic)
+    return topic_operations(authorizer, context.principal, context.client_host, topic)
 
 
 def _problem(
@@ -186,11 +271,13 @@ def _problem(
     )
 
 
-def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataResponse.MetadataResponseTopic:
+def _describe(
+    request: Request, topic: TopicImage, *, authorizer: Authorizer, controller: Controller
+) -> MetadataResponse.MetadataResponseTopic:
     context = request.context
     partitions = []
     for number, partition in topic.partitions.items():
-        view = view_partition(broker.image, partition, context.listener, hide_unreachable=request.version == 0)
+        view = view_partition(controller.image, partition, context.listener, hide_unreachable=request.version == 0)
         error = view.error_code
         if error == ErrorCode.LISTENER_NOT_FOUND and request.version < 6:
             error = ErrorCode.LEADER_NOT_AVAILABLE
@@ -210,5 +297,5 @@ def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataRe
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
-        topic_authorized_operations=_operations(broker, request, topic.name),
+        topic_authorized_operations=_operations(request, topic.name, authorizer=authorizer),
     )

@@ -9,12 +9,16 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.key_partition import partition_of
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -22,27 +26,36 @@ from tailrace.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnRe
 _FENCED_FROM = 2
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AddOffsetsToTxnResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    config: BrokerConfig,
+    controller: Controller,
+    permissions: Permissions,
+    replies: Replies,
+    transactions: Transactions,
+) -> AddOffsetsToTxnResponse | None:
     body: AddOffsetsToTxnRequest = request.body
-    if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
+    if not permissions.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
         return AddOffsetsToTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     waiting = request.without_body()
 
     def answer(error: ErrorCode, now_ms: int) -> None:
         if error is ErrorCode.PRODUCER_FENCED and waiting.version < _FENCED_FROM:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        broker.answer(waiting, AddOffsetsToTxnResponse(error_code=error), now_ms)
+        replies.answer(waiting, AddOffsetsToTxnResponse(error_code=error), now_ms)
 
     producer = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
-    partition = offsets_partition(broker, body.group_id)
-    broker.transactions.coordinator.add_partitions(body.transactional_id, producer, [partition], 0, answer, now_ms)
+    partition = offsets_partition(body.group_id, config=config, controller=controller)
+    transactions.coordinator.add_partitions(body.transactional_id, producer, [partition], 0, answer, now_ms)
     return None
 
 
-def offsets_partition(broker: Broker, group_id: str) -> TopicPartition:
+def offsets_partition(group_id: str, *, config: BrokerConfig, controller: Controller) -> TopicPartition:
     """Where a group's offsets are, or will be."""
-    known = broker.image.topics.get(CONSUMER_OFFSETS)
-    count = broker.config.integer("offsets.topic.num.partitions") if known is None else len(known.partitions)
+    known = controller.image.topics.get(CONSUMER_OFFSETS)
+    count = config.integer("offsets.topic.num.partitions") if known is None else len(known.partitions)
     return TopicPartition(CONSUMER_OFFSETS, partition_of(group_id, count))

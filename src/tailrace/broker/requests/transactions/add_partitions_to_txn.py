@@ -15,13 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.transaction import BUMPS_EPOCH_FROM
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -47,9 +50,17 @@ class _Asked(NamedTuple):
 _Add: TypeAlias = Callable[[_Asked, ErrorCode | Sequence[ErrorCode], int], None]  # one for all, or one for each
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> AddPartitionsToTxnResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    permissions: Permissions,
+    replies: Replies,
+    transactions: Transactions,
+) -> AddPartitionsToTxnResponse | None:
     if request.version >= _BATCHES_FROM:
-        check_cluster(broker, request, Operation.CLUSTER_ACTION)
+        check_cluster(request, Operation.CLUSTER_ACTION, permissions=permissions)
     asked = _asked(request)
     if not asked:
         return AddPartitionsToTxnResponse()
@@ -64,10 +75,12 @@ def handle(broker: Broker, request: Request, now_ms: int) -> AddPartitionsToTxnR
             response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
         else:
             response = AddPartitionsToTxnResponse(results_by_transaction=results)
-        broker.answer(waiting, response, now_ms)
+        replies.answer(waiting, response, now_ms)
 
     for one in asked:
-        _add_to_transaction(broker, request, one, add, now_ms)
+        _add_to_transaction(
+            request, one, add, now_ms, controller=controller, permissions=permissions, transactions=transactions
+        )
     return None
 
 
@@ -101,17 +114,31 @@ def _partitions(topics: Sequence[AddPartitionsToTxnRequest.AddPartitionsToTxnTop
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _add_to_transaction(broker: Broker, request: Request, one: _Asked, add: _Add, now_ms: int) -> None:
+def _add_to_transaction(
+    request: Request,
+    one: _Asked,
+    add: _Add,
+    now_ms: int,
+    *,
+    controller: Controller,
+    permissions: Permissions,
+    transactions: Transactions,
+) -> None:
     version, partitions = request.version, one.partitions
     is_client = version < _BATCHES_FROM
-    if is_client and not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, one.transactional_id):
+    if is_client and not permissions.allows(
+        request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, one.transactional_id
+    ):
         add(one, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
         return
-    errors = [_topic_error(broker, request, key, is_client=is_client) for key in partitions]
+    errors = [
+        _topic_error(request, key, is_client=is_client, controller=controller, permissions=permissions)
+        for key in partitions
+    ]
     if any(error is not ErrorCode.NONE for error in errors):
         add(one, [ErrorCode.OPERATION_NOT_ATTEMPTED if error is ErrorCode.NONE else error for error in errors], now_ms)
         return
-    coordinator = broker.transactions.coordinator
+    coordinator = transactions.coordinator
     if one.is_verified_only:
         verified = coordinator.verify_partitions(one.transactional_id, one.producer, partitions)
         add(one, [verified[key] for key in partitions], now_ms)
@@ -126,12 +153,14 @@ def _add_to_transaction(broker: Broker, request: Request, one: _Asked, add: _Add
     coordinator.add_partitions(one.transactional_id, one.producer, partitions, client_version, answer, now_ms)
 
 
-def _topic_error(broker: Broker, request: Request, key: TopicPartition, *, is_client: bool) -> ErrorCode:
+def _topic_error(
+    request: Request, key: TopicPartition, *, is_client: bool, controller: Controller, permissions: Permissions
+) -> ErrorCode:
     if is_client and (
-        key.topic in INTERNAL_TOPICS or not broker.allows(request, Operation.WRITE, AclResource.TOPIC, key.topic)
+        key.topic in INTERNAL_TOPICS or not permissions.allows(request, Operation.WRITE, AclResource.TOPIC, key.topic)
     ):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.NONE if broker.image.partition(key) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if controller.image.partition(key) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _result(one: _Asked, errors: ErrorCode | Sequence[ErrorCode]) -> Result:

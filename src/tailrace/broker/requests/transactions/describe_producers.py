@@ -7,46 +7,68 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+from tailrace.replication.hosted_partitions import HostedPartitions
 
 Answer = DescribeProducersResponse.PartitionResponse
 State = DescribeProducersResponse.ProducerState
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeProducersResponse:
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, partitions: HostedPartitions, permissions: Permissions
+) -> DescribeProducersResponse:
     body: DescribeProducersRequest = request.body
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(
                 name=topic.name,
-                partitions=[_answer(broker, request, topic.name, index) for index in topic.partition_indexes],
+                partitions=[
+                    _answer(
+                        request,
+                        topic.name,
+                        index,
+                        controller=controller,
+                        partitions=partitions,
+                        permissions=permissions,
+                    )
+                    for index in topic.partition_indexes
+                ],
             )
             for topic in body.topics
         ]
     )
 
 
-def _answer(broker: Broker, request: Request, topic: str, index: int) -> Answer:
+def _answer(
+    request: Request,
+    topic: str,
+    index: int,
+    *,
+    controller: Controller,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+) -> Answer:
     answer = Answer(partition_index=index)
     try:
-        if not broker.allows(request, Operation.READ, AclResource.TOPIC, topic):
+        if not permissions.allows(request, Operation.READ, AclResource.TOPIC, topic):
             answer.error_code, answer.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorized to read it"
             return answer
         problem = name_problem(topic)
         if problem is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-        partition = broker.partitions.find(TopicPartition(topic, index))
+        partition = partitions.find(TopicPartition(topic, index))
         partition.fence(-1, leader_only=True)
     except KafkaError as error:
         answer.error_code = error.code
         # A partition that is not here is nothing to talk about.
-        answer.error_message = None if topic in broker.image.topics else str(error)
+        answer.error_message = None if topic in controller.image.topics else str(error)
         return answer
     answer.active_producers = [
         State(

@@ -7,9 +7,10 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
@@ -17,23 +18,30 @@ State = DescribeTransactionsResponse.TransactionState
 TopicData = DescribeTransactionsResponse.TopicData
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> DescribeTransactionsResponse:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, transactions: Transactions
+) -> DescribeTransactionsResponse:
     body: DescribeTransactionsRequest = request.body
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, request, transactional_id) for transactional_id in body.transactional_ids]
+        transaction_states=[
+            _describe(request, transactional_id, permissions=permissions, transactions=transactions)
+            for transactional_id in body.transactional_ids
+        ]
     )
 
 
-def _describe(broker: Broker, request: Request, transactional_id: str) -> State:
-    if not broker.allows(request, Operation.DESCRIBE, AclResource.TRANSACTIONAL_ID, transactional_id):
+def _describe(
+    request: Request, transactional_id: str, *, permissions: Permissions, transactions: Transactions
+) -> State:
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.TRANSACTIONAL_ID, transactional_id):
         return State(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
-        facts = broker.transactions.coordinator.find(transactional_id)
+        facts = transactions.coordinator.find(transactional_id)
     except KafkaError as error:
         return State(transactional_id=transactional_id, error_code=error.code)
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(facts.partitions):
-        if broker.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
+        if permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, topic):
             topics.setdefault(topic, []).append(index)
     return State(
         transactional_id=transactional_id,

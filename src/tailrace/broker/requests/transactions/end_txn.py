@@ -9,9 +9,11 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.ending import EndRequest
 from tailrace.coordinator.transactions.transaction import BUMPS_EPOCH_FROM
 from tailrace.coordinator.transactions.transaction_coordinator import EndAnswer
@@ -22,9 +24,11 @@ _FENCED_FROM = 2
 _EPOCHS_FROM = 5
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> EndTxnResponse | None:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, replies: Replies, transactions: Transactions
+) -> EndTxnResponse | None:
     body: EndTxnRequest = request.body
-    if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
+    if not permissions.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     waiting = request.without_body()
 
@@ -36,9 +40,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> EndTxnResponse | No
         if waiting.version >= _EPOCHS_FROM:
             response.producer_id = result.ended.producer_id
             response.producer_epoch = result.ended.producer_epoch
-        broker.answer(waiting, response, now_ms)
+        replies.answer(waiting, response, now_ms)
 
     client_version = BUMPS_EPOCH_FROM if request.version >= _EPOCHS_FROM else 0
     end = EndRequest(body.producer_id, body.producer_epoch, body.committed, client_version)
-    broker.transactions.coordinator.end(body.transactional_id, end, answer, now_ms)
+    transactions.coordinator.end(body.transactional_id, end, answer, now_ms)
     return None

@@ -13,9 +13,11 @@ Not implemented
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Authorizer, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.transaction_shard import InitAnswer, ProducerIdAndEpoch
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -24,17 +26,25 @@ from tailrace.protocol.messages import InitProducerIdRequest, InitProducerIdResp
 _FENCED_FROM = 4
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> InitProducerIdResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    authorizer: Authorizer,
+    permissions: Permissions,
+    replies: Replies,
+    transactions: Transactions,
+) -> InitProducerIdResponse | None:
     body: InitProducerIdRequest = request.body
     if body.transactional_id is not None:
-        if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
+        if not permissions.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
             return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    elif not _may_be_idempotent(broker, request):
+    elif not _may_be_idempotent(request, authorizer=authorizer, permissions=permissions):
         return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (body.producer_id == NO_PRODUCER_ID) != (body.producer_epoch == NO_PRODUCER_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
     if body.transactional_id is None:
-        return InitProducerIdResponse(producer_id=broker.transactions.producer_ids.next(now_ms), producer_epoch=0)
+        return InitProducerIdResponse(producer_id=transactions.producer_ids.next(now_ms), producer_epoch=0)
     expected = None
     if body.producer_id != NO_PRODUCER_ID:
         expected = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
@@ -47,19 +57,19 @@ def handle(broker: Broker, request: Request, now_ms: int) -> InitProducerIdRespo
             response = _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
         else:
             response = _refused(result.error)
-        broker.answer(waiting, response, now_ms)
+        replies.answer(waiting, response, now_ms)
 
-    coordinator = broker.transactions.coordinator
+    coordinator = transactions.coordinator
     coordinator.init_producer(body.transactional_id, body.transaction_timeout_ms, expected, answer, now_ms)
     return None
 
 
-def _may_be_idempotent(broker: Broker, request: Request) -> bool:
+def _may_be_idempotent(request: Request, *, authorizer: Authorizer, permissions: Permissions) -> bool:
     """Who may write to some topic may do it with a producer id (KIP-679)."""
     context = request.context
-    return broker.sees(
+    return permissions.sees(
         request, Operation.IDEMPOTENT_WRITE, AclResource.CLUSTER, CLUSTER_NAME
-    ) or broker.authorizer.allows_some(context.principal, context.client_host, Operation.WRITE, AclResource.TOPIC)
+    ) or authorizer.allows_some(context.principal, context.client_host, Operation.WRITE, AclResource.TOPIC)
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

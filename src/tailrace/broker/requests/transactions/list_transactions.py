@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.broker.broker import Broker
+from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.transaction import TransactionState
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.patterns import UnusablePattern, compile_pattern
@@ -23,9 +24,11 @@ from tailrace.protocol.messages import ListTransactionsRequest, ListTransactions
 State = ListTransactionsResponse.TransactionState
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> Steps[ListTransactionsResponse]:
+def handle(
+    request: Request, now_ms: int, *, permissions: Permissions, transactions: Transactions
+) -> Steps[ListTransactionsResponse]:
     body: ListTransactionsRequest = request.body
-    coordinator = broker.transactions.coordinator
+    coordinator = transactions.coordinator
     if coordinator.runtime.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     titles = list(dict.fromkeys(body.state_filters))
@@ -44,7 +47,9 @@ def handle(broker: Broker, request: Request, now_ms: int) -> Steps[ListTransacti
                 or (titles and facts.state not in wanted)
                 or (longer_ms >= 0 and now_ms - facts.start_ms <= longer_ms)
                 or (matches is not None and not matches(one.transactional_id))
-                or not broker.allows(request, Operation.DESCRIBE, AclResource.TRANSACTIONAL_ID, one.transactional_id)
+                or not permissions.allows(
+                    request, Operation.DESCRIBE, AclResource.TRANSACTIONAL_ID, one.transactional_id
+                )
             ):
                 continue
             found.append(

@@ -11,16 +11,19 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
-from tailrace.broker.coordination.transaction_verification import verify_partitions
+from tailrace.broker.coordination.groups import Groups
+from tailrace.broker.coordination.transaction_verification import TransactionVerification
 from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.coordinator.shard_writer import coordinator_error
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
+from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_SEQUENCE, TopicPartition
 from tailrace.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -33,16 +36,25 @@ _ABORTABLE_FROM = 4
 _ADDS_FROM = 5
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+    transaction_verification: TransactionVerification,
+) -> TxnOffsetCommitResponse | None:
     body: TxnOffsetCommitRequest = request.body
-    if not broker.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
+    if not permissions.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
         return _all_refused(body, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not broker.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
         return _all_refused(body, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    response, commits, places = _plan(broker, request)
+    response, commits, places = _plan(request, controller=controller, permissions=permissions)
     if not commits:
         return response
-    answer = PendingAnswer(broker, request)
+    answer = PendingAnswer(replies, request)
     version, group_id = request.version, body.group_id
     producer = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
     committer = Committer(body.member_id, body.group_instance_id, body.generation_id, version, is_transactional=True)
@@ -62,13 +74,13 @@ def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResp
     if not group_id:
         refuse(KafkaError(ErrorCode.INVALID_GROUP_ID), now_ms)
         return None
-    offsets = TopicPartition(CONSUMER_OFFSETS, broker.groups.partition_of(group_id))
+    offsets = TopicPartition(CONSUMER_OFFSETS, groups.partition_of(group_id))
 
     def known(errors: dict[TopicPartition, ErrorCode], now_ms: int) -> None:
         if offsets in errors:
             refuse(KafkaError(coordinator_error(errors[offsets])), now_ms)
             return
-        broker.groups.write(
+        groups.write(
             group_id,
             lambda shard: shard.commits.commit_in_transaction(
                 group_id,
@@ -83,8 +95,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResp
             now_ms,
         )
 
-    verify_partitions(
-        broker,
+    transaction_verification.verify(
         body.transactional_id,
         producer,
         {offsets: NO_SEQUENCE},
@@ -97,14 +108,16 @@ def handle(broker: Broker, request: Request, now_ms: int) -> TxnOffsetCommitResp
 
 
 def _plan(
-    broker: Broker, request: Request
+    request: Request, *, controller: Controller, permissions: Permissions
 ) -> tuple[TxnOffsetCommitResponse, list[TopicCommit], list[list[_Partition]]]:
     """The response, filled in where that can be said now; what is to be committed, and where its errors go."""
     response = TxnOffsetCommitResponse()
     commits: list[TopicCommit] = []
     places: list[list[_Partition]] = []
     for asked in request.body.topics:
-        found = find_topic(broker, request, asked.name, bytes(16), Operation.READ)
+        found = find_topic(
+            request, asked.name, bytes(16), Operation.READ, controller=controller, permissions=permissions
+        )
         told = _Topic(name=asked.name)
         response.topics.append(told)
         wanted, place = [], []

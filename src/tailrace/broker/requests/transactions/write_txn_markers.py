@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from tailrace.broker.broker import Broker
 from tailrace.broker.coordination.marker_writer import Marker
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import ProducerId, TopicPartition
 from tailrace.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from tailrace.replication.hosted_partitions import HostedPartitions
 
 Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
 TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
@@ -27,8 +30,8 @@ PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 class _Results:
     """What became of each marker; answers when all are known."""
 
-    def __init__(self, broker: Broker, request: Request, count: int) -> None:
-        self._broker = broker
+    def __init__(self, replies: Replies, request: Request, count: int) -> None:
+        self._replies = replies
         self._request = request
         self._left = count
         self._errors: dict[ProducerId, dict[TopicPartition, ErrorCode]] = {}
@@ -37,7 +40,7 @@ class _Results:
         self._errors.setdefault(producer_id, {})[key] = error
         self._left -= 1
         if not self._left:
-            self._broker.answer(self._request, self.response(), now_ms)
+            self._replies.answer(self._request, self.response(), now_ms)
 
     def response(self) -> WriteTxnMarkersResponse:
         return WriteTxnMarkersResponse(
@@ -48,7 +51,15 @@ class _Results:
         )
 
 
-def handle(broker: Broker, request: Request, now_ms: int) -> WriteTxnMarkersResponse | None:
+def handle(
+    request: Request,
+    now_ms: int,
+    *,
+    partitions: HostedPartitions,
+    permissions: Permissions,
+    replies: Replies,
+    transactions: Transactions,
+) -> WriteTxnMarkersResponse | None:
     body: WriteTxnMarkersRequest = request.body
     markers = [
         (
@@ -65,20 +76,20 @@ def handle(broker: Broker, request: Request, now_ms: int) -> WriteTxnMarkersResp
         for topic in one.topics
         for key in [TopicPartition(topic.name, index) for index in topic.partition_indexes]
     ]
-    results = _Results(broker, request.without_body(), len(markers))
+    results = _Results(replies, request.without_body(), len(markers))
     if not markers:
         return results.response()
-    may_write = broker.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME) or broker.allows(
+    may_write = permissions.allows(request, Operation.ALTER, AclResource.CLUSTER, CLUSTER_NAME) or permissions.allows(
         request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME
     )
     for key, marker in markers:
         answer = partial(results.add, marker.producer_id, key)
         if not may_write:
             answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, now_ms)
-        elif broker.partitions.get(key) is None:
+        elif partitions.get(key) is None:
             answer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, now_ms)
         else:
-            broker.transactions.marker_writer.write(key, marker, answer, now_ms)
+            transactions.marker_writer.write(key, marker, answer, now_ms)
     return None
 
 

@@ -1,0 +1,108 @@
+"""Dispatcher: frames in. Each goes through a fast path or through its handler, or on to the controller.
+
+    header ──► API and version ──► body, decoded here or by a chore ──► forwarded, or handled: at once, in pieces, or
+    as steps that can pause
+
+A client's bad input costs that client its connection at most: no method here raises for it.
+"""
+
+from __future__ import annotations
+
+from types import GeneratorType
+
+from tailrace.broker.cluster.forwarding import FORWARDED
+from tailrace.broker.flat_requests import flattened, read_flat
+from tailrace.broker.handler_binding import Handler
+from tailrace.broker.quick_requests import QuickHandler, quick_handler
+from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.request_decoder import RequestDecoder, request_of
+from tailrace.broker.request_pieces import CUTS, cut_of, handle_in_pieces
+from tailrace.broker.services import Services
+from tailrace.broker.waiting_produce import Run
+from tailrace.model.errors import KafkaError
+from tailrace.protocol.errors import ProtocolError
+from tailrace.protocol.headers import read_request_header
+from tailrace.protocol.primitives import Buffer
+
+
+class Dispatcher:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._apis = services.apis
+        self._throttling = services.throttling
+        self._round = services.current_round
+        self._replies = services.replies
+        self._refusals = services.refusals
+        self._long_requests = services.long_requests
+        self._forwarding = services.forwarding
+        self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, self._decoded)
+        self._handlers: dict[int, Handler] = {}
+        self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
+        self._runs: dict[int, Run] = {}  # requests of a connection that wait for the replicas of one partition
+
+    def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
+        """Handle one frame (without its length prefix). Return True if its reply is deferred to the round's end."""
+        if self._runs and len(frame) > 1 and (run := self._runs.get(context.connection_id)) is not None:
+            return run.take(frame, now_ms)
+        quick = self._quick.get(frame[1]) if len(frame) > 1 and not self._throttling.is_on else None
+        if quick is not None and quick(frame, context, now_ms):
+            return self._round.is_collecting
+        request = read_flat(frame, context, now_ms)
+        if request is None:
+            self.handle_generally(frame, context, now_ms)
+        else:
+            self._round.settle()
+            self.dispatch(request, now_ms)
+        return self._round.is_collecting
+
+    def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
+        """Handle a request that no fast path has taken."""
+        self._round.settle()
+        try:
+            header, position = read_request_header(frame)
+            row = self._apis.get(header.api_key)
+            if row is None or not row.min_version <= header.api_version <= row.max_version:
+                self._refusals.version(header, context, now_ms)
+                return
+            body = self._decoder.decode(frame, header, position, context)
+        except ProtocolError as error:
+            self._refusals.malformed(context, error, now_ms)
+            return
+        if body is not None:
+            self._decoded(request_of(header, context, body, now_ms, len(frame)), now_ms)
+
+    def _decoded(self, request: Request, now_ms: int) -> None:
+        self.dispatch(flattened(request), now_ms)
+
+    def dispatch(self, request: Request, now_ms: int) -> None:
+        """Give a decoded request to its handler, or to the controller that decides on it."""
+        key = request.api_key
+        if self._forwarding is not None and key in FORWARDED:
+            self._forwarding.forward(request, now_ms)
+            return
+        handler = self._handlers.get(key) or self._load(key)
+        self._replies.begin(request)
+        if key in CUTS and (cut := cut_of(request)) is not None:
+            steps = handle_in_pieces(request, handler, cut, now_ms, replies=self._replies, refusals=self._refusals)
+            self._long_requests.start(request, steps, now_ms)
+            return
+        try:
+            outcome = handler(request, now_ms)
+        except KafkaError as error:
+            self._refusals.error(request, error, now_ms)
+            return
+        if isinstance(outcome, GeneratorType):
+            self._long_requests.start(request, outcome, now_ms)
+        else:
+            self._replies.finish(request, outcome, now_ms)
+
+    def _load(self, key: int) -> Handler:
+        handler = self._handlers[key] = self._apis[key].load(self._services)
+        quick = quick_handler(self._services, self._runs, self.handle_generally, key)
+        if quick is not None:
+            self._quick[key] = quick
+        return handler
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Forget the requests of a connection."""
+        self._runs.pop(connection_id, None)

@@ -1,0 +1,90 @@
+"""RequestDecoder: the bodies of requests, decoded on the loop or by a chore.
+
+Up to ELEMENTS_AT_ONCE array elements and BYTES_AT_ONCE are decoded on the loop, apart from records; a request with more
+is decoded by a chore. A request with more than ELEMENTS_MAX array elements is refused: an element of one byte on the
+wire takes some two hundred in memory. So is a request with more than ELEMENTS_WHOLE_MAX of an API whose handler cannot
+pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tailrace.broker.refusals import Refusals
+from tailrace.broker.replies import Replies
+from tailrace.broker.request_chores import RequestChores
+from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.request_pieces import CUTS
+from tailrace.broker.storage.cleaning import Step
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.errors import ProtocolError, TooManyElements
+from tailrace.protocol.headers import RequestHeader
+from tailrace.protocol.message import Struct
+from tailrace.protocol.primitives import Buffer
+from tailrace.protocol.registry import request_class
+from tailrace.protocol.release import structs_in
+
+ELEMENTS_AT_ONCE = 4_096  # a few milliseconds
+BYTES_AT_ONCE = 1 << 20
+ELEMENTS_MAX = 65_536
+ELEMENTS_WHOLE_MAX = 20_000
+ELEMENTS_UNAUTHENTICATED_MAX = 64
+
+
+class RequestDecoder:
+    def __init__(
+        self,
+        replies: Replies,
+        refusals: Refusals,
+        chores: RequestChores,
+        dispatch: Callable[[Request, int], None],
+    ) -> None:
+        """`dispatch(request, now_ms)` takes the requests that chores have decoded."""
+        self._replies = replies
+        self._refusals = refusals
+        self._chores = chores
+        self._dispatch = dispatch
+
+    def decode(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> Any | None:
+        """Return a request's body; None if a chore decodes it first, and then has it handled."""
+        read = request_class(header.api_key).read
+        if not context.is_authenticated:
+            return read(frame, header.api_version, position, ELEMENTS_UNAUTHENTICATED_MAX)[0]
+        if len(frame) <= BYTES_AT_ONCE or header.api_key == ApiKey.PRODUCE:
+            try:
+                return read(frame, header.api_version, position, ELEMENTS_AT_ONCE)[0]
+            except TooManyElements:
+                pass
+        self._decode_beside(frame, header, position, context)
+        return None
+
+    def _decode_beside(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
+        can_pause = header.api_key in CUTS or header.api_key == ApiKey.FETCH
+        elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
+        connection_id, chores = context.connection_id, self._chores
+
+        def run() -> tuple[Any, list[Struct]]:
+            body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
+            return body, structs_in(body)
+
+        def apply(decoded: tuple[Any, list[Struct]], now_ms: int) -> None:
+            body, structs = decoded
+            if connection_id in chores.connections:
+                chores.keep_decoded(connection_id, structs)
+                self._dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
+
+        def failed(error: BaseException, now_ms: int) -> None:
+            if isinstance(error, ProtocolError):
+                self._refusals.malformed(context, error, now_ms)
+            else:
+                self._replies.chore_failed(connection_id, error, now_ms)
+
+        chores.connections.add(connection_id)
+        chores.add(connection_id, Step(run, apply, failed))
+
+
+def request_of(header: RequestHeader, context: ConnectionContext, body: Any, now_ms: int, size: int) -> Request:
+    return Request(
+        context, header.api_key, header.api_version, header.correlation_id, header.client_id, body, now_ms, size
+    )

@@ -1,0 +1,54 @@
+"""Round: the work that requests leave for the moment when the replies are taken.
+
+Requests that come together are handled one after the other, and then their replies are taken. Work that is done once
+for all of them waits until then: one write for several Produce requests, and one look at each operation that waits
+for records of a partition.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tailrace.model.ids import TopicPartition
+from tailrace.waiting.purgatory import Purgatory
+
+
+class CollectedWork(Protocol):
+    """Requests that were collected to be carried out together."""
+
+    def settle(self) -> None:
+        """Carry them out."""
+
+
+class Round:
+    def __init__(self, purgatory: Purgatory) -> None:
+        self._purgatory = purgatory
+        self._collected: CollectedWork | None = None
+        self._appended: dict[TopicPartition, int] = {}  # with the time of the last append
+
+    def appended(self, key: TopicPartition, now_ms: int) -> None:
+        """Note that records were appended to a partition, or that its high watermark has moved."""
+        self._appended[key] = now_ms
+
+    def collect(self, work: CollectedWork) -> None:
+        """Note that there is collected work. It is carried out before anything else is done."""
+        self._collected = work
+
+    @property
+    def is_collecting(self) -> bool:
+        return self._collected is not None
+
+    def settle(self) -> None:
+        """Carry out the collected work."""
+        collected = self._collected
+        if collected is not None:
+            self._collected = None
+            collected.settle()
+
+    def end(self) -> None:
+        """Carry out the collected work, and complete operations that waited for what was appended."""
+        self.settle()
+        while self._appended:
+            appended, self._appended = self._appended, {}
+            for key, now_ms in appended.items():
+                self._purgatory.check(key, now_ms)

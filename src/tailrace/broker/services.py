@@ -1,0 +1,112 @@
+"""Services: the long-lived parts of a broker, by name.
+
+`startup.py` builds them in one pass. A handler names the services that it needs as keyword-only parameters
+(`handler_binding.py`); other parts are given what they need when they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailrace.broker.api_table import ApiRow
+from tailrace.broker.cluster.forwarding import Forwarding
+from tailrace.broker.cluster.replication import Replication
+from tailrace.broker.cluster.transaction_peers import TransactionPeers
+from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.coordination.coordinator_topics import CoordinatorTopics
+from tailrace.broker.coordination.coordinators import Coordinators
+from tailrace.broker.coordination.groups import Groups
+from tailrace.broker.coordination.transaction_verification import TransactionVerification
+from tailrace.broker.coordination.transactions import Transactions
+from tailrace.broker.events import Events
+from tailrace.broker.long_requests import LongRequests
+from tailrace.broker.refusals import Refusals
+from tailrace.broker.replies import Replies
+from tailrace.broker.request_chores import RequestChores
+from tailrace.broker.request_work import RequestWork
+from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
+from tailrace.broker.round import Round
+from tailrace.broker.security.authorizer import Authorizer
+from tailrace.broker.security.permissions import Permissions
+from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.shares import Shares
+from tailrace.broker.storage.cleaning import LogCleaning
+from tailrace.broker.storage.cordoned_directories import CordonedDirectories
+from tailrace.broker.storage.directory_moves import DirectoryMoves
+from tailrace.broker.storage.disk_failures import DiskFailures
+from tailrace.broker.storage.housekeeping import Housekeeping
+from tailrace.broker.storage.image_publisher import ImagePublisher
+from tailrace.broker.throttling import Throttling
+from tailrace.diagnostics.internal_errors import InternalErrors
+from tailrace.fetch.fetches import Fetches
+from tailrace.log.directories.log_directories import LogDirectories
+from tailrace.log.directories.log_directory import LoadReport
+from tailrace.metadata.controller.controller import Controller
+from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.metrics.histogram import Histogram
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.leader import ReplicaSettings
+from tailrace.waiting.outbox import Outbox
+from tailrace.waiting.purgatory import Purgatory
+
+if TYPE_CHECKING:  # few brokers have it, and it would make every start slower
+    from tailrace.broker.metrics.client_telemetry import ClientTelemetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    config: BrokerConfig
+    events: Events
+    internal_errors: InternalErrors
+    apis: Mapping[int, ApiRow]  # the APIs that are served, by key
+
+    # Requests and replies
+    purgatory: Purgatory
+    current_round: Round
+    throttling: Throttling
+    chores: RequestChores
+    replies: Replies
+    refusals: Refusals
+    long_requests: LongRequests
+    request_work: RequestWork
+
+    # Storage
+    logs: LogDirectories
+    partitions: HostedPartitions
+    failures: DiskFailures
+    cordoned: CordonedDirectories
+    moves: DirectoryMoves
+    housekeeping: Housekeeping
+    cleaning: LogCleaning | None  # None: log.cleaner.enable is false
+    load_reports: Sequence[LoadReport]  # one for each log directory that was opened
+    log_flushes: Histogram | None  # how long flushes took; None if nobody measures that
+
+    # Metadata
+    controller: Controller
+    local_controller: LocalController | None  # None: the controllers are other nodes
+    forwarding: Forwarding | None  # to controllers that are other nodes
+    publisher: ImagePublisher
+    encoded_topics: EncodedTopics
+    outbox: Outbox  # requests to other nodes
+
+    # Replication and reading
+    replicas: ReplicaSettings
+    replication: Replication | None  # None: the broker is alone
+    fetches: Fetches
+
+    # Coordination
+    coordinators: Coordinators
+    coordinator_topics: CoordinatorTopics
+    groups: Groups
+    transactions: Transactions
+    transaction_peers: TransactionPeers | None  # None: the broker is alone
+    transaction_verification: TransactionVerification
+    share_states: ShareStates
+    shares: Shares
+
+    # Security and metrics
+    authorizer: Authorizer
+    permissions: Permissions
+    telemetry: ClientTelemetry | None  # None: clients may not push their metrics
