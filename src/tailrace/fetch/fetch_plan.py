@@ -18,8 +18,8 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
-from tailrace.protocol.field_versions import FETCH_REPLICA_STATE, first_version_with
-from tailrace.protocol.messages import FetchRequest
+from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.waiting.purgatory import Purgatory
 
@@ -50,29 +50,25 @@ class FetchParams(NamedTuple):
     leader_only: bool  # only a leader may answer
 
     @classmethod
-    def of(cls, request: FetchRequest, version: int, max_bytes: int) -> FetchParams:
-        """`max_bytes`: what the broker allows at most."""
-        replica_id = replica_of(request, version)
+    def of(cls, ask: FetchAsk, version: int, max_bytes: int) -> FetchParams:
+        """`max_bytes` is the most that the broker allows."""
+        replica_id = ask.replica_id
         follower = is_follower(replica_id)
-        most = min(request.max_bytes, max_bytes)
-        rack = request.rack_id if version >= _RACKS_FROM else None
+        most = min(ask.max_bytes, max_bytes)
+        rack = ask.rack if version >= _RACKS_FROM else None
         return cls(
             replica_id,
-            request.replica_state.replica_epoch,
-            request.max_wait_ms,
-            min(request.min_bytes, most),
+            ask.replica_epoch,
+            ask.max_wait_ms,
+            min(ask.min_bytes, most),
             most,
-            isolation_of(replica_id, request.isolation_level),
+            isolation_of(replica_id, ask.isolation_level),
             version <= LAST_HARD_LIMIT_VERSION,
             rack,
             follower,
             # A consumer of a version with racks may read from a follower; one that is sent there comes with its rack.
             follower or (rack is None and is_consumer(replica_id)),
         )
-
-
-def replica_of(request: FetchRequest, version: int) -> int:
-    return request.replica_id if version < FETCH_REPLICA_STATE else request.replica_state.replica_id
 
 
 class FetchPlan(NamedTuple):

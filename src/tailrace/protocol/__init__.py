@@ -21,5 +21,6 @@ request_kernels.py       fast readers of the most frequent requests (Cython)
 replica_fetch.py         fast encoder and decoder of a follower's Fetch
 coordinator_records.py   records of `__consumer_offsets`, `__transaction_state`, `__share_group_state`
 metadata_frames.py       records of `__cluster_metadata`
+flat/                    Produce and Fetch as flat tuples, read and written by kernels
 codegen/                 schemas, and the Python generated from them
 """

@@ -25,7 +25,7 @@ def raised_in(module: str, error: Exception) -> Exception:
     [
         ("tailrace.log.segment", AssertionError("offsets go back"), True),
         ("tailrace.metadata.image.image", AssertionError("no such topic"), True),
-        ("tailrace.coordinator.groups.classic.member", AssertionError("no protocol"), False),
+        ("tailrace.coordinator.groups.classic.classic_member", AssertionError("no protocol"), False),
         ("tailrace.log.segment", RuntimeError("something else"), False),
         ("tailrace.broker.storage.disk_failures", FatalError("the disk is gone"), True),
     ],

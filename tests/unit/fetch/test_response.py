@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tailrace.fetch.response import refused_fetch
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import TopicPartition
+from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.protocol.messages import FetchResponse
-from tests.simulation.node import Asked, Node, broker, registration, topic_id_of, want
+from tests.simulation.node import Asked, Node, broker, registration, request_for, topic_id_of, want
 
 
 def sent(asked: Asked) -> FetchResponse:
@@ -79,3 +82,18 @@ def test_f16_partitions_of_a_topic_stand_together_where_they_follow_each_other()
     assert [(topic.topic, len(topic.partitions)) for topic in response.responses] == [("a", 2), ("b", 1)]
     response = node.fetch([want(a0, 0), want(b0, 0), want(a1, 0)]).response
     assert [(topic.topic, len(topic.partitions)) for topic in response.responses] == [("a", 1), ("b", 1), ("a", 1)]
+
+
+@pytest.mark.parametrize("version", [4, 7, 12, 13, 18])
+def test_a_request_that_fails_as_a_whole(version: int) -> None:
+    request = request_for(
+        [want(TopicPartition("a", 0), 0), want(TopicPartition("b", 3), 0)], version=version, session=7
+    )
+    response = message_of(refused_fetch(ask_of(request, version), version, ErrorCode.UNKNOWN_SERVER_ERROR), 5)
+    read = FetchResponse.decode(response.encode(version), version)
+    assert read.throttle_time_ms == 5
+    assert (read.error_code, read.session_id) == ((-1, 7) if version >= 7 else (0, 0))
+    partitions = [
+        (topic.topic, one.partition_index, one.error_code) for topic in read.responses for one in topic.partitions
+    ]
+    assert partitions == ([("a", 0, -1), ("b", 3, -1)] if version < 13 else [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
-from tailrace.coordinator.groups.share.share_groups import Initialization
+from tailrace.coordinator.groups.share.share_heartbeat import Initialization
 from tailrace.coordinator.runtime import Refuse
 from tailrace.coordinator.shard import StateChange
 from tailrace.metadata.image.features import SHARE_VERSION

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from tailrace.replication.fetching.replica_fetcher import FetcherSettings, ReplicaFetcher
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
@@ -72,7 +73,9 @@ class Pair:
         assert isinstance(body, FetchRequest)
         self.sessions.append((body.session_id, body.session_epoch, sum(len(one.partitions) for one in body.topics)))
         asked = Asked(LATEST_VERSION)
-        self.leader.fetches.start(sent_and_read(body, LATEST_VERSION), LATEST_VERSION, self.now_ms, asked.take)
+        self.leader.fetches.start(
+            ask_of(sent_and_read(body, LATEST_VERSION), LATEST_VERSION), LATEST_VERSION, self.now_ms, asked.take
+        )
         response = FetchResponse.decode(asked.response_bytes(asked.response), LATEST_VERSION)
         change(response)
         request.answered(response, self.now_ms)

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchResponse
 from tailrace.quota.rate import Windows
 from tailrace.quota.replication_quota import ReplicationQuota
@@ -80,7 +81,9 @@ class Pair:
         """By the leader as it is; which partitions had records."""
         asked = Asked(LATEST_VERSION)
         body: Any = request.body
-        self.leader.fetches.start(sent_and_read(body, LATEST_VERSION), LATEST_VERSION, self.now_ms, asked.take)
+        self.leader.fetches.start(
+            ask_of(sent_and_read(body, LATEST_VERSION), LATEST_VERSION), LATEST_VERSION, self.now_ms, asked.take
+        )
         response = FetchResponse.decode(asked.response_bytes(asked.response), LATEST_VERSION)
         sizes = {
             one.partition_index: len(one.records or b"") for topic in response.responses for one in topic.partitions

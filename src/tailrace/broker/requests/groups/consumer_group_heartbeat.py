@@ -14,8 +14,8 @@ from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import sees_of
 from tailrace.broker.security.authorizer import AclResource, Operation
-from tailrace.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from tailrace.coordinator.groups.consumer.heartbeat import Heartbeat
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
+from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -33,7 +33,7 @@ def handle(broker: Broker, request: Request, now_ms: int) -> ConsumerGroupHeartb
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     _check(body, request.version, broker.groups.assignors)
     answer = PendingAnswer(broker, request)
-    beat = Heartbeat(
+    beat = ConsumerHeartbeat(
         group_id=body.group_id,
         member_id=body.member_id,
         member_epoch=body.member_epoch,

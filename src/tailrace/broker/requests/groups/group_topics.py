@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
-from tailrace.coordinator.groups.consumer.heartbeat import Sees, sees_all
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
 

@@ -13,7 +13,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
-from tailrace.coordinator.groups.classic.membership import LeavingMember
+from tailrace.coordinator.groups.classic.classic_membership import LeavingMember
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 

@@ -14,7 +14,7 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
-from tailrace.coordinator.groups.classic.membership import SyncRequest
+from tailrace.coordinator.groups.classic.classic_membership import SyncRequest
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
 

@@ -13,7 +13,7 @@ from tailrace.broker.pending_answer import PendingAnswer
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.shares.share_group_state import Errors, begin_state, check_share_groups
-from tailrace.coordinator.groups.share.share_groups import Initialization
+from tailrace.coordinator.groups.share.share_heartbeat import Initialization
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 

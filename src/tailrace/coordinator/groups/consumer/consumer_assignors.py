@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from tailrace.coordinator.groups.consumer.uneven_assignor import assign_unevenly
+from tailrace.coordinator.groups.epoch.epoch_group import Assignment
 
-Assignment: TypeAlias = dict[bytes, frozenset[int]]  # partitions by topic id; no topic without partitions
 Assignments: TypeAlias = dict[str, Assignment]  # by member id
 
 

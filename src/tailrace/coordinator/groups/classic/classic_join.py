@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
-from tailrace.coordinator.groups.classic.member import ClassicMember, JoinAnswer, Protocols
-from tailrace.coordinator.groups.classic.rebalance import Change, Rebalances
-from tailrace.coordinator.groups.consumer.heartbeat import Sees, sees_all
-from tailrace.coordinator.groups.group_records import group_record
+from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
+from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
+from tailrace.coordinator.groups.classic.classic_records import group_record
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError

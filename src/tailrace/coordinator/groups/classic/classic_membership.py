@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
-from tailrace.coordinator.groups.classic.member import SyncAnswer
-from tailrace.coordinator.groups.classic.rebalance import Change, Rebalances
-from tailrace.coordinator.groups.group_records import group_record
+from tailrace.coordinator.groups.classic.classic_member import SyncAnswer
+from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
+from tailrace.coordinator.groups.classic.classic_records import group_record
 from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import LeaveGroupResponse, SyncGroupResponse

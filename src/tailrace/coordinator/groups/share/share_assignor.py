@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from math import ceil
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from tailrace.coordinator.groups.consumer.assignors import Assignments
-from tailrace.coordinator.groups.streams.java_collections import in_hash_order
+from tailrace.coordinator.groups.consumer.consumer_assignors import Assignments
+from tailrace.coordinator.groups.java_collections import in_hash_order
 from tailrace.model.java_hash import java_hash
 
 K = TypeVar("K", bound=Hashable)

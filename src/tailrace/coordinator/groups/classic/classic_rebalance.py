@@ -4,7 +4,7 @@
     │           the first time for group.initial.rebalance.delay.ms, again and again as long as new members come
     complete_join ──► who has not come is no member any more (static members stay); everybody's JoinGroup is answered
     │
-    (SyncGroup of the leader: membership.py) ──► assign ──► everybody's SyncGroup is answered
+    (SyncGroup of the leader: classic_membership.py) ──► assign ──► everybody's SyncGroup is answered
 
 Timers, by name: ("join", group) ends the gathering, ("sync", group) the wait for SyncGroups, and ("heartbeat", group,
 member) a session.
@@ -18,8 +18,8 @@ from functools import partial
 from typing import TypeAlias
 
 from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
-from tailrace.coordinator.groups.classic.member import ClassicMember
-from tailrace.coordinator.groups.group_records import group_record
+from tailrace.coordinator.groups.classic.classic_member import ClassicMember
+from tailrace.coordinator.groups.classic.classic_records import group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers

@@ -1,10 +1,11 @@
-"""ClassicMembers: members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat, Leave.
+"""ClassicProtocolMembers: members of a consumer group that use the classic protocol.
 
-To such a member the coordinator is the leader: JoinGroup takes what it subscribes to and owns, SyncGroup tells it its
-share. A heartbeat that finds another step to take is answered with REBALANCE_IN_PROGRESS, so that it joins again.
+They send JoinGroup, SyncGroup, Heartbeat and LeaveGroup. To them the coordinator is the leader of the group: JoinGroup
+takes their subscription and the partitions that they own, SyncGroup returns their assignment. A Heartbeat gets
+REBALANCE_IN_PROGRESS if the member has another step to take, so that it joins again.
 
-Timers, by name: ("session", group, member) as for any member, ("rejoin", …) until it has joined again, ("sync", …)
-until it has asked for its share.
+Timers, by name: ("session", group, member) as for any member, ("rejoin", …) until the member has joined again,
+("sync", …) until it has sent SyncGroup.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tailrace.coordinator.groups.classic.joining import MEMBER_ID_REQUIRED_FROM, JoinRequest
-from tailrace.coordinator.groups.classic.member import JoinAnswer, SyncAnswer
-from tailrace.coordinator.groups.classic.membership import LeavingMember, SyncRequest
+from tailrace.coordinator.groups.classic.classic_join import MEMBER_ID_REQUIRED_FROM, JoinRequest
+from tailrace.coordinator.groups.classic.classic_member import JoinAnswer, SyncAnswer
+from tailrace.coordinator.groups.classic.classic_membership import LeavingMember, SyncRequest
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
-from tailrace.coordinator.groups.consumer.consumer_member import ClassicMetadata, ConsumerMember, MemberState
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import check_instance
+from tailrace.coordinator.groups.consumer.consumer_member import ClassicMetadata, ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_protocol import read_subscription, write_assignment
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.consumer.group_conversion import CONSUMER_PROTOCOL, can_downgrade
-from tailrace.coordinator.groups.consumer.heartbeat import check_instance
+from tailrace.coordinator.groups.epoch.epoch_member import MemberState
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage
@@ -30,7 +32,7 @@ from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import JoinGroupResponse, LeaveGroupResponse, SyncGroupResponse
 
 
-class ClassicMembers:
+class ClassicProtocolMembers:
     def __init__(
         self,
         consumers: ConsumerGroups,
@@ -61,9 +63,9 @@ class ClassicMembers:
             answer(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id), now_ms)
             return StateChange((), None)
         records: list[CoordinatorRecord] = []
-        before = self._joining(group, request, member_id, is_new, records)
-        member, owned = self._told_of(before, request)
-        moved = self._consumers.advance(group, before, member, owned, records, now_ms, request.sees)
+        before = self._member_before(group, request, member_id, is_new, records)
+        member, owned = self._with_join(before, request)
+        moved = self._consumers.advance(group, before, member, owned, settings, records, now_ms, request.sees)
         response = JoinGroupResponse(
             member_id=member_id,
             generation_id=moved.member_epoch,
@@ -75,32 +77,32 @@ class ClassicMembers:
             if error is not ErrorCode.NONE:
                 return
             self._timers.cancel(("rejoin", group.group_id, member_id))
-            self._consumers.watch_session(group.group_id, moved, now_ms)
-            self._fence_after(
+            self._consumers.restart_session(group.group_id, moved, settings, now_ms)
+            self._consumers.timers.fence_after(
                 "sync", group.group_id, member_id, request.rebalance_timeout_ms, "it did not sync in time", now_ms
             )
             answer(response, now_ms)
 
         stay = list(group.members_with(moved).values())
-        if self._replaces_last(group, request) and can_downgrade(group, stay, settings):
+        if self._replaces_consumer(group, request) and can_downgrade(stay, settings):
             change = self._consumers.downgrade(group, stay, None)
-            told = change.on_done
+            on_done = change.on_done
 
             def downgraded(error: ErrorCode, now_ms: int) -> None:
-                assert told is not None
-                told(error, now_ms)
+                assert on_done is not None
+                on_done(error, now_ms)
                 if error is ErrorCode.NONE:
                     answer(response, now_ms)
 
             return replace(change, on_done=downgraded)
         return StateChange(records, None, on_done=done)
 
-    def _replaces_last(self, group: ConsumerGroup, request: JoinRequest) -> bool:
-        """A static member that spoke the new protocol is back with the old one, and it was the last to speak it."""
+    def _replaces_consumer(self, group: ConsumerGroup, request: JoinRequest) -> bool:
+        """Return True if a static member with the new protocol returns with the classic one."""
         found = None if request.instance_id is None else group.static_member(request.instance_id)
         return found is not None and found.classic is None
 
-    def _joining(
+    def _member_before(
         self,
         group: ConsumerGroup,
         request: JoinRequest,
@@ -117,10 +119,10 @@ class ClassicMembers:
             group, found, request.instance_id, member_id, records, may_take_over=True
         )
 
-    def _told_of(
+    def _with_join(
         self, member: ConsumerMember, request: JoinRequest
     ) -> tuple[ConsumerMember, dict[bytes, tuple[int, ...]]]:
-        """The member with what its JoinGroup says, and what it says that it owns."""
+        """Return the member with the facts of its JoinGroup, and the partitions that it owns."""
         try:
             subscription = read_subscription(request.protocols[0][1])
         except ProtocolError as error:
@@ -131,7 +133,7 @@ class ClassicMembers:
             for topic in subscription.owned_partitions
             if topic.topic in topics
         }
-        told = replace(
+        joined = replace(
             member,
             instance_id=member.instance_id if request.instance_id is None else request.instance_id,
             rack_id=subscription.rack_id or member.rack_id,
@@ -142,7 +144,7 @@ class ClassicMembers:
             client_host=request.client_host,
             classic=ClassicMetadata(request.session_timeout_ms, tuple(request.protocols)),
         )
-        return told, owned
+        return joined, owned
 
     # SyncGroup and Heartbeat
 
@@ -152,11 +154,11 @@ class ClassicMembers:
         protocol, subscription = member.classic.protocols[0]
         if request.protocol_type not in (None, CONSUMER_PROTOCOL) or request.protocol not in (None, protocol):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if group.target_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if group.target_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED:
             self._expect_rejoin(group.group_id, member, now_ms)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         self._timers.cancel(("sync", group.group_id, member.member_id))
-        self._consumers.watch_session(group.group_id, member, now_ms)
+        self._consumers.restart_session(group.group_id, member, self._settings(group.group_id), now_ms)
         answer(
             SyncGroupResponse(
                 protocol_type=request.protocol_type,
@@ -171,10 +173,10 @@ class ClassicMembers:
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> ErrorCode:
         member = self._classic_member(group, member_id, instance_id, generation)
-        self._consumers.watch_session(group.group_id, member, now_ms)
-        can_take_more = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
-        has_to_let_go = member.state is MemberState.UNREVOKED_PARTITIONS
-        if member.member_epoch < group.target_epoch or has_to_let_go or can_take_more:
+        self._consumers.restart_session(group.group_id, member, self._settings(group.group_id), now_ms)
+        can_take_more = member.state is MemberState.UNRELEASED and not _waits_for_others(group, member)
+        must_revoke = member.state is MemberState.UNREVOKED
+        if member.member_epoch < group.target_epoch or must_revoke or can_take_more:
             self._expect_rejoin(group.group_id, member, now_ms)
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -196,14 +198,9 @@ class ClassicMembers:
     def _expect_rejoin(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
         if ("rejoin", group_id, member.member_id) not in self._timers:
             why = "it did not join again in time"
-            self._fence_after("rejoin", group_id, member.member_id, member.rebalance_timeout_ms, why, now_ms)
-
-    def _fence_after(self, timer: str, group_id: str, member_id: str, wait_ms: int, why: str, now_ms: int) -> None:
-        self._timers.schedule(
-            (timer, group_id, member_id),
-            now_ms + wait_ms,
-            lambda _: self._consumers.fence_silent(group_id, member_id, why),
-        )
+            self._consumers.timers.fence_after(
+                "rejoin", group_id, member.member_id, member.rebalance_timeout_ms, why, now_ms
+            )
 
     # LeaveGroup
 
@@ -211,13 +208,13 @@ class ClassicMembers:
         response = LeaveGroupResponse(members=[])
         gone: dict[str, ConsumerMember] = {}
         for one in leaving:
-            told = LeaveGroupResponse.MemberResponse(member_id=one.member_id, group_instance_id=one.instance_id)
+            result = LeaveGroupResponse.MemberResponse(member_id=one.member_id, group_instance_id=one.instance_id)
             try:
                 member = self._leaving(group, one)
                 gone[member.member_id] = member
             except KafkaError as error:
-                told.error_code = error.code
-            response.members.append(told)
+                result.error_code = error.code
+            response.members.append(result)
         return self._consumers.fence(group, list(gone.values()), response)
 
     def _leaving(self, group: ConsumerGroup, one: LeavingMember) -> ConsumerMember:
@@ -229,7 +226,7 @@ class ClassicMembers:
 
 
 def _supports(group: ConsumerGroup, request: JoinRequest) -> bool:
-    """Whether it has a protocol in common with everybody who speaks the classic one."""
+    """Return True if the request has a protocol that all members with the classic protocol support."""
     if request.protocol_type != CONSUMER_PROTOCOL or not request.protocols:
         return False
     wanted = {name for name, _ in request.protocols}
@@ -242,7 +239,7 @@ def _supports(group: ConsumerGroup, request: JoinRequest) -> bool:
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether some of what it shall have is still somebody else's."""
+    """Return True if another member has part of this member's target."""
     return any(
         group.is_held(topic, partition)
         for topic, partitions in group.target.get(member.member_id, {}).items()
