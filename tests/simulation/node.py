@@ -15,8 +15,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
+from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.fetch_plan import FetchAuthorizer
-from tailrace.fetch.fetches import Fetch, Fetches
+from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.preferred_replica import ReplicaSelector
 from tailrace.fetch.read import PartitionReader, ReplicationQuota
 from tailrace.fetch.sessions import FetchSessions

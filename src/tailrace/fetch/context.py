@@ -12,17 +12,16 @@ because it gave up on this one) is not updated either; the answer is INVALID_FET
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from tailrace.fetch.session import NO_SESSION, PARTITIONS_A_STEP, FetchSession, Identity, PartitionFetch
+from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
 from tailrace.protocol.flat.fetch import PartitionAnswer
 
 Answer: TypeAlias = tuple[PartitionFetch, PartitionAnswer]
-# Opens a session with these partitions at a time, if there is room for one.
-OpenSession: TypeAlias = Callable[[dict[Identity, PartitionFetch], int], FetchSession | None]
 
 
 class Told(NamedTuple):
@@ -62,15 +61,29 @@ class SessionlessContext:
 
 
 class FullContext(SessionlessContext):
-    __slots__ = ("_open_session",)
+    __slots__ = ("_is_follower", "_sessions", "_uses_topic_ids")
     kind = "full"
 
-    def __init__(self, partitions: dict[Identity, PartitionFetch], open_session: OpenSession) -> None:
+    def __init__(
+        self,
+        partitions: dict[Identity, PartitionFetch],
+        sessions: FetchSessions,
+        *,
+        uses_topic_ids: bool,
+        is_follower: bool,
+    ) -> None:
         super().__init__(partitions)
-        self._open_session = open_session
+        self._sessions = sessions
+        self._uses_topic_ids = uses_topic_ids
+        self._is_follower = is_follower
 
     def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
-        session = self._open_session({fetch.identity: fetch for fetch, _ in answers}, now_ms)
+        session = self._sessions.create(
+            {fetch.identity: fetch for fetch, _ in answers},
+            is_privileged=self._is_follower,
+            uses_topic_ids=self._uses_topic_ids,
+            now_ms=now_ms,
+        )
         if session is None:
             return Told(ErrorCode.NONE, NO_SESSION, answers)
         for number, (fetch, answer) in enumerate(answers, 1):

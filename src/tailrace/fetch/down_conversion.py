@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 FIRST_UNCONVERTED_VERSION: Final = 4
 _LAST_FORMAT_0_VERSION: Final = 1
-LAST_HARD_LIMIT_VERSION: Final = 2  # the last version whose byte limits are hard
+LAST_HARD_LIMIT_VERSION: Final = 2
 
 
 def converted(fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> PartitionAnswer:

@@ -15,8 +15,7 @@ from typing import Any
 
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.fetch.context import SessionErrorContext
-from tailrace.fetch.delayed_fetch import Reason
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.fetch.isolation import describe_replica
 from tailrace.fetch.session import PartitionFetch
 from tailrace.log.inspect.explain import ReadExplanation, explain_offset

@@ -1,53 +1,21 @@
-"""FetchSessions: a bounded cache of sessions, and which kind of fetch a request is.
+"""FetchSessions: a bounded cache of fetch sessions.
 
-    session id  epoch     meaning                                               context
-    any         −1        close that session, if there is one; open none        SessionlessContext
-    any         0         close that session, if there is one; open a new one   FullContext
-    known       expected  what changed since the last request of the session    IncrementalContext
-    known       other     INVALID_FETCH_SESSION_EPOCH                           SessionErrorContext
-    unknown     other     FETCH_SESSION_ID_NOT_FOUND                            SessionErrorContext
-
-A session uses topic ids or names, and cannot change: FETCH_SESSION_TOPIC_ID_ERROR.
-One that is left without partitions is closed.
-
-When the cache is full a new session takes the place of
-1. one that was not used for `min.incremental.fetch.session.eviction.ms`, or else
-2. the smallest that it may evict, if that is smaller: a follower's session may evict any consumer's, and either kind
-   any of its own kind that is older than that time.
-Otherwise there is no session, the client gets id 0 and sends full requests. The same happens when all sessions together
-would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A session
-that grows beyond that is closed. Apache Kafka counts sessions only.
+When the cache is full, a new session takes the place of
+1. a session that was not used for `min.incremental.fetch.session.eviction.ms`, or else
+2. the smallest session that it may evict, if that one is smaller: a follower's session may evict any consumer's, and
+   either kind may evict a session of its own kind that is older than that time.
+Otherwise no session is created: the client gets id 0 and sends full requests. The same happens when all sessions
+together would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A
+session that grows beyond that is closed. Apache Kafka counts sessions only.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
-from tailrace.fetch.context import (
-    FetchContext,
-    FullContext,
-    IncrementalContext,
-    SessionErrorContext,
-    SessionlessContext,
-)
-from tailrace.fetch.session import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    NO_TOPIC_ID,
-    PARTITIONS_A_STEP,
-    FetchSession,
-    Identity,
-    PartitionFetch,
-    next_epoch,
-)
-from tailrace.metadata.image.image import MetadataImage
-from tailrace.model.errors import ErrorCode
-from tailrace.model.steps import Steps
-from tailrace.protocol.field_versions import FETCH_TOPIC_IDS
+from tailrace.fetch.session import NO_SESSION, FetchSession, Identity, PartitionFetch
 from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.waiting.purgatory import Purgatory
 
@@ -88,71 +56,20 @@ class FetchSessions:
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
-    # What a request means
-
     def partitions_in(self, ask: FetchAsk) -> int:
-        """Return how many partitions a request is about, with those of its session."""
+        """Return the number of partitions that a request concerns, with those of its session."""
         session = self._sessions.get(ask.session_id)
         return ask.partition_count + (0 if session is None else len(session))
 
-    def context_for(
-        self, ask: FetchAsk, version: int, image: MetadataImage, *, is_follower: bool, now_ms: int
-    ) -> Steps[FetchContext]:
-        """Return which kind of fetch a request is."""
-        session_id, epoch = ask.session_id, ask.session_epoch
-        by_id = version >= FETCH_TOPIC_IDS
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if session_id != NO_SESSION:
-                self.remove(session_id)
-            partitions = yield from _partitions_of(ask, by_id, image)
-            if epoch == FINAL_EPOCH:
-                return SessionlessContext(partitions)
-            return FullContext(partitions, partial(self.create, is_privileged=is_follower, uses_topic_ids=by_id))
-        session = self._sessions.get(session_id)
-        if session is None:
-            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.epoch != epoch:
-            return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.uses_topic_ids != by_id:
-            return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.epoch = next_epoch(epoch)
-        context = IncrementalContext(session)
-        if ask.topics or ask.forgotten:
-            yield from self._update(session, ask, by_id, image)
-        if not session.partitions:
-            self.remove(session_id)
-            return SessionlessContext((yield from _partitions_of(ask, by_id, image)))
-        if session.is_closed:  # during a pause
-            return context
-        self.touch(session, now_ms)
-        if not self._has_room(0, now_ms, is_privileged=session.is_privileged):
-            self.remove(session_id)
-            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        return context
-
-    def _update(self, session: FetchSession, ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[None]:
-        """Take over what an incremental request changes."""
-        number = 0
-        for topic, partitions in ask.topics:
-            name, topic_id = _topic_of(topic, by_id, image)
-            for asked in partitions:
-                session.update((topic, asked[0]), name, topic_id, asked)
-                number += 1
-                if not number % PARTITIONS_A_STEP:
-                    yield
-        for topic, indexes in ask.forgotten:
-            for index in indexes:
-                session.forget((topic, index), self._purgatory)
-                number += 1
-                if not number % PARTITIONS_A_STEP:
-                    yield
-
-    # The cache
-
     def create(
-        self, partitions: dict[Identity, PartitionFetch], now_ms: int, *, is_privileged: bool, uses_topic_ids: bool
+        self,
+        partitions: dict[Identity, PartitionFetch],
+        *,
+        is_privileged: bool,
+        uses_topic_ids: bool,
+        now_ms: int,
     ) -> FetchSession | None:
-        """Open a session, if there is room or room can be made."""
+        """A new session, if there is room or room can be made."""
         if not self._has_room(len(partitions), now_ms, is_privileged=is_privileged):
             return None
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
@@ -166,6 +83,18 @@ class FetchSessions:
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session
+
+    def forget(self, session: FetchSession, identity: Identity) -> None:
+        """Remove a partition from a session."""
+        session.forget(identity, self._purgatory)
+
+    def keep(self, session: FetchSession, now_ms: int) -> bool:
+        """Keep a session that was used just now. Return False, with the session closed, if it has grown too large."""
+        self.touch(session, now_ms)
+        if self._has_room(0, now_ms, is_privileged=session.is_privileged):
+            return True
+        self.remove(session.id)
+        return False
 
     def _has_room(self, more: int, now_ms: int, *, is_privileged: bool) -> bool:
         """Return whether so many partitions more may be remembered, perhaps instead of those of unused sessions."""
@@ -231,29 +160,3 @@ class FetchSessions:
 
     def statistics(self) -> SessionStatistics:
         return SessionStatistics(len(self._sessions), self._partitions, self._evictions)
-
-
-def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[str | None, bytes]:
-    """Return a topic's name, None while no topic has this id, and its id."""
-    if not by_id:
-        assert isinstance(topic, str)
-        return topic, NO_TOPIC_ID
-    assert isinstance(topic, bytes)
-    found = image.topics_by_id.get(topic)
-    return None if found is None else found.name, topic
-
-
-def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
-    """Return every partition once. One that is named twice keeps its first place and its last request."""
-    partitions: dict[Identity, PartitionFetch] = {}
-    for topic, asked_partitions in ask.topics:
-        name, topic_id = _topic_of(topic, by_id, image)
-        for asked in asked_partitions:
-            identity = (topic, asked[0])
-            fetch = partitions.get(identity)
-            if fetch is None:
-                fetch = partitions[identity] = PartitionFetch(identity, name, topic_id)
-                if not len(partitions) % PARTITIONS_A_STEP:
-                    yield
-            fetch.ask(asked)
-    return partitions

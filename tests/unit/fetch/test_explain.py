@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.explain import FetchWalk, as_plain, explain_fetch
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition

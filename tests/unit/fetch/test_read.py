@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.read import PARTITIONS_A_STEP
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition

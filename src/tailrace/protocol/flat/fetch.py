@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from tailrace.protocol.field_versions import FETCH_TOPIC_IDS
+from tailrace.protocol.field_versions import FETCH_REPLICA_STATE, FETCH_TOPIC_IDS
 from tailrace.protocol.flat.read_kernels import read_fetch
 from tailrace.protocol.flat.write_kernels import write_fetched
 from tailrace.protocol.headers import write_response
@@ -93,7 +93,7 @@ def ask_of(body: FetchRequest, version: int) -> FetchAsk:
     """Convert a message."""
     by_id = version >= FETCH_TOPIC_IDS
     return FetchAsk(
-        body.replica_id if version < 15 else body.replica_state.replica_id,
+        body.replica_id if version < FETCH_REPLICA_STATE else body.replica_state.replica_id,
         body.replica_state.replica_epoch,
         body.max_wait_ms,
         body.min_bytes,

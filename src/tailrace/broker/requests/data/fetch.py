@@ -27,9 +27,8 @@ from typing import Any
 from tailrace.broker.broker import Broker
 from tailrace.broker.request_context import Request
 from tailrace.fetch.context import FetchContext
-from tailrace.fetch.delayed_fetch import Reason
+from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch, Reason
 from tailrace.fetch.fetch_plan import FetchParams
-from tailrace.fetch.fetches import PARTITIONS_AT_ONCE, Fetch
 from tailrace.fetch.response import refused_fetch
 from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.model.errors import KafkaError
@@ -77,7 +76,7 @@ def _fetch(broker: Broker, request: Request, now_ms: int) -> Steps[None]:
 def go_on(broker: Broker, request: Request, context: FetchContext, params: FetchParams, now_ms: int) -> None:
     """Answer a fetch that has waited elsewhere with what can be read now."""
     listener, answer = request.context.listener, _answer_to(broker, request)
-    fetch = Fetch(broker.fetches, context, params, request.version, listener, answer, now_ms)
+    fetch = Fetch(broker.fetches.services, context, params, request.version, listener, answer, now_ms)
     fetch.find_again()
     fetch.woken(Reason.DEADLINE, None, now_ms)
 

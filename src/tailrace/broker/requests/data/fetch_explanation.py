@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.fetch.explain import as_plain, explain_fetch
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.session import FINAL_EPOCH
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
