@@ -13,9 +13,9 @@ from select import epoll
 from typing import TYPE_CHECKING
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.client.address import Address
-from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
 from tailrace.client.settings import ClientSettings
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle

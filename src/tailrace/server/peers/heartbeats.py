@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tailrace.client.address import Address
-from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
 from tailrace.client.security.security import PLAIN_TEXT, Security
 from tailrace.client.settings import ClientSettings
 from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
