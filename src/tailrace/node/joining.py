@@ -23,7 +23,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import DescribeClusterRequest
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.clock import monotonic_ms, wall_clock_ms
+from tailrace.server.loop.clock import monotonic_ms, wall_clock_ms
 from tailrace.server.peers.heartbeats import Heartbeats
 from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
 from tailrace.server.peers.peers import Peers

@@ -21,7 +21,7 @@ from tailrace.client.settings import ClientSettings
 from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import BrokerRegistrationRequest
-from tailrace.server.clock import monotonic_ms
+from tailrace.server.loop.clock import monotonic_ms
 from tailrace.server.peers.last_will import LastWill
 
 REQUEST_TIMEOUT_MS: Final = 4_000  # below half of the session that it keeps
