@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.protocol.framing import InvalidFrame
-from tailrace.server.frame_input import SMALL_FRAME_BYTES, FrameInput
-from tailrace.server.receive_buffers import FULL_POSITION, READ_BYTES_MAX, FrameBuffers, ReceiveArena
+from tailrace.server.receiving.frame_input import SMALL_FRAME_BYTES, FrameInput
+from tailrace.server.receiving.receive_buffers import FULL_POSITION, READ_BYTES_MAX, FrameBuffers, ReceiveArena
 from tests.unit.server.harness import framed
 
 LIMIT = 10_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.server.receive_buffers import (
+from tailrace.server.receiving.receive_buffers import (
     ARENA_BYTES,
     FULL_POSITION,
     POOLED_BYTES,

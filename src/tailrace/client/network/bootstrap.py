@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tailrace.client.address import Address
 from tailrace.client.errors import InvalidAddress, UnsupportedSecurity
+from tailrace.client.network.address import Address
 
 DEFAULT_PORT: Final = 9092
 _ADDRESS = re.compile(

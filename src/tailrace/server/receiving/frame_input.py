@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Final
 
 from tailrace.protocol.framing import InvalidFrame
-from tailrace.server.receive_buffers import READ_BYTES_MAX, FrameBuffers, ReceiveArena
+from tailrace.server.receiving.receive_buffers import READ_BYTES_MAX, FrameBuffers, ReceiveArena
 
 SMALL_FRAME_BYTES: Final = 32_768
 BULK_READ_BYTES: Final = 4_096

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.address import Address
-from tailrace.client.bootstrap import parse_bootstrap
 from tailrace.client.errors import InvalidAddress, UnsupportedSecurity
+from tailrace.client.network.address import Address
+from tailrace.client.network.bootstrap import parse_bootstrap
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.connection import Connection
 from tailrace.client.errors import (
     AnswerTimedOut,
     ConnectionLost,
@@ -11,6 +10,7 @@ from tailrace.client.errors import (
     UnsupportedByBroker,
     UnsupportedSecurity,
 )
+from tailrace.client.network.connection import Connection
 from tailrace.client.settings import ClientSettings
 from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.codegen.schema import Versions

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from tailrace.diagnostics.internal_errors import InternalErrors
-from tailrace.server.chores import Chores
-from tailrace.server.wakeup import WakeUp
+from tailrace.server.loop.chores import Chores
+from tailrace.server.loop.wakeup import WakeUp
 
 
 class OtherThreads:

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from tailrace.server import garbage
-from tailrace.server.garbage import IDLE_RETRY_MS, OLD_INTERVAL_MS, PATIENCE_MS, YOUNG_OBJECTS, OldGarbage, look_once
+from tailrace.server.loop import garbage
+from tailrace.server.loop.garbage import (
+    IDLE_RETRY_MS,
+    OLD_INTERVAL_MS,
+    PATIENCE_MS,
+    YOUNG_OBJECTS,
+    OldGarbage,
+    look_once,
+)
 
 
 class Clock:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from tailrace.client.address import Address
-from tailrace.client.patience import Clock
+from tailrace.client.network.address import Address
+from tailrace.client.network.patience import Clock
 from tailrace.client.security.security import Security
 from tailrace.client.security.tls_socket import TlsSocket
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tailrace.server.connections.acceptor import Acceptor
 from tailrace.server.connections.connections import Connections
-from tailrace.server.garbage import OldGarbage
 from tailrace.server.http.metrics_endpoint import MetricsEndpoint
+from tailrace.server.loop.garbage import OldGarbage
 from tailrace.server.peers.peers import Peers
 
 

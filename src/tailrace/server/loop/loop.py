@@ -27,27 +27,27 @@ from tailrace.metrics.families import Family
 from tailrace.model.log_fields import fields
 from tailrace.protocol.framing import InvalidFrame
 from tailrace.server.broker_seam import BrokerCore
-from tailrace.server.chores import Chores
-from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
 from tailrace.server.connections.acceptor import Acceptor
 from tailrace.server.connections.connection import CLOSING, OUTPUT_BYTES_MAX, THROTTLED, WAITING, Connection
 from tailrace.server.connections.connection_limits import ConnectionLimits
 from tailrace.server.connections.connections import Connections
 from tailrace.server.connections.listener import Listener
-from tailrace.server.garbage import OldGarbage
 from tailrace.server.http.metrics_endpoint import MetricsEndpoint
-from tailrace.server.loop_timers import LoopTimers
+from tailrace.server.loop.chores import Chores
+from tailrace.server.loop.clock import SteadyClock, monotonic_ms, wall_clock_ms
+from tailrace.server.loop.garbage import OldGarbage
+from tailrace.server.loop.loop_timers import LoopTimers
+from tailrace.server.loop.other_threads import OtherThreads
+from tailrace.server.loop.turn import Turn
+from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.metrics.request_meter import make_meter
 from tailrace.server.metrics.server_measures import ServerMeasures
 from tailrace.server.metrics.statistics import ServerStatistics, take_statistics
-from tailrace.server.other_threads import OtherThreads
 from tailrace.server.peers.peers import Peers
-from tailrace.server.receive_buffers import FULL_POSITION, ReceiveArena
+from tailrace.server.receiving.receive_buffers import FULL_POSITION, ReceiveArena
 from tailrace.server.sending.sender import Sender
 from tailrace.server.sending.slice_sender import SliceSender
 from tailrace.server.settings import LimitSettings, ServerSettings
-from tailrace.server.turn import Turn
-from tailrace.server.wakeup import WakeUp
 
 _DAY_MS: Final = 86_400_000
 PASS_MS_MAX: Final = 5  # one that sends much at once must not keep the others waiting for longer

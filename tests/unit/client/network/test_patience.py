@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tailrace.client.patience import Patience
+from tailrace.client.network.patience import Patience
 from tailrace.client.settings import ClientSettings
 from tests.unit.client.fakes import FakeClock
 

@@ -18,7 +18,6 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import tailrace
-from tailrace.client.address import Address
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,
@@ -27,11 +26,12 @@ from tailrace.client.errors import (
     Unreachable,
     UnsupportedByBroker,
 )
-from tailrace.client.patience import Clock, SystemClock
+from tailrace.client.network.address import Address
+from tailrace.client.network.patience import Clock, SystemClock
+from tailrace.client.network.sockets import OpenSocket, fill, opener
 from tailrace.client.security.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
 from tailrace.client.security.sasl import authenticate
 from tailrace.client.settings import ClientSettings
-from tailrace.client.sockets import OpenSocket, fill, opener
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api
 from tailrace.protocol.codegen.schema import Versions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.server.clock import SteadyClock, monotonic_ms, wall_clock_ms
+from tailrace.server.loop.clock import SteadyClock, monotonic_ms, wall_clock_ms
 
 
 class Hands:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tailrace.client.address import Address
-from tailrace.client.connection import Connection
-from tailrace.client.patience import Clock
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
+from tailrace.client.network.patience import Clock
+from tailrace.client.network.sockets import OpenSocket
 from tailrace.client.settings import ClientSettings
-from tailrace.client.sockets import OpenSocket
 from tailrace.model.ids import BrokerId
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tailrace.diagnostics.internal_errors import InternalErrors
-from tailrace.server.chores import Chores
+from tailrace.server.loop.chores import Chores
 
 ERRORS = InternalErrors(logging.getLogger(__name__))
 
