@@ -1,7 +1,7 @@
-"""Regular expressions that members subscribe with, looked up among the topics.
+"""Regular expressions of subscriptions, matched with the names of topics.
 
-They come from clients and are matched in the broker, so they are RE2's: its time grows with the text alone, and its
-syntax is that of the library in Kafka.
+Clients send them and the broker matches them, so they are RE2 patterns: the time is linear in the text, and the syntax
+is that of Kafka's library.
 """
 
 from __future__ import annotations

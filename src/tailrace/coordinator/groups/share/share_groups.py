@@ -3,7 +3,7 @@
 The steps are those of any epoch group (`epoch/epoch_engine.py`). What share groups add:
 
     epoch      the group epoch is also bumped when partitions have been initialized but are not assigned
-    current    the member has its target at once, because nobody has to revoke anything
+    current    the member has its target at once, because no member has to revoke anything
     topics     partitions without a state are initialized by the share coordinator; only then are they assigned
 """
 
