@@ -7,8 +7,9 @@ KafkaError; the request handlers (`broker/requests/`) encode it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 from tailrace.coordinator.groups.classic.classic_join import ClassicJoins, JoinRequest
@@ -94,6 +95,12 @@ class GroupCoordinator:
         self.shares = ShareGroups(self.groups, timers, share_settings, image)
         self.share_offsets = ShareOffsets(self.groups, self.shares, image)
         self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
+        self._loaded: Mapping[type[Any], Callable[[Any, int], None]] = {
+            ClassicGroup: self._rebalances.loaded,
+            ConsumerGroup: self._consumers.loaded,
+            ShareGroup: self.shares.loaded,
+            StreamsGroup: self.streams.loaded,
+        }
         self._epoch_replays = {
             key: replay for replay in (CONSUMER_REPLAY, self.shares.replay, STREAMS_REPLAY) for key in replay.keys
         }
@@ -294,14 +301,7 @@ class GroupCoordinator:
     def loaded(self, now_ms: int) -> Iterator[Part]:
         self._schedule_expiry(now_ms)
         for group in tuple(self.groups.values()):
-            if isinstance(group, ClassicGroup):
-                yield partial(self._rebalances.loaded, group)
-            elif isinstance(group, ConsumerGroup):
-                yield partial(self._consumers.loaded, group)
-            elif isinstance(group, ShareGroup):
-                yield partial(self.shares.loaded, group)
-            elif isinstance(group, StreamsGroup):
-                yield partial(self.streams.loaded, group)
+            yield partial(self._loaded[type(group)], group)
 
     def unloaded(self, now_ms: int) -> Iterator[Part]:
         for group in tuple(self.groups.values()):

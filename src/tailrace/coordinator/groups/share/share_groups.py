@@ -62,7 +62,11 @@ class ShareGroups:
         self.replay = EpochReplay(
             ShareGroup, SHARE_RECORDS, (ShareGroupStatePartitionMetadataKey,), self._replay_topics
         )
-        self.now_ms = 0  # the time of the current operation, from which replayed topics count
+        self._now_ms = 0
+
+    def begin_operation(self, now_ms: int) -> None:
+        """Note the time of an operation. Topics that its records change are initializing since then."""
+        self._now_ms = now_ms
 
     def group_or_new(self, group_id: str) -> ShareGroup:
         return ShareGroup(group_id) if group_id not in self._groups else self.group(group_id)
@@ -73,7 +77,7 @@ class ShareGroups:
     # Heartbeat
 
     def heartbeat(self, beat: ShareHeartbeat, now_ms: int) -> StateChange[ShareHeartbeatResult]:
-        self.now_ms = now_ms
+        self.begin_operation(now_ms)
         if beat.member_epoch == LEAVE_EPOCH:
             response = ShareGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch)
             group = self.group(beat.group_id)
@@ -189,4 +193,4 @@ class ShareGroups:
             self._engine.timers.restart_session(group.group_id, member_id, timeout_ms, now_ms)
 
     def _replay_topics(self, group: ShareGroup, key: Any, value: Any) -> None:
-        group.topics = None if value is None else read_topics(value, self.now_ms)
+        group.topics = None if value is None else read_topics(value, self._now_ms)

@@ -47,7 +47,7 @@ class ShareOffsets:
 
     def initialized(self, group_id: str, partitions: Partitions, now_ms: int) -> StateChange[None]:
         """Note that the share coordinator has initialized the partitions. They can be assigned now."""
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         group = self._groups.get(group_id)
         if not isinstance(group, ShareGroup) or not partitions:
             return StateChange((), None)
@@ -56,7 +56,7 @@ class ShareOffsets:
 
     def not_initialized(self, group_id: str, partitions: Partitions, now_ms: int) -> StateChange[None]:
         """Note that the initialization failed. The next heartbeat retries it."""
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         group = self._groups.get(group_id)
         topics = group.topics if isinstance(group, ShareGroup) else None
         if topics is None or not topics.initializing:
@@ -65,7 +65,7 @@ class ShareOffsets:
 
     def alter(self, group_id: str, wanted: Mapping[str, Mapping[int, int]], now_ms: int) -> StateChange[Initialization]:
         """Set start offsets, by topic and partition. Partitions that do not exist are left out."""
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         group = self._shares.group_or_new(group_id)
         if group.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
@@ -98,7 +98,7 @@ class ShareOffsets:
 
     def delete(self, group_id: str, names: Collection[str], now_ms: int) -> StateChange[Deletion]:
         """Prepare the deletion of the group's offsets in topics."""
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         group = self._shares.group(group_id)
         group.check_delete()
         if group.topics is None:
@@ -117,7 +117,7 @@ class ShareOffsets:
         return StateChange(records, Deletion(partitions, unknown))
 
     def deleted(self, group_id: str, topic_ids: Collection[bytes], now_ms: int) -> StateChange[None]:
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         group = self._groups.get(group_id)
         if not isinstance(group, ShareGroup) or group.topics is None:
             return StateChange((), None)
@@ -127,7 +127,7 @@ class ShareOffsets:
 
     def forget_topics(self, topic_ids: Collection[bytes], now_ms: int) -> StateChange[None] | None:
         """Remove deleted topics from all groups. The share coordinator learns of the deletion by itself."""
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         gone = frozenset(topic_ids)
         records: list[CoordinatorRecord] = []
         for group in self._groups.values():
