@@ -133,7 +133,7 @@ def _cases(side: OurSide) -> Iterator[Message]:
 def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]]) -> None:
     side = OurSide(broker, principal="User:alice", listener=SASL)
     side.learn()
-    broker.authorizer, broker.fetches.authorizer = authorizer, FetchRights(authorizer)
+    broker.authorizer, broker.fetches.services.authorizer = authorizer, FetchRights(authorizer)
     for request in _cases(side):
         row = API_TABLE[request.SCHEMA.api_key]
         authorizer.asked.clear()
@@ -154,7 +154,7 @@ def test_what_is_asked_is_what_is_said(broker: Broker) -> None:
     asked: dict[int, set[Right]] = defaultdict(set)
     everything = tuple(AclResource)
     for denied in (everything, (AclResource.CLUSTER,), ()):
-        broker.authorizer, broker.fetches.authorizer = StandardAuthorizer(frozenset({"User:alice"})), None
+        broker.authorizer, broker.fetches.services.authorizer = StandardAuthorizer(frozenset({"User:alice"})), None
         _ask_all(broker, Recorder(*denied), asked)
     assert {key.name: set(map(str, asked[key])) for key in RIGHTS} == {
         key.name: set(map(str, rights)) for key, rights in RIGHTS.items()

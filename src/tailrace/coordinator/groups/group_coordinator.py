@@ -18,10 +18,9 @@ from tailrace.coordinator.groups.classic.classic_membership import ClassicMember
 from tailrace.coordinator.groups.classic.classic_rebalance import Rebalances
 from tailrace.coordinator.groups.classic.classic_records import new_group_record, restored_group
 from tailrace.coordinator.groups.consumer.classic_protocol_members import ClassicProtocolMembers
-from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_group import CONSUMER_REPLAY, ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
-from tailrace.coordinator.groups.consumer.consumer_replay import CONSUMER_REPLAY
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_settings import GroupSettings
@@ -29,9 +28,8 @@ from tailrace.coordinator.groups.share.share_group import ShareGroup
 from tailrace.coordinator.groups.share.share_groups import ShareGroups
 from tailrace.coordinator.groups.share.share_offsets import ShareOffsets
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
-from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
+from tailrace.coordinator.groups.streams.streams_group import STREAMS_REPLAY, StreamsGroup
 from tailrace.coordinator.groups.streams.streams_groups import StreamsGroups
-from tailrace.coordinator.groups.streams.streams_replay import STREAMS_REPLAY
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.coordinator.offsets.commit_replay import CommitReplay
 from tailrace.coordinator.offsets.committed_offsets import CommittedOffsets

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.fetch.explain import as_plain, explain_fetch
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.session import FINAL_EPOCH
+from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def start_explained_fetch(
     def ready(fetch: Fetch, now_ms: int) -> None:
         answer(as_plain(explain_fetch(fetch)))
 
-    broker.fetches.start(request, VERSION, now_ms, ready, client=ConnectionContext(0))
+    broker.fetches.start(ask_of(request, VERSION), VERSION, now_ms, ready, client=ConnectionContext(0))
 
 
 def _number(name: str, text: str, low: int, high: int) -> int:

@@ -112,6 +112,11 @@ class ClassicGroup:
     def can_rebalance(self) -> bool:
         return self.state in _FROM[PREPARING]
 
+    def take_new_member(self) -> bool:
+        """Return True if a new member has joined the first rebalance since this was last called."""
+        has_new_member, self.has_new_member = self.has_new_member, False
+        return has_new_member
+
     @property
     def have_all_joined(self) -> bool:
         return len(self.members) == self.waiting_to_join and not self.pending
@@ -138,9 +143,11 @@ class ClassicGroup:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
             self.leader_id = member.member_id
+        if member.is_new and self.state is PREPARING and self.previous_state is EMPTY:
+            self.has_new_member = True
         self.members[member.member_id] = member
         self._supported.update({name for name, _ in member.protocols})
-        member.awaiting_join = answer
+        member.wait_to_join(answer)
         if answer is not None:
             self.waiting_to_join += 1
         self.pending.discard(member.member_id)
@@ -169,12 +176,10 @@ class ClassicGroup:
     ) -> None:
         """Update a member that joins again."""
         self._supported.subtract({name for name, _ in member.protocols})
-        member.protocols = tuple(protocols)
+        member.update(protocols, rebalance_timeout_ms, session_timeout_ms)
         self._supported.update({name for name, _ in member.protocols})
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_timeout_ms
         self.waiting_to_join += (answer is not None) - (member.awaiting_join is not None)
-        member.awaiting_join = answer
+        member.wait_to_join(answer)
 
     def replace_static(self, instance_id: str, old_id: str, new_id: str, now_ms: int) -> ClassicMember:
         """Give a static member that has restarted its new id. Requests with the old id are fenced."""

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
 from tailrace.coordinator.groups.classic.classic_records import group_record
@@ -141,9 +141,7 @@ class ClassicJoins:
             protocol_type=request.protocol_type,
             protocols=request.protocols,
         )
-        member.is_new = True
-        if group.state is PREPARING and group.previous_state is EMPTY:
-            group.has_new_member = True
+        member.begin_first_join()
         group.add(member, answer)
         # The member cannot send heartbeats before its JoinGroup is answered. If its client gives up and joins again
         # as another member, this timeout removes the first one.

@@ -72,6 +72,30 @@ class ClassicMember:
             assignment=self.assignment,
         )
 
+    def update(self, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
+        """Take over the facts of another JoinGroup."""
+        self.protocols = tuple(protocols)
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+
+    def assign(self, assignment: bytes) -> None:
+        self.assignment = assignment
+
+    def wait_to_join(self, answer: JoinAnswer | None) -> None:
+        """Note the JoinGroup that the member waits in, if any."""
+        self.awaiting_join = answer
+
+    def wait_to_sync(self, answer: SyncAnswer) -> None:
+        """Note the SyncGroup that the member waits in."""
+        self.awaiting_sync = answer
+
+    def begin_first_join(self) -> None:
+        """Note that the member is new: it receives its id with the response of its first JoinGroup."""
+        self.is_new = True
+
+    def end_first_join(self) -> None:
+        self.is_new = False
+
     @property
     def is_static(self) -> bool:
         return self.instance_id is not None

@@ -62,7 +62,7 @@ class ClassicMembership:
             )
             return None
         assert group.state is COMPLETING, group.state
-        member.awaiting_sync = answer
+        member.wait_to_sync(answer)
         if request.member_id != group.leader_id:
             return None
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}

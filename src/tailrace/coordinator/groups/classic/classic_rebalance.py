@@ -87,8 +87,7 @@ class Rebalances:
         group = self._find(group_id)
         if group is None:
             return None
-        if group.has_new_member and left_ms != 0:
-            group.has_new_member = False
+        if left_ms != 0 and group.take_new_member():
             next_ms = min(self._settings.initial_rebalance_delay_ms, left_ms)
             self._put_off(group_id, next_ms, max(left_ms - delay_ms, 0), now_ms)
             return None
@@ -122,7 +121,7 @@ class Rebalances:
         for member in tuple(group.members.values()):
             group.answer_join(member, group.join_response(member.member_id), now_ms)
             self.extend_session(group, member, now_ms)
-            member.is_new = False
+            member.end_first_join()
             group.pending_sync.add(member.member_id)
         self._timers.schedule(
             ("sync", group.group_id),
@@ -136,14 +135,14 @@ class Rebalances:
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int) -> None:
         """Send the assignment to all members. It has been stored."""
         for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
+            member.assign(assignments.get(member.member_id, b""))
         self._send_assignments(group, ErrorCode.NONE, now_ms)
         group.move_to(STABLE, now_ms)
 
     def reset_assignments(self, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
         """Discard the assignments, and answer all SyncGroups with the error."""
         for member in group.members.values():
-            member.assignment = b""
+            member.assign(b"")
         self._send_assignments(group, error, now_ms)
 
     def _send_assignments(self, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:

@@ -187,10 +187,10 @@ class ShareGroups:
     def loaded(self, group: ShareGroup, now_ms: int) -> None:
         """Give every member a whole session after the log has been loaded."""
         if group.topics is not None:
-            group.topics = replace(group.topics, since_ms=now_ms)
+            group.put_topics(replace(group.topics, since_ms=now_ms))
         timeout_ms = self._settings(group.group_id).session_timeout_ms
         for member_id in group.members:
             self._engine.timers.restart_session(group.group_id, member_id, timeout_ms, now_ms)
 
     def _replay_topics(self, group: ShareGroup, key: Any, value: Any) -> None:
-        group.topics = None if value is None else read_topics(value, self._now_ms)
+        group.put_topics(None if value is None else read_topics(value, self._now_ms))
