@@ -14,12 +14,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # A module past 400 lines has a noun inside that asks for its own file. These are known; none may join, none may grow.
 LARGE = {
-    "records/kernels.py": 1040,
+    "records/kernels.py": 985,
     "records/columnar/columns.py": 680,
     "log/compaction/cleaner_kernels.py": 840,
     "records/columnar/column_encoder.py": 430,
-    "log/partition_log.py": 515,
-    "log/segment.py": 410,
     "log/recovery/recovery.py": 410,
     "protocol/request_kernels.py": 440,
 }
