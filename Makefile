@@ -10,10 +10,11 @@ SEEDS   ?= 0-2000
 # Python that is compiled where it can be; each has its C types beside it.
 KERNELS := src/tailrace/records/kernels src/tailrace/records/columnar/columns src/tailrace/records/columnar/column_encoder \
            src/tailrace/log/compaction/cleaner_kernels src/tailrace/log/recovery/scan_kernels src/tailrace/log/replicated_kernels \
-           src/tailrace/protocol/request_kernels
+           src/tailrace/protocol/request_kernels src/tailrace/protocol/flat/read_kernels \
+           src/tailrace/protocol/flat/write_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run tour test test-failed test-all fuzz costs soak chaos simulate check format bench clean clean-run
+.PHONY: help venv run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -43,8 +44,11 @@ run: $(BASE) ## a broker, Spark's pipeline on it and a check of every result; ag
 tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
 	$(BIN)/tailrace tour
 
-test: $(READY) ## the test suite
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+unit: $(READY) ## the quick tests: no Java, no Spark; under a minute
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not long and not kafka" --durations=5 tests/unit tests/architecture
+
+test: $(READY) ## the test suite, and its 25 slowest tests
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --durations=25
 
 test-failed: $(READY) ## what failed last time, once more and alone
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "not slow"
@@ -68,11 +72,12 @@ chaos: $(READY) ## three brokers below Kafka's controllers, under load and fault
 simulate: $(READY) ## replication in virtual time, under trouble, thousands of times: SEEDS=0-2000 ARGS=--help
 	$(BIN)/python -m tests.simulation.run --seeds $(SEEDS) $(ARGS)
 
-check: $(READY) ## formatter, linter, types, import contracts
+check: $(READY) ## formatter, linter, types, import contracts, rules of the architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n auto tests/architecture
 
 format: $(READY) ## apply the formatter and the linter's safe fixes
 	$(BIN)/ruff format .

@@ -11,6 +11,8 @@ KERNELS = (
     "tailrace.log.recovery.scan_kernels",
     "tailrace.log.replicated_kernels",
     "tailrace.protocol.request_kernels",
+    "tailrace.protocol.flat.read_kernels",
+    "tailrace.protocol.flat.write_kernels",
 )
 
 sources = [Extension(name, [f"src/{name.replace('.', '/')}.py"]) for name in KERNELS]

@@ -18,7 +18,7 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, METADATA_VERSION, SUPPORTED, record_versions
 from tailrace.metadata.image.loader import QuorumFacts
 from tailrace.metadata.quorum.observed_log import ObservedLog
-from tailrace.metadata.storage.metadata_log import MetadataLogSettings
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.metadata_snapshot import SnapshotId, snapshot_batches, write_snapshot_file
 from tailrace.metadata.storage.record_framing import build_batch
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER, format_directory

@@ -1,4 +1,4 @@
-"""The shape of the code, held by tests: sizes, docstrings, and what the repository may speak of."""
+"""The layout of the packages: docstrings, manual pages and links."""
 
 from __future__ import annotations
 
@@ -8,47 +8,25 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "tailrace"
-MODULES = sorted(SOURCE.rglob("*.py"))
+from tests.architecture.source import MODULES, ROOT, name_of, tree_of
 
-# A module past 400 lines has a noun inside that asks for its own file. These are known; none may join, none may grow.
-LARGE = {
-    "records/kernels.py": 1040,
-    "records/columnar/columns.py": 680,
-    "log/compaction/cleaner_kernels.py": 840,
-    "records/columnar/column_encoder.py": 430,
-    "log/partition_log.py": 515,
-    "log/segment.py": 410,
-    "log/recovery/recovery.py": 410,
-    "protocol/request_kernels.py": 440,
-}
+PAGES = [path for path in MODULES if path.name == "__init__.py"]
 
 
-def name_of(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
+def test_every_module_has_a_docstring() -> None:
+    assert [name_of(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_fits_in_the_head(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= LARGE.get(name_of(path), 400)
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
-
-
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=name_of)
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_package_holds_no_code_of_its_own(path: Path) -> None:
-    nodes = ast.parse(path.read_text()).body
+    nodes = tree_of(path).body
     assert all(isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assign) for node in nodes)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=name_of)
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_a_package_names_what_it_holds(path: Path) -> None:
     """The docstring of a package is its manual page: it names every module and every sub-package."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(tree_of(path)) or ""
     held = [one.name for one in path.parent.glob("*.py") if one.name != "__init__.py"]
     held += [f"{one.parent.name}/" for one in path.parent.glob("*/__init__.py")]
     assert [name for name in held if not re.search(rf"(?<![\w/]){re.escape(name)}", text)] == []
@@ -62,3 +40,10 @@ def test_links_in_the_documents_lead_somewhere() -> None:
             if not target.startswith("http") and not page.parent.joinpath(target).exists():
                 broken.append(f"{page.relative_to(ROOT)} → {target}")
     assert broken == []
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    names = {f"/{name_of(path)}" for path in MODULES}
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    named = [name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("tests/")]
+    assert [name for name in named if not any(one.endswith(f"/{name}") for one in names)] == []

@@ -19,22 +19,14 @@ from tailrace.client.admin import (
     log_directories,
 )
 from tailrace.client.cluster.cluster import ClusterClient
-from tailrace.client.configs import (
-    ConfigChange,
-    ConfigSource,
-    Operation,
-    Resource,
-    alter_configs,
-    describe_configs,
-    set_configs,
-    unset_configs,
-)
+from tailrace.client.configs import ConfigChange, ConfigSource, Operation, Resource, alter_configs, describe_configs
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownPartition, UnknownTopic
 from tailrace.client.offsets import FoundOffset, OffsetSpec, earliest_offsets, find_offsets, latest_offsets
 from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId, TopicPartition
 from tests.support.batches import batch
+from tests.support.config_changes import set_configs, unset_configs
 from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleRecord
 

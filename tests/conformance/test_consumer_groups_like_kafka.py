@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.coordinator.groups.metadata_hash import TopicHashes
+from tailrace.coordinator.groups.epoch.metadata_hash import TopicHashes
 from tailrace.coordinator.loading import decode_record
 from tailrace.metadata.image.image import MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration

@@ -24,6 +24,7 @@ from tests.support.batches import batch
 from tests.support.controller_twin import LocalNode, raw_request
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_install import KafkaInstallation
+from tests.support.metadata_snapshots import write_snapshot
 
 pytestmark = pytest.mark.kafka
 
@@ -145,7 +146,7 @@ def test_we_and_kafka_go_on_with_what_the_other_left(
     ours = Ours(broker)
     ours.create("orders", 2, {"retention.ms": "123456789", "cleanup.policy": "compact,delete"})
     ours.append("orders", 1, b"one", b"two")
-    ours.node.controller.log.write_snapshot(NOW_MS)
+    write_snapshot(ours.node.controller.log, NOW_MS)
     ours.create("plain", 1, {})
     assert ours.append("plain", 0, b"first") == 0
     cluster_id = ours.image.cluster_id

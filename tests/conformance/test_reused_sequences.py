@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.connection import Connection
 from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode

@@ -20,6 +20,7 @@ from tests.fuzz.tree_target import ROOT, TreeTarget
 from tests.fuzz.trees import read_tree
 from tests.support.golden import golden, golden_names
 from tests.support.memory_files import MemoryFiles, memory_files
+from tests.support.metadata_snapshots import write_snapshot
 from tests.unit.broker.support import Client
 
 NOW_MS = 1_700_000_000_000
@@ -43,7 +44,7 @@ class MetadataTarget(TreeTarget):
         trees.append(files.tree(ROOT))
         files = memory_files(files.tree())
         broker = self._open(files)
-        broker.services.controller.log.write_snapshot(NOW_MS)
+        write_snapshot(broker.services.controller.log, NOW_MS)
         self._use(broker)
         broker.close(NOW_MS)
         return [*trees, files.tree(ROOT)]

@@ -26,7 +26,7 @@ from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.startup import open_broker
 from tailrace.log.position import FileSlice
 from tailrace.protocol.errors import ProtocolError
-from tailrace.protocol.framing import FrameBuffer, InvalidFrame
+from tailrace.protocol.framing import InvalidFrame
 from tailrace.protocol.headers import RequestHeader, read_request_header, read_response_header
 from tailrace.protocol.messages import CreateTopicsRequest, FetchRequest, MetadataRequest, ProduceRequest
 from tailrace.protocol.registry import response_class
@@ -36,6 +36,7 @@ from tests.fuzz.limits import InvariantBroken, limited
 from tests.fuzz.request_mutator import RequestMutator
 from tests.fuzz.request_seeds import NOW_MS, TOPICS, request_frame, seed_frames
 from tests.support.api_cases.common import batch
+from tests.support.frame_buffer import FrameBuffer
 from tests.support.memory_files import MemoryFile, MemoryFiles, memory_files
 
 CLIENTS = 3

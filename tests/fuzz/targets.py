@@ -25,7 +25,7 @@ class Target(Protocol):
         """An input in parts, of which some may be left out."""
 
 
-NAMES = ("requests", "sequences", "records", "directories", "metadata")
+NAMES = ("requests", "sequences", "listeners", "records", "directories", "metadata")
 
 
 def make_target(name: str) -> Target:
@@ -38,6 +38,10 @@ def make_target(name: str) -> Target:
         from tests.fuzz.sequence_target import SequenceTarget
 
         return SequenceTarget()
+    if name == "listeners":
+        from tests.fuzz.listener_target import ListenerTarget
+
+        return ListenerTarget()
     if name == "records":
         from tests.fuzz.record_target import RecordTarget
 

@@ -12,7 +12,7 @@ from struct import pack
 
 import pytest
 
-from tailrace.client.security.security import tls_of
+from tailrace.client.security.tls_settings import tls_of
 from tailrace.client.security.tls_socket import client_context
 from tailrace.log.disk.files import DiskFiles
 from tailrace.server.connections.connections import PROOF_MS_MAX

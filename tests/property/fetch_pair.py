@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailrace.fetch.response import error_response
+from tailrace.fetch.response import refused_fetch
 from tailrace.log.disk.checkpoints import read_topic_id
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.recovery.recovery import open_log
@@ -22,6 +22,7 @@ from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.protocol.headers import RequestHeader, response_header_version, write_request_header
 from tailrace.protocol.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
 from tailrace.replication.partition import Partition
@@ -167,7 +168,8 @@ class FetchPair:
         try:
             asked = self.node.send(FetchRequest.decode(request.encode(version), version), version)
         except KafkaError as error:
-            return FetchResponse.decode(error_response(request, version, error.code).encode(version), version)
+            refused = message_of(refused_fetch(ask_of(request, version), version, error.code))
+            return FetchResponse.decode(refused.encode(version), version)
         if asked.is_waiting:
             self.node.pass_ms(max(request.max_wait_ms, 0))
         return FetchResponse.decode(asked.response_bytes(asked.response), version)

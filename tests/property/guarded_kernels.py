@@ -23,6 +23,7 @@ from tailrace.log import replicated_kernels
 from tailrace.log.compaction import cleaner_kernels
 from tailrace.log.recovery import scan_kernels
 from tailrace.protocol import request_kernels
+from tailrace.protocol.flat import read_kernels
 from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest
 from tailrace.records import kernels
 from tailrace.records.batch import Codec
@@ -415,6 +416,19 @@ def try_requests(pair: Pair, dice: random.Random) -> None:
     check_equal(run(pair.compiled, pair.memory.view), run(pair.interpreted, bytearray))
 
 
+def try_flat_requests(pair: Pair, dice: random.Random) -> None:
+    data = damage(dice.choice(FRAMES), dice, dice.randrange(3))[: CAPACITY // 2]
+
+    def run(module: Any, frame: memoryview) -> Any:
+        limit = dice.choice((4, 4_096))
+        return [module.read_produce(frame, limit), module.read_fetch(frame, limit)]
+
+    state = dice.getstate()
+    compiled = run(pair.compiled, memoryview(pair.memory.view(data)))
+    dice.setstate(state)
+    check_equal(compiled, run(pair.interpreted, memoryview(bytearray(data))))
+
+
 FRAMES = request_frames()
 KERNELS: dict[str, tuple[ModuleType, Callable[[Pair, random.Random], None]]] = {
     "columns": (columns, try_columns),
@@ -424,6 +438,7 @@ KERNELS: dict[str, tuple[ModuleType, Callable[[Pair, random.Random], None]]] = {
     "scan_kernels": (scan_kernels, try_scan),
     "kernels": (kernels, try_kernels),
     "request_kernels": (request_kernels, try_requests),
+    "read_kernels": (read_kernels, try_flat_requests),
 }
 
 

@@ -15,8 +15,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
+from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.fetch_plan import FetchAuthorizer
-from tailrace.fetch.fetches import Fetch, Fetches
+from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.preferred_replica import ReplicaSelector
 from tailrace.fetch.read import PartitionReader, ReplicationQuota
 from tailrace.fetch.sessions import FetchSessions
@@ -27,7 +28,9 @@ from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import run_steps
 from tailrace.model.topic_config import TopicConfig
+from tailrace.protocol.flat.fetch import FetchAsk, ask_of, message_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.records.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -131,6 +134,11 @@ def request_for(
     return request
 
 
+def ask_for(wants: Iterable[Want], *, version: int = LATEST_VERSION, **fields: Any) -> FetchAsk:
+    """Return a request as the Fetch path takes it."""
+    return ask_of(request_for(wants, version=version, **fields), version)
+
+
 def sent_and_read(request: FetchRequest, version: int) -> FetchRequest:
     """The request as it arrives: what the version has no field for is not told."""
     parts: list[bytes] = []
@@ -140,6 +148,16 @@ def sent_and_read(request: FetchRequest, version: int) -> FetchRequest:
                 asked.last_fetched_epoch = -1
     request.write(parts, version)
     return FetchRequest.decode(b"".join(parts), version)
+
+
+def response_of(fetch: Fetch, now_ms: int) -> FetchResponse:
+    """Return the response of a fetch that is ready, converted for old versions."""
+    answer = run_steps(fetch.make_answer(now_ms), now_ms)
+    if fetch.needs_conversion:
+        converted = iter([convert() for convert in fetch.conversions(answer)])
+        topics = [(name, one, [next(converted) for _ in partitions]) for name, one, partitions in answer.topics]
+        answer = answer._replace(topics=topics)
+    return message_of(answer)
 
 
 class Asked:
@@ -153,7 +171,7 @@ class Asked:
 
     def take(self, fetch: Fetch, now_ms: int) -> None:
         self.ready.append(fetch)
-        response = fetch.response(now_ms)
+        response = response_of(fetch, now_ms)
         self.response_bytes(response)  # what cannot be written is a mistake of ours
         self.responses.append(response)
 
@@ -302,7 +320,12 @@ class Node:
     ) -> Asked:
         asked = Asked(version)
         asked.fetch = self.fetches.start(
-            sent_and_read(request, version), version, self.now_ms, asked.take, client=client, quota_bytes=quota_bytes
+            ask_of(sent_and_read(request, version), version),
+            version,
+            self.now_ms,
+            asked.take,
+            client=client,
+            quota_bytes=quota_bytes,
         )
         return asked
 

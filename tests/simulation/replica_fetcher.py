@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from tailrace.replication.fetching.replica_fetcher import CHANNEL, FetcherSettings
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
-from tests.simulation.node import LATEST_VERSION, Asked, sent_and_read
+from tests.simulation.node import LATEST_VERSION, Asked, response_of, sent_and_read
 
 if TYPE_CHECKING:
     from tests.simulation.simulated_broker import SimulatedBroker
@@ -69,7 +70,7 @@ class SimulatedFetchers:
                 return
             assert isinstance(request.body, FetchRequest)
             asked = Answering(answer)
-            body = sent_and_read(request.body, LATEST_VERSION)
+            body = ask_of(sent_and_read(request.body, LATEST_VERSION), LATEST_VERSION)
             asked.fetch = node.fetches.start(body, LATEST_VERSION, node.now_ms, asked.take)
             network.after(MAX_WAIT_MS, leader, lambda: leader.now() and None)
 
@@ -93,7 +94,7 @@ class Answering(Asked):
         self._send = send
 
     def take(self, fetch: Any, now_ms: int) -> None:
-        response = fetch.response(now_ms)
+        response = response_of(fetch, now_ms)
         self._send(FetchResponse.decode(self.response_bytes(response), LATEST_VERSION))
 
 

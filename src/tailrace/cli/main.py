@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from tailrace.cli.arguments import build_parser
 from tailrace.cli.errors import CommandError
+from tailrace.cli.parser import build_parser
 
 USAGE_ERROR = 2
 INTERRUPTED = 130

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, ClusterMetadata
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownTopic
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -33,9 +34,9 @@ from tailrace.protocol.messages import (
 BROKER_DEFAULT: Final = -1
 ALL_RECORDS: Final = -1  # to delete_records: everything up to the high watermark
 ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
-FIRST_CREATE_WITH_VALIDATION: Final = 1
+FIRST_CREATE_WITH_VALIDATION: Final = first_version_with("CreateTopicsRequest", "validate_only")
 FIRST_CREATE_WITH_DEFAULTS: Final = 4
-FIRST_DELETE_WITH_IDS: Final = 6
+FIRST_DELETE_WITH_IDS: Final = first_version_with("DeleteTopicsRequest", "topics.topic_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,12 @@ from tailrace.client.isolation import Batch, IsolationLevel, may_start_before, n
 from tailrace.client.patience import Patience
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
+from tailrace.protocol.field_versions import FETCH_TOPIC_IDS, first_version_with
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.records.batch import CorruptBatch
 from tailrace.records.conversion import split_any
 
-FIRST_VERSION_WITH_ISOLATION: Final = 4
-LAST_VERSION_BY_NAME: Final = 12
+_ISOLATION_FROM: Final = first_version_with("FetchRequest", "isolation_level")
 _PREFIX: Final = Struct(">qi")  # base offset and length, the same in every format
 
 
@@ -113,8 +113,8 @@ def fetch(
         positions,
         build,
         read,
-        at_least=FIRST_VERSION_WITH_ISOLATION,
-        at_most_without_ids=LAST_VERSION_BY_NAME,
+        at_least=_ISOLATION_FROM,
+        at_most_without_ids=FETCH_TOPIC_IDS - 1,
         wait_ms=options.max_wait_ms,
         patience=patience,
     )

@@ -5,7 +5,7 @@ A broker's own configs are asked of, and changed by, that broker; the defaults o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -197,15 +197,6 @@ def alter_configs(
             _raise(resource, result.error_code, result.error_message)
 
     cluster.change(request, check, node_id=resource.node_id)
-
-
-def set_configs(cluster: ClusterClient, resource: Resource, settings: Mapping[str, str]) -> None:
-    alter_configs(cluster, resource, [ConfigChange(name, Operation.SET, value) for name, value in settings.items()])
-
-
-def unset_configs(cluster: ClusterClient, resource: Resource, keys: Iterable[str]) -> None:
-    """Back to the default."""
-    alter_configs(cluster, resource, [ConfigChange(key, Operation.DELETE) for key in keys])
 
 
 def _raise(resource: Resource, code: int, message: str | None) -> None:

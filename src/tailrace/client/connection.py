@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import tailrace
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.connection import Connection
 from tailrace.client.patience import Clock
 from tailrace.client.settings import ClientSettings

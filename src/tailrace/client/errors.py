@@ -7,12 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tailrace.client.address import Address
 from tailrace.model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from tailrace.client.addresses import Address
 
 # What passes by itself, or once metadata is fetched again.
 _RETRIABLE = frozenset({

@@ -10,6 +10,7 @@ from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAn
 from tailrace.client.errors import Refused
 from tailrace.client.isolation import IsolationLevel
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 
@@ -36,7 +37,7 @@ _FIRST_VERSION: Final = {
     OffsetSpec.LATEST_TIERED: 9,
 }
 _FIRST_WITH_ONE_OFFSET: Final = 1
-_FIRST_WITH_ISOLATION: Final = 2
+_FIRST_WITH_ISOLATION: Final = first_version_with("ListOffsetsRequest", "isolation_level")
 
 
 def find_offsets(

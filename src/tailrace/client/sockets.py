@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.patience import Clock
 from tailrace.client.security.security import Security
 from tailrace.client.security.tls_socket import TlsSocket

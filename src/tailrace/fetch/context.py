@@ -13,17 +13,15 @@ because it gave up on this one) is not updated either; the answer is INVALID_FET
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tailrace.fetch.session import NO_SESSION, PARTITIONS_A_STEP, FetchSession, Identity, PartitionFetch
+from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchResponse
+from tailrace.protocol.flat.fetch import PartitionAnswer
 
-if TYPE_CHECKING:
-    from tailrace.fetch.sessions import FetchSessions
-
-Answer: TypeAlias = tuple[PartitionFetch, FetchResponse.PartitionData]
+Answer: TypeAlias = tuple[PartitionFetch, PartitionAnswer]
 
 
 class Told(NamedTuple):

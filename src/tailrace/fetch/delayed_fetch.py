@@ -22,39 +22,12 @@ changed, so that a fetch of thousands of partitions does not make each append to
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from enum import Enum
-from typing import TYPE_CHECKING
 
+from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.fetch.fetch_plan import unsettled
 from tailrace.fetch.session import PartitionFetch
 from tailrace.model.errors import ErrorCode
 from tailrace.waiting.purgatory import DelayedOperation
-
-if TYPE_CHECKING:
-    from tailrace.fetch.fetches import Fetch
-
-
-class Reason(Enum):
-    """Why a fetch is answered."""
-
-    NO_WAIT = "no wait was asked for"
-    NOTHING_ASKED = "nothing can be read"
-    ENOUGH = "there are enough bytes"
-    ERROR = "a partition has an error"
-    DIVERGING = "a partition's epoch diverges"
-    PREFERRED = "a partition is better read elsewhere"
-    WATERMARK = "a follower's readers wait for its high watermark"
-    NOT_LEADER = "Case A: no longer the leader"
-    NO_REPLICA = "Case B: no longer a replica"
-    UNKNOWN = "Case C: not known any more"
-    OFFLINE = "Case D: offline"
-    FENCED = "Case E: the leader epoch is fenced"
-    OTHER_SEGMENT = "Case F: the bound is in another segment, or before the offset"
-    ENOUGH_NOW = "Case G: enough bytes have come"
-    DIVERGING_NOW = "Case H: the epoch has come to diverge"
-    WATERMARK_NOW = "Case I: the high watermark has moved"
-    DEADLINE = "the time is over"
-
 
 _MISSING = {
     ErrorCode.KAFKA_STORAGE_ERROR: Reason.OFFLINE,

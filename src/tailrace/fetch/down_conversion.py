@@ -15,7 +15,7 @@ from typing import Final
 from tailrace.fetch.session import PartitionFetch
 from tailrace.log.position import FileSlice
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.messages import FetchResponse
+from tailrace.protocol.flat.fetch import PartitionAnswer
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX
 from tailrace.records.conversion import down_convert, split_any
 
@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 
 FIRST_UNCONVERTED_VERSION: Final = 4
 _LAST_FORMAT_0_VERSION: Final = 1
-_LAST_HARD_LIMIT_VERSION: Final = 2
+LAST_HARD_LIMIT_VERSION: Final = 2
 
 
-def converted(fetch: PartitionFetch, answer: FetchResponse.PartitionData, version: int) -> FetchResponse.PartitionData:
-    """The answer with its records as the version reads them."""
+def converted(fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> PartitionAnswer:
+    """Return the answer with its records in the format that the version reads."""
     records = answer.records
     if not isinstance(records, FileSlice) or not records.size:
         return answer
@@ -35,12 +35,11 @@ def converted(fetch: PartitionFetch, answer: FetchResponse.PartitionData, versio
         data = _converted(_whole(records), 0 if version <= _LAST_FORMAT_0_VERSION else 1, fetch.fetch_offset)
     except KafkaError as error:
         _log.debug("%s cannot be converted for version %d: %s", fetch, version, error)
-        return FetchResponse.PartitionData(
-            partition_index=fetch.index, error_code=error.code, high_watermark=-1, records=b""
-        )
+        return PartitionAnswer(fetch.index, error.code, aborted=())
     # Old messages take more room than the stored batch, but what is limited is what the client asked for.
-    answer.records = data[: max(fetch.max_bytes, 0)] if version <= _LAST_HARD_LIMIT_VERSION else data
-    return answer
+    if version <= LAST_HARD_LIMIT_VERSION:
+        data = data[: max(fetch.max_bytes, 0)]
+    return answer._replace(records=data)
 
 
 def _whole(records: FileSlice) -> bytes:

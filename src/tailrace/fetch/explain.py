@@ -15,8 +15,7 @@ from typing import Any
 
 from tailrace.fetch.byte_budget import ByteBudget
 from tailrace.fetch.context import SessionErrorContext
-from tailrace.fetch.delayed_fetch import Reason
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.fetch.isolation import describe_replica
 from tailrace.fetch.session import PartitionFetch
 from tailrace.log.inspect.explain import ReadExplanation, explain_offset
@@ -24,7 +23,7 @@ from tailrace.log.log_read import LogRead
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset
-from tailrace.protocol.messages import FetchResponse
+from tailrace.protocol.flat.fetch import PartitionAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +128,13 @@ def _session(fetch: Fetch) -> SessionWalk:
 
 
 def _partition(
-    fetch: Fetch, one: PartitionFetch, answer: FetchResponse.PartitionData, budget: ByteBudget, is_told: bool
+    fetch: Fetch, one: PartitionFetch, answer: PartitionAnswer, budget: ByteBudget, is_told: bool
 ) -> PartitionWalk:
     partition = fetch.reader.partitions.get(one.key)
     taken = len(answer.records) if answer.records else 0
     share = BudgetWalk(budget.left, one.max_bytes, budget.share(one.max_bytes), budget.at_least_one, taken)
     budget.take(taken)
-    diverging, aborted = answer.diverging_epoch, answer.aborted_transactions
-    is_read = partition is not None and not answer.error_code and diverging.epoch < 0
+    is_read = partition is not None and not answer.error_code and answer.diverging is None
     return PartitionWalk(
         topic=one.topic,
         partition=one.index,
@@ -146,12 +144,12 @@ def _partition(
         leader_epoch=None if partition is None else partition.leader_epoch,
         budget=share,
         error=ErrorCode(answer.error_code),
-        diverging_epoch=(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
-        preferred_read_replica=None if answer.preferred_read_replica < 0 else answer.preferred_read_replica,
-        aborted=None if aborted is None else [(each.producer_id, each.first_offset) for each in aborted],
+        diverging_epoch=answer.diverging,
+        preferred_read_replica=None if answer.preferred_replica < 0 else answer.preferred_replica,
+        aborted=None if answer.aborted is None else list(answer.aborted),
         is_told=is_told,
         read=explain_offset(partition.log, one.fetch_offset, max(share.share, 0), fetch.params.isolation)
-        if is_read and partition is not None and answer.preferred_read_replica < 0
+        if is_read and partition is not None and answer.preferred_replica < 0
         else None,
     )
 

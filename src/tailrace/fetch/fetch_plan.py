@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from tailrace.fetch.context import FetchContext
+from tailrace.fetch.down_conversion import LAST_HARD_LIMIT_VERSION
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.log.watermarks import Isolation
@@ -17,12 +18,12 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchRequest
+from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.waiting.purgatory import Purgatory
 
-RACK_VERSION = 11
-HARD_LIMIT_VERSION = 2  # the last version whose byte limits are hard
+_RACKS_FROM = first_version_with("FetchRequest", "rack_id")
 INT_MAX = 2**31 - 1
 
 
@@ -49,29 +50,25 @@ class FetchParams(NamedTuple):
     leader_only: bool  # only a leader may answer
 
     @classmethod
-    def of(cls, request: FetchRequest, version: int, max_bytes: int) -> FetchParams:
-        """`max_bytes`: what the broker allows at most."""
-        replica_id = replica_of(request, version)
+    def of(cls, ask: FetchAsk, version: int, max_bytes: int) -> FetchParams:
+        """`max_bytes` is the most that the broker allows."""
+        replica_id = ask.replica_id
         follower = is_follower(replica_id)
-        most = min(request.max_bytes, max_bytes)
-        rack = request.rack_id if version >= RACK_VERSION else None
+        most = min(ask.max_bytes, max_bytes)
+        rack = ask.rack if version >= _RACKS_FROM else None
         return cls(
             replica_id,
-            request.replica_state.replica_epoch,
-            request.max_wait_ms,
-            min(request.min_bytes, most),
+            ask.replica_epoch,
+            ask.max_wait_ms,
+            min(ask.min_bytes, most),
             most,
-            isolation_of(replica_id, request.isolation_level),
-            version <= HARD_LIMIT_VERSION,
+            isolation_of(replica_id, ask.isolation_level),
+            version <= LAST_HARD_LIMIT_VERSION,
             rack,
             follower,
             # A consumer of a version with racks may read from a follower; one that is sent there comes with its rack.
             follower or (rack is None and is_consumer(replica_id)),
         )
-
-
-def replica_of(request: FetchRequest, version: int) -> int:
-    return request.replica_id if version < 15 else request.replica_state.replica_id
 
 
 class FetchPlan(NamedTuple):

@@ -25,15 +25,15 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchResponse
+from tailrace.protocol.flat.fetch import PartitionAnswer
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 
 _log = logging.getLogger(__name__)
 
-PartitionData = FetchResponse.PartitionData
 _EMPTY = b""
+SMALL_READ_BYTES = 8_192  # records up to this size are read here and sent with the rest of the response
 PARTITIONS_A_STEP = 64
 
 
@@ -127,15 +127,9 @@ class PartitionReader:
             result.answers.append((fetch, answer))
         return result
 
-    def _refused(self, fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
+    def _refused(self, fetch: PartitionFetch, code: ErrorCode) -> PartitionAnswer:
         fetch.position = UNKNOWN_POSITION
-        return PartitionData(
-            partition_index=fetch.index,
-            error_code=code,
-            high_watermark=-1,
-            aborted_transactions=None,
-            records=_EMPTY,
-        )
+        return PartitionAnswer(fetch.index, code)
 
     def _read(
         self,
@@ -146,7 +140,7 @@ class PartitionReader:
         result: ReadResult,
         now_ms: int,
         notes_progress: bool,
-    ) -> PartitionData:
+    ) -> PartitionAnswer:
         partition.fence(fetch.current_leader_epoch, leader_only=params.leader_only)
         if params.is_follower:
             # Whether it is a replica at all comes before the read.
@@ -164,16 +158,13 @@ class PartitionReader:
         if read.diverging is not None:
             fetch.position = LogPosition(fetch.fetch_offset)
             result.has_diverging = True
-            return PartitionData(
-                partition_index=fetch.index,
-                high_watermark=high_watermark,
-                last_stable_offset=read.last_stable_offset,
-                log_start_offset=read.log_start_offset,
-                diverging_epoch=FetchResponse.EpochEndOffset(
-                    epoch=read.diverging.epoch, end_offset=read.diverging.end_offset
-                ),
-                aborted_transactions=None,
-                records=_EMPTY,
+            return PartitionAnswer(
+                fetch.index,
+                0,
+                high_watermark,
+                read.last_stable_offset,
+                read.log_start_offset,
+                diverging=(read.diverging.epoch, read.diverging.end_offset),
             )
         found = read.log
         assert found is not None
@@ -192,17 +183,9 @@ class PartitionReader:
             if found.slice is not None:
                 records = found.slice
             if found.aborted is not None:
-                aborted = [
-                    FetchResponse.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
-                    for one in found.aborted
-                ]
-        return PartitionData(
-            partition_index=fetch.index,
-            high_watermark=high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
-            aborted_transactions=aborted,
-            records=records,
+                aborted = [(one.producer_id, one.first_offset) for one in found.aborted]
+        return PartitionAnswer(
+            fetch.index, 0, high_watermark, read.last_stable_offset, read.log_start_offset, aborted, -1, records
         )
 
     def _note_progress(self, fetch: PartitionFetch, partition: Partition, params: FetchParams, now_ms: int) -> bool:
@@ -236,7 +219,7 @@ class PartitionReader:
         image: MetadataImage,
         listener: str,
         now_ms: int,
-    ) -> PartitionData | None:
+    ) -> PartitionAnswer | None:
         assert self.select_replica is not None
         assert params.rack is not None
         preferred = preferred_replica(
@@ -247,12 +230,11 @@ class PartitionReader:
         partition.fence(fetch.current_leader_epoch, leader_only=False)
         marks = partition.log.snapshot_marks()
         fetch.position = UNKNOWN_POSITION
-        return PartitionData(
-            partition_index=fetch.index,
-            high_watermark=marks.high_watermark.offset,
-            last_stable_offset=marks.last_stable.offset,
-            log_start_offset=marks.log_start_offset,
-            preferred_read_replica=preferred,
-            aborted_transactions=None,
-            records=_EMPTY,
+        return PartitionAnswer(
+            fetch.index,
+            0,
+            marks.high_watermark.offset,
+            marks.last_stable.offset,
+            marks.log_start_offset,
+            preferred_replica=preferred,
         )

@@ -1,4 +1,4 @@
-"""FetchResponse: answers put together as the request's version has them.
+"""FetchAnswer: the partitions of a response, put together as the request's version has them.
 
     0–1    records as messages of format 0                  7    sessions: a top-level error and the session's id
     2–3    records as messages of format 1                  11   preferred read replica
@@ -12,98 +12,74 @@ Partitions of a topic stand together where they follow each other, in the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tailrace.fetch.context import Answer, Told
-from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
-from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
+from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchRequest, FetchResponse
-from tailrace.replication.current_leader import LeaderNode, current_leader
+from tailrace.protocol.field_versions import FETCH_TOPIC_IDS, first_version_with
+from tailrace.protocol.flat.fetch import FetchAnswer, FetchAsk, LeaderEndpoint, PartitionAnswer
+from tailrace.replication.current_leader import current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions
 
-SESSION_VERSION = 7
-TOPIC_ID_VERSION = 13
-CURRENT_LEADER_VERSION = 16
-STORAGE_ERROR_VERSION = 6
+_SESSIONS_FROM = first_version_with("FetchRequest", "session_id")
+_CURRENT_LEADERS_FROM = first_version_with("FetchResponse", "node_endpoints")
+_STORAGE_ERROR_FROM = 6
 
 _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def refusal(fetch: PartitionFetch, code: ErrorCode) -> FetchResponse.PartitionData:
-    """The answer of a partition that is not read at all."""
-    return FetchResponse.PartitionData(partition_index=fetch.index, error_code=code, high_watermark=-1, records=b"")
+def refusal(index: int, code: ErrorCode) -> PartitionAnswer:
+    """Return the response for a partition that is not read at all."""
+    return PartitionAnswer(index, code, aborted=())
 
 
-def error_response(request: FetchRequest, version: int, code: ErrorCode, throttle_ms: int = 0) -> FetchResponse:
-    """The answer to a request that failed as a whole; before topic ids, clients look for it at each partition."""
+def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> FetchAnswer:
+    """Return the response to a request that failed as a whole. Before topic ids, clients look for the error at each
+    partition."""
     topics = []
-    if version < TOPIC_ID_VERSION:
-        topics = [
-            FetchResponse.FetchableTopicResponse(
-                topic=topic.topic,
-                partitions=[
-                    FetchResponse.PartitionData(
-                        partition_index=asked.partition, error_code=code, high_watermark=-1, records=b""
-                    )
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    session_id = request.session_id if version >= SESSION_VERSION else 0
-    return FetchResponse(throttle_time_ms=throttle_ms, error_code=code, session_id=session_id, responses=topics)
+    if version < FETCH_TOPIC_IDS:
+        for name, partitions in ask.topics:
+            assert isinstance(name, str)
+            topics.append((name, bytes(16), [refusal(one[0], code) for one in partitions]))
+    return FetchAnswer(code, ask.session_id if version >= _SESSIONS_FROM else 0, topics)
 
 
 def adapt_errors(
-    answers: Sequence[Answer], version: int, partitions: HostedPartitions, image: MetadataImage, listener: str
-) -> Steps[dict[int, LeaderNode]]:
-    """Put errors as the version knows them; the nodes to which they send the client, by id."""
-    nodes: dict[int, LeaderNode] = {}
-    for number, (fetch, answer) in enumerate(answers, 1):
-        if not number % PARTITIONS_A_STEP:
+    answers: list[Answer], version: int, partitions: HostedPartitions, image: MetadataImage, listener: str
+) -> Steps[dict[int, LeaderEndpoint]]:
+    """Replace errors by those that the version knows. Return the brokers to which they send the client, by id."""
+    nodes: dict[int, LeaderEndpoint] = {}
+    for number, (fetch, answer) in enumerate(answers):
+        if number and not number % PARTITIONS_A_STEP:
             yield
         code = answer.error_code
-        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_VERSION:
-            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        elif code in _LED_ELSEWHERE and version >= CURRENT_LEADER_VERSION:
+        if not code:
+            continue
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_FROM:
+            answers[number] = fetch, answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif code in _LED_ELSEWHERE and version >= _CURRENT_LEADERS_FROM:
             leader = current_leader(fetch.key, partitions, image, listener)
-            answer.current_leader = FetchResponse.LeaderIdAndEpoch(
-                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
-            )
+            answers[number] = fetch, answer._replace(leader=(leader.leader_id, leader.leader_epoch))
             if leader.node is not None:
-                nodes[leader.leader_id] = leader.node
+                nodes[leader.leader_id] = LeaderEndpoint(*leader.node)
     return nodes
 
 
-def build_response(
-    told: Told, version: int, *, throttle_ms: int = 0, nodes: Iterable[LeaderNode] = (), converts: bool = True
-) -> Steps[FetchResponse]:
-    """`converts`: versions that cannot read stored batches get messages of an old format in their place."""
-    topics: list[FetchResponse.FetchableTopicResponse] = []
-    topic, identity = None, None
+def build_answer(told: Told, nodes: Iterable[LeaderEndpoint] = ()) -> Steps[FetchAnswer]:
+    """Put partitions of one topic together where they follow each other."""
+    topics: list[tuple[str, bytes, list[PartitionAnswer]]] = []
+    partitions: list[PartitionAnswer] = []
+    identity: object = None
     for number, (fetch, answer) in enumerate(told.answers, 1):
         if not number % PARTITIONS_A_STEP:
             yield
-        if converts and version < FIRST_UNCONVERTED_VERSION:
-            answer = converted(fetch, answer, version)
-        if topic is None or identity != fetch.identity[0]:
-            identity = fetch.identity[0]
-            topic = FetchResponse.FetchableTopicResponse(
-                topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[answer]
-            )
-            topics.append(topic)
+        topic = fetch.identity[0]
+        if not topics or identity != topic:
+            identity, partitions = topic, [answer]
+            topics.append((fetch.topic or "", fetch.topic_id, partitions))
         else:
-            topic.partitions.append(answer)
-    return FetchResponse(
-        throttle_time_ms=throttle_ms,
-        error_code=told.error,
-        session_id=told.session_id,
-        responses=topics,
-        node_endpoints=[
-            FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-            for node in nodes
-        ],
-    )
+            partitions.append(answer)
+    return FetchAnswer(told.error, told.session_id, topics, tuple(nodes))

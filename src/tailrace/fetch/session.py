@@ -14,14 +14,11 @@ same replica, there is nothing to tell and it is passed over after a few compari
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tailrace.log.position import LogPosition
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
-from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.protocol.flat.fetch import PartitionAnswer, PartitionAsk
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.partition import Partition
@@ -98,40 +95,38 @@ class PartitionFetch:
     def index(self) -> int:
         return self.identity[1]
 
-    def ask(self, asked: FetchRequest.FetchPartition) -> None:
-        """Take what a request says of this partition."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = max(asked.current_leader_epoch, -1)
-        self.last_fetched_epoch = max(asked.last_fetched_epoch, -1)
-        self.fetcher_log_start = asked.log_start_offset
+    def ask(self, asked: PartitionAsk) -> None:
+        """Take over what a request asks of this partition."""
+        _, leader_epoch, self.fetch_offset, last_epoch, self.fetcher_log_start, self.max_bytes = asked
+        self.current_leader_epoch = leader_epoch if leader_epoch > -1 else -1
+        self.last_fetched_epoch = last_epoch if last_epoch > -1 else -1
         self.is_settled = False
 
-    def is_news(self, answer: FetchResponse.PartitionData) -> bool:
-        """Whether an incremental answer has to have this partition."""
+    def is_news(self, answer: PartitionAnswer) -> bool:
+        """Return True if an incremental response has to contain this partition."""
         return bool(
             answer.high_watermark != self.told_high_watermark
             or answer.log_start_offset != self.told_log_start
             or answer.error_code
             or answer.records
-            or answer.preferred_read_replica != -1
-            or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_replica != -1
+            or answer.diverging is not None
         )
 
     def lacks_watermark(self, high_watermark: Offset) -> bool:
         """Whether a follower was told less than its log allows it to take. Without a session it is not known."""
         return 0 <= self.told_high_watermark < high_watermark and self.told_high_watermark < self.fetch_offset
 
-    def told(self, answer: FetchResponse.PartitionData) -> None:
-        """The client is told this."""
+    def told(self, answer: PartitionAnswer) -> None:
+        """Note what the client is sent."""
         self.told_log_start = answer.log_start_offset
         self.told_high_watermark = answer.high_watermark  # −1 with an error
         self.is_settled = not (
             answer.error_code
             or answer.records
             or self.fetch_offset != answer.high_watermark
-            or answer.preferred_read_replica != -1
-            or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_replica != -1
+            or answer.diverging is not None
             or self.last_fetched_epoch >= 0  # the leader's epochs may come to differ though nothing else does
         )
 
@@ -185,27 +180,18 @@ class FetchSession:
     def __len__(self) -> int:
         return len(self.partitions)
 
-    def update(
-        self,
-        asked: Iterable[tuple[PartitionFetch, FetchRequest.FetchPartition]],
-        forgotten: Iterable[Identity],
-        purgatory: Purgatory,
-    ) -> Steps[None]:
-        """Take what an incremental request changes."""
-        partitions = self.partitions
-        for number, (fetch, wish) in enumerate(asked, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
-            known = partitions.get(fetch.identity)
-            if known is None:
-                partitions[fetch.identity] = known = fetch
-            known.ask(wish)
-        for number, identity in enumerate(forgotten, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
-            gone = partitions.pop(identity, None)
-            if gone is not None:
-                self._unlink(gone.key, gone, purgatory)
+    def update(self, identity: Identity, topic: str | None, topic_id: bytes, asked: PartitionAsk) -> None:
+        """Take over what an incremental request asks of one partition, which may be new in the session."""
+        known = self.partitions.get(identity)
+        if known is None:
+            known = self.partitions[identity] = PartitionFetch(identity, topic, topic_id)
+        known.ask(asked)
+
+    def forget(self, identity: Identity, purgatory: Purgatory) -> None:
+        """Remove a partition from the session."""
+        gone = self.partitions.pop(identity, None)
+        if gone is not None:
+            self._unlink(gone.key, gone, purgatory)
 
     def link(self, fetch: PartitionFetch, purgatory: Purgatory) -> None:
         """From now on a check of this partition tries the session's waiting fetch."""

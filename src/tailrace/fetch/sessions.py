@@ -1,55 +1,24 @@
-"""FetchSessions: a bounded cache of sessions, and which kind of fetch a request is.
+"""FetchSessions: a bounded cache of fetch sessions.
 
-    session id  epoch     meaning                                               context
-    any         −1        close that session, if there is one; open none        SessionlessContext
-    any         0         close that session, if there is one; open a new one   FullContext
-    known       expected  what changed since the last request of the session    IncrementalContext
-    known       other     INVALID_FETCH_SESSION_EPOCH                           SessionErrorContext
-    unknown     other     FETCH_SESSION_ID_NOT_FOUND                            SessionErrorContext
-
-A session uses topic ids (request version 13 or later) or names, and cannot change: FETCH_SESSION_TOPIC_ID_ERROR.
-One that is left without partitions is closed.
-
-When the cache is full a new session takes the place of
-1. one that was not used for `min.incremental.fetch.session.eviction.ms`, or else
-2. the smallest that it may evict, if that is smaller: a follower's session may evict any consumer's, and either kind
-   any of its own kind that is older than that time.
-Otherwise there is no session, the client gets id 0 and sends full requests. The same happens when all sessions together
-would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A session
-that grows beyond that is closed. Apache Kafka counts sessions only.
+When the cache is full, a new session takes the place of
+1. a session that was not used for `min.incremental.fetch.session.eviction.ms`, or else
+2. the smallest session that it may evict, if that one is smaller: a follower's session may evict any consumer's, and
+   either kind may evict a session of its own kind that is older than that time.
+Otherwise no session is created: the client gets id 0 and sends full requests. The same happens when all sessions
+together would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A
+session that grows beyond that is closed. Apache Kafka counts sessions only.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
-from tailrace.fetch.context import (
-    FetchContext,
-    FullContext,
-    IncrementalContext,
-    SessionErrorContext,
-    SessionlessContext,
-)
-from tailrace.fetch.session import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    NO_TOPIC_ID,
-    PARTITIONS_A_STEP,
-    FetchSession,
-    Identity,
-    PartitionFetch,
-    next_epoch,
-)
-from tailrace.metadata.image.image import MetadataImage
-from tailrace.model.errors import ErrorCode
-from tailrace.model.steps import Steps
-from tailrace.protocol.messages import FetchRequest
+from tailrace.fetch.session import NO_SESSION, FetchSession, Identity, PartitionFetch
+from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.waiting.purgatory import Purgatory
 
-TOPIC_ID_VERSION = 13
 CONSUMER_PARTITIONS_MAX = 250_000  # some 400 bytes each
 FOLLOWER_PARTITIONS_MAX = 1_000_000
 _ID_TRIES = 100  # of two thousand million ids, with a thousand taken as a rule
@@ -87,48 +56,10 @@ class FetchSessions:
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
-    # What a request means
-
-    def partitions_in(self, request: FetchRequest) -> int:
-        """Return how many partitions a request is about, with those of its session."""
-        session = self._sessions.get(request.session_id)
-        forgotten = sum([len(topic.partitions) for topic in request.forgotten_topics_data])
-        asked = sum([len(topic.partitions) for topic in request.topics])
-        return asked + forgotten + (0 if session is None else len(session))
-
-    def context_for(
-        self, request: FetchRequest, version: int, image: MetadataImage, *, is_follower: bool, now_ms: int
-    ) -> Steps[FetchContext]:
-        session_id, epoch = request.session_id, request.session_epoch
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if session_id != NO_SESSION:
-                self.remove(session_id)
-            partitions = yield from _partitions_of(request, version, image)
-            if epoch == FINAL_EPOCH:
-                return SessionlessContext(partitions)
-            return FullContext(partitions, self, uses_topic_ids=version >= TOPIC_ID_VERSION, is_follower=is_follower)
-        session = self._sessions.get(session_id)
-        if session is None:
-            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.epoch != epoch:
-            return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
-            return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.epoch = next_epoch(epoch)
-        context = IncrementalContext(session)
-        yield from session.update(_asked(request, version, image), _forgotten(request, version), self._purgatory)
-        if not session.partitions:
-            self.remove(session_id)
-            return SessionlessContext((yield from _partitions_of(request, version, image)))
-        if session.is_closed:  # during a pause
-            return context
-        self.touch(session, now_ms)
-        if not self._has_room(0, now_ms, is_privileged=session.is_privileged):
-            self.remove(session_id)
-            return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        return context
-
-    # The cache
+    def partitions_in(self, ask: FetchAsk) -> int:
+        """Return the number of partitions that a request concerns, with those of its session."""
+        session = self._sessions.get(ask.session_id)
+        return ask.partition_count + (0 if session is None else len(session))
 
     def create(
         self,
@@ -152,6 +83,18 @@ class FetchSessions:
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session
+
+    def forget(self, session: FetchSession, identity: Identity) -> None:
+        """Remove a partition from a session."""
+        session.forget(identity, self._purgatory)
+
+    def keep(self, session: FetchSession, now_ms: int) -> bool:
+        """Keep a session that was used just now. Return False, with the session closed, if it has grown too large."""
+        self.touch(session, now_ms)
+        if self._has_room(0, now_ms, is_privileged=session.is_privileged):
+            return True
+        self.remove(session.id)
+        return False
 
     def _has_room(self, more: int, now_ms: int, *, is_privileged: bool) -> bool:
         """Return whether so many partitions more may be remembered, perhaps instead of those of unused sessions."""
@@ -217,41 +160,3 @@ class FetchSessions:
 
     def statistics(self) -> SessionStatistics:
         return SessionStatistics(len(self._sessions), self._partitions, self._evictions)
-
-
-# ------------------------------------------------------------------------------------------ reading a request
-
-
-def _asked(
-    request: FetchRequest, version: int, image: MetadataImage
-) -> Iterator[tuple[PartitionFetch, FetchRequest.FetchPartition]]:
-    by_id = version >= TOPIC_ID_VERSION
-    for topic in request.topics:
-        name: str | None
-        identity: bytes | str
-        if by_id:
-            found = image.topics_by_id.get(topic.topic_id)
-            name = None if found is None else found.name
-            topic_id = identity = topic.topic_id
-        else:
-            name = identity = topic.topic
-            topic_id = NO_TOPIC_ID
-        for asked in topic.partitions:
-            yield PartitionFetch((identity, asked.partition), name, topic_id), asked
-
-
-def _partitions_of(request: FetchRequest, version: int, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
-    """Every partition once: of one that is there twice the place is the first and the wish the last."""
-    partitions: dict[Identity, PartitionFetch] = {}
-    for number, (fetch, asked) in enumerate(_asked(request, version, image), 1):
-        if not number % PARTITIONS_A_STEP:
-            yield
-        partitions.setdefault(fetch.identity, fetch).ask(asked)
-    return partitions
-
-
-def _forgotten(request: FetchRequest, version: int) -> Iterator[Identity]:
-    for topic in request.forgotten_topics_data:
-        identity = topic.topic_id if version >= TOPIC_ID_VERSION else topic.topic
-        for index in topic.partitions:
-            yield identity, index

@@ -20,8 +20,6 @@ TIME_BOUNDS_NS: Final = (
     1_000_000_000, 2_000_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000, 60_000_000_000,
 )  # fmt: skip
 
-SIZE_BOUNDS: Final = tuple(4**power for power in range(3, 14))  # 64 bytes to 64 MB
-
 
 class Histogram:
     __slots__ = ("bounds", "counts", "total")

@@ -13,7 +13,7 @@ from select import epoll
 from typing import TYPE_CHECKING
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
 from tailrace.client.settings import ClientSettings

@@ -1,1 +1,12 @@
-"""How Spark and the command line read a log out of a bucket. May import: log, records, model; uses pyarrow."""
+"""Logs in a bucket, read as if they lay on disk. May import log, records and model; uses pyarrow.
+
+opening.py ─► object_files.py ─► object_file.py ─► read_ahead.py ─► store.py
+
+address.py        a local path, or s3://bucket/prefix
+settings.py       StoreSettings: endpoint, region, credentials
+opening.py        opens the files of an address
+object_files.py   ObjectFiles: a bucket as the log's `Files`
+object_file.py    ObjectFile: an object as a file, with few requests
+read_ahead.py     ReadAhead: fetches announced parts early, within a bound
+store.py          ObjectStore: list a folder, read a range
+"""

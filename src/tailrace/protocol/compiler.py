@@ -4,12 +4,11 @@ A generated function holds no decision that the version has already made. Neighb
 first byte of a length that follows them, are one `struct` call; arrays of structs are loops within the function; a
 struct's tagged fields, rare as a rule, have a function of their own. To see them:
 
-    python -m tailrace.protocol.compiler FetchRequest 17
+    python -m tailrace.protocol.codegen FetchRequest 17
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -42,11 +41,3 @@ def _compile(text: str, names: dict[str, Any], file_name: str) -> Callable[..., 
     exec(compile(text, file_name, "exec"), names)
     made: Callable[..., Any] = names["main"]
     return made
-
-
-if __name__ == "__main__":
-    from tailrace.protocol.registry import message_class
-
-    chosen = message_class(sys.argv[1])
-    print(ReaderSource(chosen, int(sys.argv[2])).text())
-    print(WriterSource(chosen, int(sys.argv[2])).text())

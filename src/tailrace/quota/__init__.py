@@ -1,1 +1,9 @@
-"""Client quotas: rates, limits and how long a client that exceeds one has to pause. No sockets, no clock."""
+"""Client quotas: measured rates, limits, and the pause of a client that exceeds one. No sockets, no clock.
+
+rate.py                Rate and TokenBucket: how Kafka measures
+limits.py              QuotaLimits: which limit applies to a client, and who shares it
+rate_quota.py          RateQuota: bytes per second, or request time
+mutation_quota.py      MutationQuotas: created and deleted partitions
+connection_quota.py    ConnectionQuota: new connections per address
+replication_quota.py   ReplicationQuota: bytes of replication
+"""

@@ -23,6 +23,7 @@ from tailrace.log.position import LogPosition
 from tailrace.log.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.replication.follower import FollowerRole
+from tailrace.replication.moving_copy import MovingCopy
 from tailrace.replication.partition import Partition
 
 STEP_BYTES: Final = 1024 * 1024
@@ -38,31 +39,19 @@ class SourceFailed(Exception):
         self.error = error
 
 
-class DirectoryMove:
+class DirectoryMove(MovingCopy):
     def __init__(self, files: Files, partition: Partition, source: LogDirectory, target: LogDirectory) -> None:
         """To where `target` has a future log of the partition."""
+        super().__init__(partition.log, target.futures[partition.key], target)
         self._files = files
         self.partition = partition
         self.source = source
-        self.target = target
-        self.copy = target.futures[partition.key]
         self.is_cancelled = False
         self.due_ms = 0  # when to go on with it
         self.told_ms = -(2**31)  # when the controller was told that it is where the copy is
         self.bytes_copied = 0
         self._unsynced_bytes = 0
         self._was_synced = False
-        self.note_ended()
-
-    def note_ended(self) -> None:
-        """The copy is at rest: what is told of it is brought up to date."""
-        self.log_end_offset: Offset = self.copy.log_end_offset
-        self.log_start_offset: Offset = self.copy.log_start_offset
-        self.size = self.copy.size
-
-    @property
-    def lag(self) -> int:
-        return self.partition.log.log_end_offset - self.log_end_offset
 
     @property
     def is_valid(self) -> bool:

@@ -11,7 +11,7 @@ NOT_LEADER_OR_FOLLOWER if only the leader may answer and this is not it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
@@ -25,11 +25,9 @@ from tailrace.records.checked_records import CheckedRecords
 from tailrace.records.validation import Origin
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole, ReplicaSettings
+from tailrace.replication.moving_copy import MovingCopy
 from tailrace.replication.progress import FollowerProgress
 from tailrace.replication.topic_traffic import TopicTraffic
-
-if TYPE_CHECKING:
-    from tailrace.replication.directory_move import DirectoryMove
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +79,7 @@ class Partition:
         self.replicas: tuple[BrokerId, ...] = ()
         self.adding: tuple[BrokerId, ...] = ()
         self.removing: tuple[BrokerId, ...] = ()
-        self.move: DirectoryMove | None = None  # on its way to another log directory
+        self.move: MovingCopy | None = None  # on its way to another log directory
         self.traffic = TopicTraffic()  # its topic's, once it is hosted
         self.role: LeaderRole | FollowerRole | None = None
         self.leader: LeaderRole | None = None  # the role, while it is that of the leader
@@ -288,6 +286,14 @@ class Partition:
         return low if self.move is None else min(low, self.move.log_start_offset)
 
     # Another log directory
+
+    def start_move(self, move: MovingCopy) -> None:
+        """Remember the copy that will take the log's place."""
+        self.move = move
+
+    def end_move(self) -> None:
+        """Forget the copy: it has taken the log's place, or the move was cancelled."""
+        self.move = None
 
     def replace_log(self, log: PartitionLog) -> None:
         """Go on with a log that has all that ours has."""

@@ -50,7 +50,7 @@ from tailrace.server.turn import Turn
 from tailrace.server.wakeup import WakeUp
 
 _DAY_MS: Final = 86_400_000
-PASS_MS_MAX: Final = 20  # one that sends much at once must not keep the others waiting for longer
+PASS_MS_MAX: Final = 5  # one that sends much at once must not keep the others waiting for longer
 FAILED_PASS_REST_MS_MAX: Final = 1_000  # passes that fail one after the other must not burn the processor
 _LOGGER: Final = logging.getLogger("tailrace.server")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import Final
 
-TURN_NS: Final = 8_000_000
+TURN_NS: Final = 2_000_000
 
 
 class Turn:

@@ -1,1 +1,13 @@
-"""The log as a Spark table. May import: client, object_stores, log, records, model; nothing else uses pyspark."""
+"""The log as a Spark table. May import client, object_stores, log, records and model; nothing else uses pyspark.
+
+environment.py      prepares Java and Python of the Spark that this process starts
+java.py             the Java for Spark's command line
+worker_python.py    the Python of Spark's workers
+worker_process.py   what a worker process keeps between tasks: connections
+option_values.py    OptionValues: options checked by name
+progress.py         the lag of a stream, from Spark's progress reports
+source/             `spark.read.format("tailrace")` and `readStream`
+sink/               `df.write.format("tailrace")` and `writeStream`
+jobs/               work over whole logs as Spark jobs
+functions/          column functions for values with a schema registry's frame
+"""

@@ -135,11 +135,11 @@ def _cases(side: OurSide) -> Iterator[Message]:
 
 def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]]) -> None:
     trusted = with_authorizer(broker, StandardAuthorizer(frozenset({"User:alice"})))
-    trusted.services.fetches.authorizer = None
+    trusted.services.fetches.services.authorizer = None
     side = OurSide(trusted, principal="User:alice", listener=SASL)
     side.learn()
     asked_broker = with_authorizer(broker, authorizer)
-    asked_broker.services.fetches.authorizer = FetchRights(authorizer)
+    asked_broker.services.fetches.services.authorizer = FetchRights(authorizer)
     side._broker = asked_broker
     for request in _cases(side):
         row = API_TABLE[request.SCHEMA.api_key]

@@ -193,6 +193,7 @@ def test_a_move_goes_on_after_a_start(is_clean: bool) -> None:
     assert values(client.broker) == written
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("states_max", [150, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_every_crash_during_a_move_leaves_what_was_synced(states_max: int) -> None:
     """With flush.messages=1 each acknowledged record is durable, and so it has to stay."""

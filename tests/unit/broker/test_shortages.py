@@ -48,6 +48,7 @@ def test_a_produce_that_finds_no_descriptor_is_refused_and_the_directory_stays_o
     assert produce(client, "topic", 0) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", ["open", "sync_directory", "entries"])
 def test_wherever_descriptors_end_a_retried_produce_succeeds_and_all_records_are_there(operation: str) -> None:
     failures = 0

@@ -170,6 +170,7 @@ def test_some_resource_of_a_kind(entries: list[tuple[bytes, AccessControlEntryRe
     assert rules.allows_some("User:admin", "10.0.0.1", Operation.WRITE, TOPIC)
 
 
+@pytest.mark.long
 def test_a_denial_is_told_once_and_a_client_cannot_fill_the_log_nor_the_memory(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -76,6 +76,7 @@ def assert_answers(seed: int, tmp_path: Path) -> None:
         assert again.status == 0, again.out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(24))
 def test_damaged_directories(seed: int, tmp_path: Path) -> None:
     assert_answers(seed, tmp_path)

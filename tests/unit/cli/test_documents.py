@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.cli.arguments import build_parser
+from tailrace.cli.parser import build_parser
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]

@@ -10,16 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api, apis
 from tailrace.protocol.codegen.schema import Versions
-from tailrace.protocol.framing import FrameBuffer, frame_length
+from tailrace.protocol.framing import frame_length
 from tailrace.protocol.headers import read_request_header, write_response
 from tailrace.protocol.messages import ApiVersionsResponse, MetadataResponse
 from tailrace.protocol.registry import request_class
+from tests.support.frame_buffer import FrameBuffer
 
 SILENCE = object()
 HANG_UP = object()

@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.client.configs import (
-    ConfigSource,
-    ConfigType,
-    Resource,
-    describe_configs,
-    set_configs,
-    unset_configs,
-)
+from tailrace.client.configs import ConfigSource, ConfigType, Resource, describe_configs
 from tailrace.client.errors import Refused, UnknownTopic
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
@@ -20,6 +13,7 @@ from tailrace.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from tests.support.config_changes import set_configs, unset_configs
 from tests.unit.client.fakes import FakeCluster
 
 

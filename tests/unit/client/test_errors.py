@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,

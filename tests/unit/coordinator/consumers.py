@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.consumer.heartbeat import Heartbeat
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
@@ -65,7 +65,7 @@ class Coordinator:
     def set_topics(self, topics: Mapping[str, int]) -> None:
         self.image = image_of(topics, self.image.offset + 1)
 
-    def heartbeat(self, beat: Heartbeat) -> ConsumerGroupHeartbeatResponse:
+    def heartbeat(self, beat: ConsumerHeartbeat) -> ConsumerGroupHeartbeatResponse:
         change = self.shard.consumer_heartbeat(beat, self.now_ms)
         self._append(change)
         return change.response
@@ -113,13 +113,13 @@ class Consumer:
     owned: set[tuple[bytes, int]] = field(default_factory=set)
     says_all: bool = True
 
-    def beat(self) -> Heartbeat:
+    def beat(self) -> ConsumerHeartbeat:
         joins = self.epoch == 0
         owned: dict[bytes, list[int]] = {}
         for topic, partition in sorted(self.owned):
             owned.setdefault(topic, []).append(partition)
         says_all = joins or self.says_all
-        return Heartbeat(
+        return ConsumerHeartbeat(
             group_id=GROUP,
             member_id=self.member_id,
             member_epoch=self.epoch,

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
-from tailrace.coordinator.groups.streams.streams_groups import HeartbeatResult
-from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat
+from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
 from tailrace.coordinator.groups.streams.streams_member import Tasks
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
-from tailrace.coordinator.groups.streams.streams_topology import told_topology
+from tailrace.coordinator.groups.streams.streams_topology import stored_topology
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.model.errors import KafkaError
@@ -26,7 +25,7 @@ LINES, REPARTITION, CHANGELOG = "lines", "repartition", "changelog"
 ALL = {LINES: 2, REPARTITION: 2, CHANGELOG: 2}
 
 _Beat = StreamsGroupHeartbeatRequest
-COUNTING = told_topology(
+COUNTING = stored_topology(
     _Beat.Topology(
         epoch=0,
         subtopologies=[
@@ -64,12 +63,12 @@ class Coordinator:
     def set_topics(self, topics: Mapping[str, int]) -> None:
         self.image = image_of(topics, self.image.offset + 1)
 
-    def heartbeat(self, beat: StreamsHeartbeat) -> HeartbeatResult:
+    def heartbeat(self, beat: StreamsHeartbeat) -> StreamsHeartbeatResult:
         change = self.shard.streams.heartbeat(beat, self.now_ms)
         self.append(change)
         return change.response
 
-    def append(self, change: StateChange[HeartbeatResult] | StateChange[None]) -> None:
+    def append(self, change: StateChange[StreamsHeartbeatResult] | StateChange[None]) -> None:
         for record in change.records:
             assert isinstance(record, CoordinatorRecord)
             self.log.append(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.coordinator.groups.consumer.assignors import (
+from tailrace.coordinator.groups.consumer.consumer_assignors import (
     ASSIGNORS,
     Assignments,
     MemberSpec,

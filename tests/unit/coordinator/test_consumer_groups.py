@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.coordinator.groups.consumer.consumer_member import MemberState
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import sees_all
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.consumer.heartbeat import sees_all
 from tailrace.coordinator.groups.consumer.pattern_subscriptions import PATTERN_REFRESH_MS_MIN, SLICE_INTERVAL_MS
 from tailrace.coordinator.groups.consumer.topic_patterns import PatternLookup, check_pattern
+from tailrace.coordinator.groups.epoch.epoch_member import MemberState
 from tailrace.model.errors import ErrorCode, KafkaError
 from tests.unit.coordinator.consumers import GROUP, Consumer, Coordinator, topic_id
 
@@ -26,7 +26,7 @@ def test_a_partition_changes_hands_only_after_it_was_let_go():
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
     assert b.owned == set()
-    assert coordinator.group.members[b.member_id].state is MemberState.UNRELEASED_PARTITIONS
+    assert coordinator.group.members[b.member_id].state is MemberState.UNRELEASED
     a.heartbeat(coordinator)  # is told to let one go
     assert len(a.owned) == 1
     b.heartbeat(coordinator)  # nothing yet: a has not said so

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.coordinator.groups.share.simple_assignor import ShareSpec, assign_simple
+from tailrace.coordinator.groups.share.share_assignor import ShareSpec, assign_simple
 from tests.unit.coordinator.consumers import topic_id
 
 COUNTS = {"a": 1, "b": 3, "c": 6}

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from tailrace.coordinator.groups.epoch.epoch_member import MemberState
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.coordinator.groups.streams.configured_topology import Status
-from tailrace.coordinator.groups.streams.streams_member import StreamsState, Tasks
+from tailrace.coordinator.groups.streams.streams_member import Tasks
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import StreamsGroupTopologyValue
@@ -75,7 +76,7 @@ def test_a_task_changes_hands_only_after_it_was_let_go():
     a.heartbeat(coordinator)
     b.heartbeat(coordinator)
     assert b.active == set()
-    assert coordinator.group.members["b"].state is StreamsState.UNRELEASED_TASKS
+    assert coordinator.group.members["b"].state is MemberState.UNRELEASED
     a.heartbeat(coordinator)
     assert len(a.active) == 2
     b.heartbeat(coordinator)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tailrace.coordinator.groups.streams.java_collections import (
+from tailrace.coordinator.groups.java_collections import (
     PriorityQueue,
     grown_timeline_capacity,
     hash_map_capacity,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.fetch.delayed_fetch import Reason
+from tailrace.fetch.fetch import Reason
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tests.simulation.node import Asked, Consumer, Node, broker, bytes_of, registration, want

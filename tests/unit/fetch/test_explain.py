@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tailrace.fetch.delayed_fetch import Reason
 from tailrace.fetch.explain import FetchWalk, as_plain, explain_fetch
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tests.simulation.node import Node, broker, registration, request_for, want
+from tests.simulation.node import Node, ask_for, broker, registration, response_of, want
 
 
 class Explained:
@@ -25,10 +24,10 @@ class Explained:
         def ready(fetch: Fetch, now_ms: int) -> None:
             self.walks.append(explain_fetch(fetch))
             json.dumps(as_plain(self.walks[-1]))
-            fetch.response(now_ms)
+            response_of(fetch, now_ms)
 
-        request = request_for(wants, version=version, **fields)
-        return self.node.fetches.start(request, version, self.node.now_ms, ready)
+        ask = ask_for(wants, version=version, **fields)
+        return self.node.fetches.start(ask, version, self.node.now_ms, ready)
 
     @property
     def walk(self) -> FetchWalk:

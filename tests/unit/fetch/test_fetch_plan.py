@@ -10,7 +10,7 @@ from tailrace.fetch.fetch_plan import FetchParams, unsettled
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tests.simulation.node import Asked, Consumer, Node, broker, registration, request_for, want
+from tests.simulation.node import Asked, Consumer, Node, ask_for, broker, registration, want
 
 NONE = ErrorCode.NONE
 
@@ -168,21 +168,19 @@ def test_a_topic_that_is_deleted_is_told_though_its_replica_is_still_here() -> N
     [(-1, 10, None, True), (-1, 11, "", False), (-1, 11, "r", False), (2, 18, "", True), (-3, 18, "", False)],
 )
 def test_f5_who_has_to_read_from_the_leader(replica: int, version: int, rack: str | None, leader_only: bool) -> None:
-    request = request_for([], version=version, replica=replica, rack_id=rack or "")
-    params = FetchParams.of(request, version, 1_000)
+    ask = ask_for([], version=version, replica=replica, rack_id=rack or "")
+    params = FetchParams.of(ask, version, 1_000)
     assert params.leader_only == leader_only
     assert params.rack == rack
 
 
 def test_limits_of_a_request() -> None:
-    request = request_for([], max_bytes=500, min_bytes=400, max_wait_ms=7, isolation_level=1, replica_epoch=5)
-    params = FetchParams.of(request, 18, 300)
+    ask = ask_for([], max_bytes=500, min_bytes=400, max_wait_ms=7, isolation_level=1, replica_epoch=5)
+    params = FetchParams.of(ask, 18, 300)
     assert (params.max_bytes, params.min_bytes, params.max_wait_ms) == (300, 300, 7)
     assert params.isolation is Isolation.READ_COMMITTED
     assert params.replica_epoch == 5
-    assert [FetchParams.of(request, version, 1).has_hard_limit for version in (0, 1, 2, 3, 4)] == [True] * 3 + [
-        False
-    ] * 2
+    assert [FetchParams.of(ask, version, 1).has_hard_limit for version in (0, 1, 2, 3, 4)] == [True] * 3 + [False] * 2
 
 
 def test_idle_partitions_of_a_session_are_passed_over() -> None:

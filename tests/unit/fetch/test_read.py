@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tailrace.fetch.fetches import Fetch
+from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.read import PARTITIONS_A_STEP
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps, run_steps
 from tailrace.records.conversion import split_any
-from tests.simulation.node import Consumer, Node, broker, bytes_of, registration, request_for, want
+from tests.simulation.node import Consumer, Node, ask_for, broker, bytes_of, registration, response_of, want
 from tests.support.batches import batch
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles
@@ -134,9 +134,9 @@ def test_f9_bounds_and_records_are_of_one_moment() -> None:
     partition = node.lead()
     node.append(partition, b"a")
     ready = []
-    node.fetches.start(request_for([want(partition, 0)]), 18, node.now_ms, lambda fetch, now_ms: ready.append(fetch))
+    node.fetches.start(ask_for([want(partition, 0)]), 18, node.now_ms, lambda fetch, now_ms: ready.append(fetch))
     node.append(partition, b"b")
-    answer = ready[0].response(node.now_ms).responses[0].partitions[0]
+    answer = response_of(ready[0], node.now_ms).responses[0].partitions[0]
     assert (answer.high_watermark, answer.last_stable_offset) == (1, 1)
     assert offsets(bytes_of(answer)) == [0]
 
@@ -270,9 +270,7 @@ def test_a_corrupt_batch_on_the_way_is_that_partitions_error() -> None:
 
 
 def paused_fetch(node: Node, wanted: list[Any], ready: list[Fetch]) -> Steps[Fetch]:
-    return node.fetches.begin(
-        request_for(wanted), 18, node.now_ms, lambda fetch, now_ms: ready.append(fetch), client=None
-    )
+    return node.fetches.begin(ask_for(wanted), 18, node.now_ms, lambda fetch, now_ms: ready.append(fetch), client=None)
 
 
 def test_a_fetch_of_many_partitions_pauses_before_it_reads_and_while_it_answers() -> None:
@@ -282,7 +280,7 @@ def test_a_fetch_of_many_partitions_pauses_before_it_reads_and_while_it_answers(
     ready: list[Fetch] = []
     steps = paused_fetch(node, [want(partition, 0), *unknown], ready)
     assert sum(1 for _ in steps) > 30  # taking the request and planning: 512 partitions at a time
-    answers = ready[0].make_response(node.now_ms, converts=False)
+    answers = ready[0].make_answer(node.now_ms)
     assert sum(1 for _ in answers) > 30
 
 
@@ -296,6 +294,6 @@ def test_a_partition_that_goes_while_a_fetch_pauses_is_not_read() -> None:
     next(steps)
     node.partitions.remove(partitions[-1].key)
     run_steps(steps, node.now_ms)
-    *_, last = ready[0].response(node.now_ms).responses[0].partitions
+    *_, last = response_of(ready[0], node.now_ms).responses[0].partitions
     assert last.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert not last.records

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.fetch.response import error_response
+from tailrace.fetch.response import refused_fetch
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.protocol.messages import FetchResponse
 from tests.simulation.node import Asked, Node, broker, registration, request_for, topic_id_of, want
 
@@ -88,7 +89,7 @@ def test_a_request_that_fails_as_a_whole(version: int) -> None:
     request = request_for(
         [want(TopicPartition("a", 0), 0), want(TopicPartition("b", 3), 0)], version=version, session=7
     )
-    response = error_response(request, version, ErrorCode.UNKNOWN_SERVER_ERROR, 5)
+    response = message_of(refused_fetch(ask_of(request, version), version, ErrorCode.UNKNOWN_SERVER_ERROR), 5)
     read = FetchResponse.decode(response.encode(version), version)
     assert read.throttle_time_ms == 5
     assert (read.error_code, read.session_id) == ((-1, 7) if version >= 7 else (0, 0))

@@ -8,6 +8,7 @@ from tailrace.fetch.session import next_epoch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import run_steps
+from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.waiting.purgatory import Purgatory
 from tests.simulation.node import Asked, Consumer, Node, broker, registration, request_for, want
 from tests.support.batches import batch
@@ -263,7 +264,12 @@ def test_f2_what_a_throttled_client_was_not_told_is_told_later() -> None:
     node.append(partition, b"a")
     seen = []
     request = request_for([], session=1, epoch=1)
-    node.fetches.start(request, 18, node.now_ms, lambda fetch, now_ms: seen.append(fetch.throttled_response(100)))
+    node.fetches.start(
+        ask_of(request, 18),
+        18,
+        node.now_ms,
+        lambda fetch, now_ms: seen.append(message_of(fetch.throttled_answer(), 100)),
+    )
     (response,) = seen
     assert (response.throttle_time_ms, response.session_id, response.responses) == (100, 1, [])
     consumer.epoch = 2
@@ -557,7 +563,7 @@ def test_a_session_that_is_closed_while_its_fetch_pauses_leaves_no_links(monkeyp
     node.fetch([want(one, 0) for one in partitions], epoch=0)
     node.lead("another")  # what was found has to be looked up again
     request = request_for([], session=1, epoch=1)
-    steps = node.fetches.begin(request, 18, node.now_ms, lambda fetch, now_ms: None)
+    steps = node.fetches.begin(ask_of(request, 18), 18, node.now_ms, lambda fetch, now_ms: None)
     next(steps)
     session = node.sessions.get(1)
     assert session is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tests.simulation.node import Node, broker, bytes_of, registration, request_for, want
+from tailrace.protocol.flat.fetch import ask_of, message_of
+from tests.simulation.node import Node, ask_for, broker, bytes_of, registration, request_for, response_of, want
 
 
 class Quota:
@@ -88,8 +89,8 @@ def test_f13_a_throttled_client_is_told_how_long_and_nothing_else() -> None:
     for version in (1, 4, 7, 12, 18):
         seen = []
         request = request_for([want(FIRST, 0)], version=version)
-        node.fetches.start(request, version, node.now_ms, lambda fetch, now_ms: seen.append(fetch))  # noqa: B023
-        response = seen[0].throttled_response(1_234)
+        node.fetches.start(ask_of(request, version), version, node.now_ms, lambda fetch, now_ms: seen.append(fetch))  # noqa: B023
+        response = message_of(seen[0].throttled_answer(), 1_234)
         response.encode(version)
         assert (response.throttle_time_ms, response.error_code, response.responses) == (1_234, ErrorCode.NONE, [])
 
@@ -99,10 +100,10 @@ def test_f13_the_size_that_client_quotas_count_is_that_of_the_response() -> None
     for version in (4, 7, 11, 12, 13, 18):
         seen = []
         request = request_for([want(FIRST, 0), want(TopicPartition("nowhere", 0), 0)], version=version)
-        node.fetches.start(request, version, node.now_ms, lambda fetch, now_ms: seen.append(fetch))  # noqa: B023
+        node.fetches.start(ask_of(request, version), version, node.now_ms, lambda fetch, now_ms: seen.append(fetch))  # noqa: B023
         size = seen[0].response_size()
         parts: list[bytes] = []
-        seen[0].response(node.now_ms).write(parts, version)
+        response_of(seen[0], node.now_ms).write(parts, version)
         assert size == 4 + sum(map(len, parts))
 
 
@@ -112,7 +113,7 @@ def test_f13_the_size_of_an_incremental_response_counts_what_will_be_told() -> N
     for epoch in (1, 2):
         seen = []
         node.fetches.start(
-            request_for([], session=1, epoch=epoch),
+            ask_for([], session=1, epoch=epoch),
             18,
             node.now_ms,
             lambda fetch, now_ms: seen.append(fetch),  # noqa: B023
@@ -120,6 +121,6 @@ def test_f13_the_size_of_an_incremental_response_counts_what_will_be_told() -> N
         size = seen[0].response_size()
         assert seen[0].response_size() == size  # asking changes nothing
         parts: list[bytes] = []
-        seen[0].response(node.now_ms).write(parts, 18)
+        response_of(seen[0], node.now_ms).write(parts, 18)
         assert size == 4 + sum(map(len, parts))
         assert size > 100

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.indexes.offset_index import OffsetIndex
 from tailrace.log.inspect.resync import next_position
@@ -16,6 +18,7 @@ def write(path: Path, *parts: bytes) -> list[int]:
     return [sum(len(part) for part in parts[:n]) for n in range(len(parts))]
 
 
+@pytest.mark.long
 def test_the_next_right_batch_is_found_at_any_byte(tmp_path: Path) -> None:
     good = batch(b"a", base_offset=7)
     for junk in (b"", b"\x02" * 40, bytes(5000), b"\x00\x02" * 700_000):

@@ -19,6 +19,7 @@ from tests.support.damaged_logs import all_logs, damage
 FILES = DiskFiles()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [None, 21, 22, 23])
 def test_the_same_findings_with_and_without_it(
     seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.decisions.leadership import partition_change
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, SUPPORTED
@@ -64,6 +65,14 @@ class Cluster:
     def carry_out(self, plan: Plan[Any]) -> Any:
         self.apply(plan.records)
         return plan.result
+
+    def set_isr(self, isr: list[int], topic: str = "t", number: int = 0) -> None:
+        """Change the ISR of a partition, with everything that follows from it."""
+        change = partition_change(self.state, self.image.topics[topic], number)
+        change.isr = isr
+        record = change.build()
+        assert record is not None
+        self.apply([record])
 
     def partition(self, topic: str = "t", number: int = 0) -> Any:
         return self.image.topics[topic].partitions[number]

@@ -10,7 +10,8 @@ from tailrace.log.disk.files import join
 from tailrace.metadata.image.registrations import Endpoint
 from tailrace.metadata.quorum.observed_log import ObservedLog
 from tailrace.metadata.quorum.quorum_observer import ControllerAddress, ObserverSettings, QuorumObserver
-from tailrace.metadata.storage.metadata_log import MetadataLog, MetadataLogSettings
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.storage_format import bootstrap_records, format_directory, read_identity
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId

@@ -30,7 +30,7 @@ from tailrace.metadata.image.config_definitions import ConfigKey, Value, definit
 from tailrace.metadata.image.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.image.registrations import Endpoint
-from tailrace.metadata.storage.metadata_log import MetadataLogSettings
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.model.listener_settings import PREFIX
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 

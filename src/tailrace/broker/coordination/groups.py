@@ -11,11 +11,11 @@ from tailrace.broker.config.group_limits import check_group_limits, clamp_group_
 from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordination.coordinators import Coordinators
 from tailrace.broker.coordination.partition_writer import PartitionWriter
-from tailrace.coordinator.groups.consumer.assignors import ASSIGNORS
+from tailrace.coordinator.groups.consumer.consumer_assignors import ASSIGNORS
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
-from tailrace.coordinator.groups.share import simple_assignor
+from tailrace.coordinator.groups.share import share_assignor
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.coordinator.runtime import Answer, CoordinatorRuntime, Refuse
@@ -194,8 +194,8 @@ def consumer_settings(config: BrokerConfig) -> ConsumerSettings:
 
 
 def share_settings(config: BrokerConfig) -> ShareSettings:
-    if config.names("group.share.assignors") != (simple_assignor.NAME,):
-        raise InvalidConfig(f"group.share.assignors: there is only {simple_assignor.NAME}")
+    if config.names("group.share.assignors") != (share_assignor.NAME,):
+        raise InvalidConfig(f"group.share.assignors: there is only {share_assignor.NAME}")
     for name in _SHARE_LIMITED:
         low, high = f"group.share.min.{name}", f"group.share.max.{name}"
         if not config.integer(low) <= config.integer(f"group.share.{name}") <= config.integer(high):

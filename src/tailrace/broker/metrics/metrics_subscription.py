@@ -14,31 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-import re2
-
-from tailrace.coordinator.groups.streams.java_collections import hash_map_order
+from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.metadata.image.config_definitions import definition
 from tailrace.model.java_hash import to_int32
+from tailrace.model.patterns import Pattern, UnusablePattern, compile_pattern
 from tailrace.records.codecs.crc32c import crc32c
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
-MATCHED_LENGTH_MAX: Final = 249  # a longer text matches no pattern
-PROGRAM_SIZE_MAX: Final = 8_192  # instructions: with the longest text about 10 ms at worst
-
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = 1 << 20
-
-
-class UnusablePattern(ValueError):
-    """RE2 does not know the pattern, or it is too large."""
+MATCHED_LENGTH_MAX: Final = 249  # a longer property of a client matches no pattern
 
 
 class MetricsSubscription(NamedTuple):
     metrics: tuple[str, ...]
     interval_ms: int
-    patterns: Mapping[str, Any]  # by the client's property
+    patterns: Mapping[str, Pattern]  # by the client's property
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> MetricsSubscription:
@@ -48,14 +38,17 @@ class MetricsSubscription(NamedTuple):
         patterns = {}
         for entry in values["match"] or ():
             name, _, pattern = entry.rstrip("=").partition("=")
-            patterns[name.strip()] = _compiled(pattern.strip())
+            try:
+                patterns[name.strip()] = compile_pattern(pattern.strip())
+            except UnusablePattern as error:
+                raise UnusablePattern(f"pattern {pattern.strip()!r}: {error}") from error
         return cls(tuple(values["metrics"] or ()), values["interval.ms"], patterns)
 
     def matches(self, client: Mapping[str, str]) -> bool:
         """Return True if the properties of a client match."""
         for name, pattern in self.patterns.items():
             text = client.get(name)
-            if text is None or len(text) > MATCHED_LENGTH_MAX or not pattern.fullmatch(text):
+            if text is None or len(text) > MATCHED_LENGTH_MAX or not pattern.matches(text):
                 return False
         return True
 
@@ -84,15 +77,3 @@ def _uuid_hash(uuid: bytes) -> int:
     """Return Java's hash code of a UUID, without a sign."""
     bits = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
     return (bits >> 32 ^ bits) & 0xFFFF_FFFF
-
-
-def _compiled(pattern: str) -> Any:
-    try:
-        compiled = re2.compile(pattern, _OPTIONS)
-    except re2.error as error:
-        raise UnusablePattern(f"RE2 refuses the pattern {pattern!r}") from error
-    if compiled.programsize > PROGRAM_SIZE_MAX:
-        raise UnusablePattern(
-            f"pattern {pattern!r} compiles to {compiled.programsize} instructions, the limit is {PROGRAM_SIZE_MAX}"
-        )
-    return compiled

@@ -10,7 +10,7 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
-from tailrace.coordinator.groups.share.share_groups import Initialization
+from tailrace.coordinator.groups.share.share_heartbeat import Initialization
 from tailrace.coordinator.runtime import Refuse
 from tailrace.coordinator.shard import StateChange
 from tailrace.metadata.controller.controller import Controller

@@ -105,7 +105,7 @@ class DirectoryMoves:
     def _begin(self, partition: Partition, target: LogDirectory, now_ms: int) -> None:
         source = self._logs.directory_of(partition.log)
         move = DirectoryMove(self._files, partition, source, target)
-        partition.move = move
+        partition.start_move(move)
         move.due_ms = now_ms
         self._moves.append(move)
         if self._cleaning is not None:
@@ -118,11 +118,11 @@ class DirectoryMoves:
     def cancel(self, key: TopicPartition, now_ms: int) -> None:
         """The partition is deleted, or to go elsewhere: its copy goes."""
         partition = self._partitions.get(key)
-        move = None if partition is None else partition.move
-        if move is None:
+        if partition is None or partition.move is None:
             return
+        move = next(one for one in self._moves if one is partition.move)
         move.is_cancelled = True
-        move.partition.move = None
+        partition.end_move()
         move.target.futures.pop(key)
         if move is not self._running:
             self._drop(move, now_ms)
@@ -256,7 +256,7 @@ class DirectoryMoves:
     def _forget(self, move: DirectoryMove) -> None:
         self._moves.remove(move)
         if move.partition.move is move:
-            move.partition.move = None
+            move.partition.end_move()
         if self._cleaning is not None:
             self._cleaning.paused.discard(move.partition.key)
 

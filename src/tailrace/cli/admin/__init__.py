@@ -1,1 +1,11 @@
-"""Commands about topics, configs, offsets, groups and transactions of a cluster."""
+"""Commands about topics, configs, offsets, groups and transactions of a cluster, through `client/`.
+
+admin_arguments.py          options of `topics`, `configs` and `offsets`
+topics.py                   `tailrace topics`: list, describe, create, delete, alter
+configs.py                  `tailrace configs`: effective values and their sources; set and unset single keys
+offsets.py                  `tailrace offsets`: first and last offsets, and the offset of a time
+groups_arguments.py         options of `groups`
+groups.py                   `tailrace groups`: list, describe, lag, reset, delete
+transactions_arguments.py   options of `transactions`
+transactions.py             `tailrace transactions`: list, describe, find hanging, abort
+"""

@@ -1,34 +1,20 @@
-"""The words of `topics`, `configs` and `offsets`; what all commands share that talk to a cluster."""
+"""Options of `topics`, `configs` and `offsets`."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
 
-from tailrace.cli.arguments import add_json, described, positive, timestamp
-
-Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
-DEFAULT_METRICS = "127.0.0.1:9404"
-
-
-def add_cluster_commands(nouns: Parsers) -> None:
-    """Everything that talks to a cluster."""
-    from tailrace.cli.admin.groups_arguments import add_groups
-    from tailrace.cli.admin.transactions_arguments import add_transactions
-    from tailrace.cli.cluster.cluster_arguments import add_cluster_noun
-    from tailrace.cli.records.records_arguments import add_consume, add_produce
-
-    add_cluster_noun(nouns)
-    add_topics(nouns)
-    add_configs(nouns)
-    add_produce(nouns)
-    add_consume(nouns)
-    add_offsets(nouns)
-    add_groups(nouns)
-    add_transactions(nouns)
-    add_top(nouns)
-    add_explain(nouns)
+from tailrace.cli.options import (
+    Parsers,
+    add_cluster,
+    add_isolation,
+    add_json,
+    add_partition,
+    broker_id,
+    described,
+    positive,
+    timestamp,
+)
 
 
 def add_topics(nouns: Parsers) -> None:
@@ -243,134 +229,3 @@ def add_offsets(nouns: Parsers) -> None:
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.offsets:run")
-
-
-def add_top(nouns: Parsers) -> None:
-    parser = described(
-        nouns.add_parser("top", help="what a broker does right now: traffic, requests, latencies, topics"),
-        """
-        Show what happens, refreshed in place on a terminal, until Ctrl-C.
-
-        With --metrics, of a Tailrace broker that was started with --metrics-port: throughput, requests and their times
-        by API, topics by traffic, connections, memory. Without, of any Kafka cluster: how fast its topics grow, from
-        their end offsets and their sizes on disk.
-
-        P50 and P99 are of the time from a request being read to its answer being sent, so a Fetch that waits for
-        records has its max.wait.ms in it; LOCAL is the broker's own work per request, WAIT what it waited for others.
-        """,
-        """
-        examples:
-          tailrace serve --data ./data --metrics-port 9404
-          tailrace top --metrics 127.0.0.1:9404
-          tailrace top --bootstrap kafka-1:9092 --interval 5
-          tailrace top --metrics 127.0.0.1:9404 --once
-          tailrace top --metrics 127.0.0.1:9404 --json | jq '.rates.bytes_in_per_s'
-        """,
-    )
-    parser.add_argument("--metrics", metavar="URL", help="where the broker's metrics are: HOST:PORT will do")
-    parser.add_argument(
-        "--interval", metavar="SECONDS", type=seconds, default=2.0, help="between two pictures (default: 2)"
-    )
-    parser.add_argument("--count", metavar="N", type=positive, help="how many pictures (default: until interrupted)")
-    parser.add_argument("--once", action="store_true", help="one picture, as plain text: the same as --count 1")
-    add_cluster(parser)
-    add_json(parser, "one JSON object per picture and line")
-    parser.set_defaults(run="tailrace.cli.serving.top:run")
-
-
-def add_explain(nouns: Parsers) -> None:
-    explain = described(
-        nouns.add_parser("explain", help="how a running broker comes to an answer: fetch"),
-        "Let a running broker tell how it comes to an answer. `tailrace log explain` does so for a directory.",
-    )
-    verbs = explain.add_subparsers(title="what to explain", metavar="VERB", required=True)
-    parser = described(
-        verbs.add_parser("fetch", help="session, authorisation, waiting, budget, index probes, slice"),
-        """
-        Let a broker carry out a fetch as it would for a consumer, and tell each step: session, authorisation, how long
-        it waited and what woke it, the budget, the bound of the isolation level, the segment, the probes of its index,
-        the walk over batch headers, the slice that would be sent, and aborted transactions. No records are shown.
-
-        The broker has to serve metrics: `tailrace serve --metrics-port 9404`. The exit status is 1 if the partition
-        could not be read.
-        """,
-        """
-        examples:
-          tailrace explain fetch orders --offset 4711
-          tailrace explain fetch orders --partition 2 --offset 4711 --isolation read_committed --max-bytes 65536
-          tailrace explain fetch orders --offset 5000 --max-wait-ms 30000       waits at the end of the log
-          tailrace explain fetch orders --offset 4711 --json | jq '.partitions[0].read.slice'
-        """,
-    )
-    parser.add_argument("topic", metavar="TOPIC", help="the name")
-    parser.add_argument("--partition", metavar="N", type=natural, default=0, help="which (default: 0)")
-    parser.add_argument("--offset", metavar="N", type=natural, required=True, help="where to read from")
-    parser.add_argument("--max-bytes", metavar="N", type=natural, help="for the whole answer (default: 52428800)")
-    parser.add_argument("--min-bytes", metavar="N", type=natural, help="what to wait for (default: 1)")
-    parser.add_argument("--max-wait-ms", metavar="N", type=natural, help="how long to wait, up to 60000 (default: 0)")
-    add_isolation(parser)
-    parser.add_argument(
-        "--metrics",
-        metavar="URL",
-        default=DEFAULT_METRICS,
-        help=f"where the broker serves metrics (default: {DEFAULT_METRICS})",
-    )
-    add_json(parser, "one JSON document")
-    parser.set_defaults(run="tailrace.cli.serving.explain_fetch:run")
-
-
-# ------------------------------------------------------------------------------------------------------ what is shared
-
-
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--bootstrap",
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        dest="bootstrap",
-        default=DEFAULT_BOOTSTRAP,
-        help=f"a broker of the cluster, or several with commas between (default: {DEFAULT_BOOTSTRAP})",
-    )
-    parser.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="settings of Kafka's clients for a secured listener: security.protocol, ssl.…, sasl.…",
-    )
-    parser.add_argument(
-        "--timeout", metavar="SECONDS", type=seconds, default=30.0, help="how long to try (default: 30)"
-    )
-
-
-def add_partition(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--partition", metavar="N", type=natural, action="append", help="only this partition (may be repeated)"
-    )
-
-
-def add_isolation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--isolation",
-        choices=("read_committed", "read_uncommitted"),
-        default="read_uncommitted",
-        help="read_committed ends before the first open transaction (default: read_uncommitted)",
-    )
-
-
-def natural(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from zero on")
-    return int(text)
-
-
-def seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return number
-
-
-def broker_id(text: str) -> int | str:
-    return text if text == "default" else natural(text)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from tailrace.cli.admin.admin_arguments import Parsers, add_cluster, natural
-from tailrace.cli.arguments import add_json, described, timestamp
+from tailrace.cli.options import Parsers, add_cluster, add_json, described, natural, timestamp
 
 _DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?", re.I

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.cli.admin.admin_arguments import Parsers, add_cluster, natural
-from tailrace.cli.arguments import add_json, described
+from tailrace.cli.options import Parsers, add_cluster, add_json, described, natural
 
 
 def add_transactions(nouns: Parsers) -> None:

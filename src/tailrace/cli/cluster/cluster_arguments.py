@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.cli.admin.admin_arguments import Parsers, add_cluster, natural, seconds
-from tailrace.cli.arguments import add_json, described, port, positive
+from tailrace.cli.options import Parsers, add_cluster, add_json, described, natural, port, positive, seconds
 
 
 def add_cluster_noun(nouns: Parsers) -> None:

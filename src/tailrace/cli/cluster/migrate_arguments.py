@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TypeAlias
-
-from tailrace.cli.arguments import described
-
-Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+from tailrace.cli.options import Parsers, described
 
 
 def add_migrate(nouns: Parsers) -> None:

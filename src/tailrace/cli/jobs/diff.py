@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tailrace.cli.arguments import described
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.options import described
 from tailrace.cli.output import count_text, json_document, say, table
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tailrace.cli.arguments import described, positive
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.options import described, positive
 from tailrace.cli.output import count_text, json_document, say, size_text, table
 
 

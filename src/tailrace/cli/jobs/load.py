@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tailrace.cli.arguments import ENCODINGS, described, positive
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
+from tailrace.cli.options import ENCODINGS, described, positive
 from tailrace.cli.output import count_text, json_document, say, size_text, table
 
 if TYPE_CHECKING:

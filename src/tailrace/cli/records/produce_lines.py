@@ -16,8 +16,8 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from tailrace.cli.arguments import timestamp
 from tailrace.cli.errors import CommandError
+from tailrace.cli.options import timestamp
 
 CHUNK_BYTES: Final = 262_144
 LINGER_S: Final = 0.01  # how long more lines are waited for before those that are there are sent

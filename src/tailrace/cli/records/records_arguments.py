@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from tailrace.cli.admin.admin_arguments import Parsers, add_cluster, add_isolation, add_partition, natural
-from tailrace.cli.arguments import ENCODINGS, add_json, described, positive
+from tailrace.cli.options import (
+    ENCODINGS,
+    Parsers,
+    add_cluster,
+    add_isolation,
+    add_json,
+    add_partition,
+    described,
+    natural,
+    positive,
+)
 from tailrace.cli.records.start_place import start_place
 
 

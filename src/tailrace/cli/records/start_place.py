@@ -6,7 +6,7 @@ import argparse
 from enum import Enum
 from typing import NamedTuple
 
-from tailrace.cli.arguments import timestamp
+from tailrace.cli.options import timestamp
 
 
 class Start(Enum):

@@ -1,1 +1,11 @@
-"""`tailrace serve`, and commands that look at a running broker."""
+"""`tailrace serve`, and the commands that look at a running broker.
+
+serving_arguments.py   options of `serve`, `top` and `explain`
+serve.py               `serve`: a broker as a process
+log_format.py          log lines as text or JSON
+top.py                 `top`: current activity, refreshed in place
+top_reading.py         the counters of a broker or cluster at one moment
+top_view.py            two readings as rates
+explain_fetch.py       `explain fetch`: a running broker runs a fetch and reports each step
+http_get.py            reads a page of a broker's HTTP endpoint
+"""

@@ -1,1 +1,9 @@
-"""A cluster as one thing to ask: metadata, state, quorum, replicas."""
+"""A cluster as one object to ask. ClusterClient finds the right broker, refreshes metadata and retries.
+
+cluster.py         ClusterClient: requests to any broker, a leader, a coordinator or the controller
+metadata.py        brokers, topics, partitions and leaders, as the cluster reports them
+coordinators.py    finds and asks the coordinator of a group or transactional id
+replicas.py        the progress of single replicas, and running reassignments
+quorum.py          controllers: the leader, and the lag of voters and observers
+cluster_state.py   ClusterState: brokers, controllers, partitions, lag and problems in one value
+"""

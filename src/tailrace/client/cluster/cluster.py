@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from tailrace.client.addresses import Address, parse_bootstrap
+from tailrace.client.address import Address
+from tailrace.client.bootstrap import parse_bootstrap
 from tailrace.client.cluster.metadata import (
     NO_LEADER,
     Broker,

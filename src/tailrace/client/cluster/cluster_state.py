@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.admin import describe_cluster
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, PartitionMetadata, TopicMetadata

@@ -12,11 +12,12 @@ from typing import Any, Final
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.ids import BrokerId
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 # Later versions ask for many at once; this one every cluster has.
-LAST_VERSION_FOR_ONE: Final = 3
+_SEVERAL_FROM: Final = first_version_with("FindCoordinatorRequest", "coordinator_keys")
 TRANSACTION_FEATURE: Final = "transaction.version"
 
 
@@ -65,7 +66,7 @@ class Coordinators:
 
     def _find(self, kind: CoordinatorKind, key: str, timeout_s: float) -> BrokerId:
         answer: FindCoordinatorResponse = self.cluster.ask_anyone(
-            FindCoordinatorRequest(key=key, key_type=kind), timeout_s, at_most=LAST_VERSION_FOR_ONE
+            FindCoordinatorRequest(key=key, key_type=kind), timeout_s, at_most=_SEVERAL_FROM - 1
         )
         if answer.error_code:
             raise Refused(f"the coordinator of {key}", answer.error_code, answer.error_message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.errors import UnknownPartition
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition

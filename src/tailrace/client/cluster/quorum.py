@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import Refused
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId

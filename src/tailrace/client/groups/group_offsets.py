@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused
 from tailrace.model.ids import Offset, TopicPartition
+from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS, first_version_with
 from tailrace.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -15,8 +16,9 @@ from tailrace.protocol.messages import (
     OffsetFetchResponse,
 )
 
-FIRST_VERSION_WITH_STABLE: Final = 7  # and the last one for a single group
-LAST_COMMIT_BY_NAME: Final = 9
+# The first version with this field is also the last one for a single group.
+FIRST_VERSION_WITH_STABLE: Final = first_version_with("OffsetFetchRequest", "require_stable")
+LAST_COMMIT_BY_NAME: Final = OFFSET_TOPIC_IDS - 1
 NO_GENERATION: Final = -1
 
 

@@ -19,6 +19,7 @@ from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAn
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
+from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS
 from tailrace.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -38,7 +39,7 @@ from tailrace.records.batch import (
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_ZSTD: Final = 7
-LAST_VERSION_BY_NAME: Final = 12
+LAST_VERSION_BY_NAME: Final = PRODUCE_TOPIC_IDS - 1
 NO_OFFSET: Final = -1
 ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
 _INT_MAX: Final = 2**31 - 1

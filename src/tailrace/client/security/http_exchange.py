@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tailrace.client.security.security import Tls
+from tailrace.client.security.tls_settings import Tls
 from tailrace.client.security.tls_socket import client_context
 
 ANSWER_BYTES_MAX: Final = 524_288

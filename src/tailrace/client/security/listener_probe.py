@@ -18,7 +18,7 @@ import ssl
 from struct import Struct
 from typing import Any, Final
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.patience import SystemClock
 from tailrace.client.security.security import Security

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.security.security import Tls, tls_of
+from tailrace.client.security.tls_settings import Tls, tls_of
 from tailrace.model.oauthbearer import MalformedMessage, check_extension
 
 HANDLER: Final = "sasl.login.callback.handler.class"

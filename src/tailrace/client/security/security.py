@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.security.key_stores import TYPES
+from tailrace.client.security.oauth_settings import OauthLogin, oauth_login_of
+from tailrace.client.security.tls_settings import Tls, tls_of
 from tailrace.model import oauthbearer
 from tailrace.model.jaas import parse_jaas
-from tailrace.model.pem import whole_pem
-
-if TYPE_CHECKING:
-    from tailrace.client.security.oauth_settings import OauthLogin
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", oauthbearer.MECHANISM)
@@ -68,35 +65,11 @@ SETTINGS: Final = (
     "sasl.jaas.config",
     *OAUTH_SETTINGS,
 )
-_STORES: Final = {
-    "ssl.truststore": "certificates",
-    "ssl.keystore": "certificate.chain",
-}  # and their setting for PEM text
 _MODULES: Final = {
     "PLAIN": "PlainLoginModule",
     "SCRAM": "ScramLoginModule",
     oauthbearer.MECHANISM: "OAuthBearerLoginModule",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """Keys and certificates: PEM as a file or as text, or a Java store; without authorities those of the system count.
-
-    A store's type is PEM, JKS or PKCS12. None is found out from the file.
-    """
-
-    authorities_file: str | None = None
-    authorities_type: str | None = None
-    authorities_password: str | None = field(default=None, repr=False)
-    authorities: str | None = field(default=None, repr=False)
-    identity_file: str | None = None  # certificates and key in one file
-    identity_type: str | None = None
-    identity_password: str | None = field(default=None, repr=False)
-    certificates: str | None = field(default=None, repr=False)
-    key: str | None = field(default=None, repr=False)
-    key_password: str | None = field(default=None, repr=False)
-    checks_name: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,58 +105,6 @@ def security_of(settings: Mapping[str, str]) -> Security:
     )
 
 
-def tls_of(settings: Mapping[str, str]) -> Tls:
-    """What the ssl.* settings say."""
-    types = {store: _store_type(settings, store) for store in _STORES}
-    algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
-    if algorithm not in ("https", ""):
-        raise UnsupportedSecurity(f"ssl.endpoint.identification.algorithm is {algorithm!r}: it takes https, or nothing")
-    certificates, key = settings.get("ssl.keystore.certificate.chain"), settings.get("ssl.keystore.key")
-    if (certificates is None) != (key is None):
-        raise UnsupportedSecurity("ssl.keystore.certificate.chain and ssl.keystore.key go together")
-    return Tls(
-        authorities_file=settings.get("ssl.truststore.location"),
-        authorities_type=types["ssl.truststore"],
-        authorities_password=settings.get("ssl.truststore.password"),
-        authorities=whole_pem(settings.get("ssl.truststore.certificates")),
-        identity_file=settings.get("ssl.keystore.location"),
-        identity_type=types["ssl.keystore"],
-        identity_password=settings.get("ssl.keystore.password"),
-        certificates=whole_pem(certificates),
-        key=whole_pem(key),
-        key_password=settings.get("ssl.key.password"),
-        checks_name=algorithm == "https",
-    )
-
-
-def with_kafkas_types(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a broker's ssl.* settings, with JKS as the type of stores that have none, as in Kafka."""
-    chosen = {key: text for key, text in settings.items() if key.startswith("ssl.") and text}
-    for store, inline in _STORES.items():
-        if {f"{store}.location", f"{store}.{inline}"} & set(chosen):
-            chosen.setdefault(f"{store}.type", TYPES[0])
-    return chosen
-
-
-def _store_type(settings: Mapping[str, str], store: str) -> str | None:
-    """Return a store's type, or raise UnsupportedSecurity for one that contradicts the other settings."""
-    given = settings.get(f"{store}.type")
-    kind = None if given is None else given.strip().upper()
-    location, password = settings.get(f"{store}.location"), settings.get(f"{store}.password")
-    if kind not in (None, "PEM", *TYPES):
-        raise UnsupportedSecurity(f"{store}.type is {given!r}: PEM, {', '.join(TYPES)} are read here")
-    if location is None:
-        if password is not None:
-            raise UnsupportedSecurity(f"{store}.password has no effect without {store}.location")
-    elif kind == "PEM" and password is not None:
-        raise UnsupportedSecurity(f"{store}.password: a PEM store has none; a key's is ssl.key.password")
-    elif kind in TYPES and password is None and store == "ssl.keystore":
-        raise UnsupportedSecurity(f"{store}.password is missing: {location} is a store of type {kind}")
-    if f"{store}.{_STORES[store]}" in settings and kind in TYPES:
-        raise UnsupportedSecurity(f"{store}.{_STORES[store]} is PEM text: {store}.type has to be PEM, not {kind}")
-    return kind
-
-
 def sasl_of(settings: Mapping[str, str]) -> Sasl:
     """What sasl.mechanism and sasl.jaas.config say."""
     mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
@@ -197,8 +118,6 @@ def sasl_of(settings: Mapping[str, str]) -> Sasl:
         raise UnsupportedSecurity(f"sasl.jaas.config names {found.name}, and {mechanism} needs {module}")
     options = found.options
     if mechanism == oauthbearer.MECHANISM:
-        from tailrace.client.security.oauth_settings import oauth_login_of
-
         login = oauth_login_of(settings, options)
         return Sasl(mechanism=mechanism, username=login.name, password="", oauth=login)
     for name in settings:

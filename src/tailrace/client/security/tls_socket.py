@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.key_entries import UnreadableStore
 from tailrace.client.security.key_stores import is_pem_file, read_store
-from tailrace.client.security.security import Tls
+from tailrace.client.security.tls_settings import Tls
 
 
 class TlsSocket:

@@ -11,28 +11,26 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
-from tailrace.coordinator.groups.classic.classic_replay import restored_group
-from tailrace.coordinator.groups.classic.joining import Joining, JoinRequest
-from tailrace.coordinator.groups.classic.member import JoinAnswer, SyncAnswer
-from tailrace.coordinator.groups.classic.membership import LeavingMember, Membership, SyncRequest
-from tailrace.coordinator.groups.classic.rebalance import Rebalances
-from tailrace.coordinator.groups.consumer.classic_members import ClassicMembers
+from tailrace.coordinator.groups.classic.classic_join import Joining, JoinRequest
+from tailrace.coordinator.groups.classic.classic_member import JoinAnswer, SyncAnswer
+from tailrace.coordinator.groups.classic.classic_membership import LeavingMember, Membership, SyncRequest
+from tailrace.coordinator.groups.classic.classic_rebalance import Rebalances
+from tailrace.coordinator.groups.classic.classic_records import new_group_record, restored_group
+from tailrace.coordinator.groups.consumer.classic_protocol_members import ClassicProtocolMembers
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
-from tailrace.coordinator.groups.consumer.consumer_replay import ConsumerKey, replay_consumer_record
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
+from tailrace.coordinator.groups.consumer.consumer_replay import CONSUMER_REPLAY
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.consumer.heartbeat import Heartbeat
 from tailrace.coordinator.groups.group import Group
-from tailrace.coordinator.groups.group_records import new_group_record
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.groups.share.share_group import ShareGroup
 from tailrace.coordinator.groups.share.share_groups import ShareGroups
 from tailrace.coordinator.groups.share.share_offsets import ShareOffsets
-from tailrace.coordinator.groups.share.share_replay import ShareKey, replay_share_record
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams.streams_groups import StreamsGroups
-from tailrace.coordinator.groups.streams.streams_replay import StreamsKey, replay_streams_record
+from tailrace.coordinator.groups.streams.streams_replay import STREAMS_REPLAY
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.coordinator.offsets.commit_replay import CommitReplay
 from tailrace.coordinator.offsets.committed_offsets import CommittedOffsets
@@ -90,10 +88,13 @@ class GroupCoordinator:
         self._membership = Membership(self._rebalances)
         new_id = new_member_id or new_uuid
         self._consumers = ConsumerGroups(self.groups, timers, consumer_settings, image, new_id, self._go_on_as_classic)
-        self._classic_members = ClassicMembers(self._consumers, timers, consumer_settings, image, new_id)
+        self._classic_members = ClassicProtocolMembers(self._consumers, timers, consumer_settings, image, new_id)
         self.shares = ShareGroups(self.groups, timers, share_settings, image)
         self.share_offsets = ShareOffsets(self.groups, self.shares, image)
         self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
+        self._epoch_replays = {
+            key: replay for replay in (CONSUMER_REPLAY, self.shares.replay, STREAMS_REPLAY) for key in replay.keys
+        }
         self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
 
     # Groups
@@ -196,7 +197,7 @@ class GroupCoordinator:
         change = self._rebalances.prepare(group, "it was a consumer group so far", now_ms)
         assert change is None, "nobody has joined again yet"
 
-    def consumer_heartbeat(self, beat: Heartbeat, now_ms: int) -> StateChange[ConsumerGroupHeartbeatResponse]:
+    def consumer_heartbeat(self, beat: ConsumerHeartbeat, now_ms: int) -> StateChange[ConsumerGroupHeartbeatResponse]:
         self._now_ms = now_ms
         return self._consumers.heartbeat(beat, now_ms)
 
@@ -276,12 +277,8 @@ class GroupCoordinator:
                 self.groups.pop(key.group, None)
             else:
                 self.groups[key.group] = restored_group(key.group, value)
-        elif isinstance(key, ConsumerKey):
-            replay_consumer_record(self.groups, key, value)
-        elif isinstance(key, ShareKey):
-            replay_share_record(self.groups, key, value, self.shares.now_ms)
-        elif isinstance(key, StreamsKey):
-            replay_streams_record(self.groups, key, value)
+        elif (replay := self._epoch_replays.get(type(key))) is not None:
+            replay(self.groups, key, value)
         else:
             _log.debug("a record of another kind of group is passed over: %s", key)
 

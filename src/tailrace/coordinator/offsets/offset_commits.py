@@ -6,7 +6,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Protocol, TypeAlias
 
 from tailrace.coordinator.groups.classic.classic_group import PREPARING, STABLE, ClassicGroup
-from tailrace.coordinator.groups.classic.rebalance import Rebalances
+from tailrace.coordinator.groups.classic.classic_rebalance import Rebalances
 from tailrace.coordinator.groups.group import Committer, Group, PartitionCommit, TopicCommit
 from tailrace.coordinator.offsets.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
 from tailrace.coordinator.shard import PackedRecords, StateChange

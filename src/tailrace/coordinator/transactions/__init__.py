@@ -1,5 +1,15 @@
 """Transactions: the coordinator behind `__transaction_state`.
 
-May import: what `coordinator` may. A transaction is a value that changes by named steps (`transaction.py`); what a
-request asks of it is decided in `transaction_shard.py` and `ending.py`; `markers.py` tells the end to its partitions.
+May import: what `coordinator` may.
+
+    InitProducerId, AddPartitionsToTxn, EndTxn ──► transaction_shard ──► Transaction in its next state ──► record
+    PREPARE_COMMIT, PREPARE_ABORT ──► markers at the leaders of the partitions ──► COMPLETE_COMMIT, COMPLETE_ABORT
+
+    transaction_coordinator.py   TransactionCoordinator: requests, timeouts, retries, and the markers under way
+    transaction_shard.py         TransactionShard: decides each request on the state of one partition
+    transaction.py               Transaction: states, transition table, epochs
+    ending.py                    the tables of EndTxn: which producer may end a transaction, and with which response
+    markers.py                   the markers that have to be written, by leader
+    transaction_records.py       records of transactions: written and read
+    producer_ids.py              ProducerIds: producer ids from blocks of the controller
 """

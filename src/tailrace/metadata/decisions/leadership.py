@@ -8,8 +8,8 @@ from typing import Final
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.decisions.partition_change import Election, PartitionChange
 from tailrace.metadata.image.image import TopicImage
-from tailrace.metadata.image.partition_registration import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.metadata.image.partition_registration import NO_LEADER
+from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
@@ -147,115 +147,3 @@ def _elect(state: ControlState, name: str, number: int, election_type: int, reco
     if preferred:
         return ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "the preferred leader is not available")
     return ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "no replica is available")
-
-
-def preferred_leader_changes(state: ControlState, limit: int = 1000) -> list[Message]:
-    """Leadership back to the preferred leaders that are in sync again."""
-    records: list[Message] = []
-    for topic, number, partition in state.image.partitions():
-        if len(records) >= limit:
-            break
-        if partition.leader != partition.preferred_leader:
-            change = partition_change(state, topic, number)
-            change.election = Election.PREFERRED
-            record = change.build()
-            if record is not None:
-                records.append(record)
-    return records
-
-
-# AlterPartition
-
-
-def plan_alter_partition(
-    state: ControlState, request: messages.AlterPartitionRequest, version: int
-) -> Plan[messages.AlterPartitionResponse]:
-    """A leader changes the ISR. STALE_BROKER_EPOCH if it is not the broker that is registered."""
-    check_broker_epoch(state, request.broker_id, request.broker_epoch)
-    response = messages.AlterPartitionResponse()
-    records: list[Message] = []
-    for asked in request.topics:
-        answer = messages.AlterPartitionResponse.TopicData(topic_id=asked.topic_id)
-        response.topics.append(answer)
-        topic = state.image.topics_by_id.get(asked.topic_id)
-        for one in asked.partitions:
-            if version < 3:
-                isr = [messages.AlterPartitionRequest.BrokerState(broker_id=broker) for broker in one.new_isr]
-                one.new_isr_with_epochs = isr
-            result = messages.AlterPartitionResponse.PartitionData(partition_index=one.partition_index)
-            answer.partitions.append(result)
-            if topic is None:
-                result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
-            else:
-                _alter_partition(state, request.broker_id, topic, one, result, records)
-    return Plan(records, response)
-
-
-def check_broker_epoch(state: ControlState, broker_id: BrokerId, epoch: int) -> None:
-    broker = state.image.brokers.get(broker_id)
-    if broker is None:
-        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
-    if broker.epoch != epoch:
-        raise KafkaError(
-            ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered with epoch {broker.epoch}, not {epoch}"
-        )
-
-
-def _alter_partition(
-    state: ControlState,
-    broker_id: BrokerId,
-    topic: TopicImage,
-    asked: messages.AlterPartitionRequest.PartitionData,
-    result: messages.AlterPartitionResponse.PartitionData,
-    records: list[Message],
-) -> None:
-    number = asked.partition_index
-    partition = topic.partitions.get(number)
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else _refusal(state, broker_id, partition, asked)
-    if partition is None or error != ErrorCode.NONE:
-        result.error_code = error
-        return
-    change = partition_change(state, topic, number)
-    change.isr = [one.broker_id for one in asked.new_isr_with_epochs]
-    change.recovery_state = asked.leader_recovery_state
-    if state.configs.allows_unclean_election(state.image, topic.name):
-        change.election = Election.UNCLEAN
-    record = change.build()
-    if record is not None:
-        records.append(record)
-        partition = partition.merge(record)
-        if record.leader not in (broker_id, -2):
-            result.error_code = ErrorCode.NEW_LEADER_ELECTED
-            return
-    result.leader_id = partition.leader
-    result.leader_epoch = partition.leader_epoch
-    result.isr = list(partition.isr)
-    result.leader_recovery_state = partition.leader_recovery_state
-    result.partition_epoch = partition.partition_epoch
-
-
-def _refusal(
-    state: ControlState,
-    broker_id: BrokerId,
-    partition: PartitionRegistration,
-    asked: messages.AlterPartitionRequest.PartitionData,
-) -> ErrorCode:
-    isr = [one.broker_id for one in asked.new_isr_with_epochs]
-    if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER  # it knows more than we do
-    if asked.leader_epoch < partition.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if broker_id != partition.leader:
-        return ErrorCode.INVALID_REQUEST
-    if asked.partition_epoch < partition.partition_epoch:
-        return ErrorCode.INVALID_UPDATE_VERSION
-    if len(set(isr)) < len(isr) or not set(isr) <= set(partition.replicas) or partition.leader not in isr:
-        return ErrorCode.INVALID_REQUEST
-    recovering = asked.leader_recovery_state == RECOVERING
-    if recovering and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED):
-        return ErrorCode.INVALID_REQUEST
-    for one in asked.new_isr_with_epochs:
-        broker = state.image.brokers.get(one.broker_id)
-        if broker is None or not broker.is_active or one.broker_epoch not in (-1, broker.epoch):
-            return ErrorCode.INELIGIBLE_REPLICA
-    return ErrorCode.NONE

@@ -15,7 +15,6 @@ MAX_LENGTH: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
-INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 def name_problem(name: str) -> str | None:

@@ -228,8 +228,7 @@ _REPLAYS: Final = {
 
 _BY_CLASS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {}  # those that were met
 
-# The other three, which begin, end and abort a transaction, are the loader's.
-TRANSACTION_RECORDS: Final = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
+# The loader handles the other three: BeginTransactionRecord, EndTransactionRecord and AbortTransactionRecord.
 
 
 def _merged_sets(before: Mapping[K, Mapping[str, V]], changes: Mapping[K, dict[str, V]]) -> Mapping[K, Mapping[str, V]]:

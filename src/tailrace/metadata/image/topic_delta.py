@@ -59,10 +59,6 @@ class LocalReplica(NamedTuple):
     now: PartitionRegistration
     before: PartitionRegistration | None
 
-    @property
-    def has_new_leader_epoch(self) -> bool:
-        return self.before is None or self.before.leader_epoch != self.now.leader_epoch
-
 
 class LocalChanges(NamedTuple):
     """What a delta means for one broker's replicas."""

@@ -23,7 +23,7 @@ from tailrace.metadata.image.loader import Change, MetadataLoader, QuorumFacts
 from tailrace.metadata.image.registrations import InconsistentMetadata
 from tailrace.metadata.quorum.quorum_state import QUORUM_STATE, QuorumState
 from tailrace.metadata.storage.log_opening import batches_from, load_snapshot, open_metadata_log
-from tailrace.metadata.storage.metadata_log import MetadataLogSettings
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.metadata_snapshot import PARTIAL, SnapshotId, UnreadableSnapshot, read_snapshot
 from tailrace.metadata.storage.snapshot_difference import difference_records
 from tailrace.metadata.storage.snapshot_store import SnapshotStore

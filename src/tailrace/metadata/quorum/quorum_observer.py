@@ -24,12 +24,12 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicId
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import is_shortage
+from tailrace.protocol.field_versions import FETCH_REPLICA_STATE
 from tailrace.protocol.messages import FetchRequest, FetchSnapshotRequest
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 
 CHANNEL: Final = "metadata"
 _MAX_BYTES: Final = 8 * 1024 * 1024
-_FETCH_VERSION_MIN: Final = 15  # the first that tells who fetches as we do
 _STALE: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class QuorumObserver:
             self._fetched if receiving is None else self._snapshot_came,
             self._failed,
             timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_wait_ms,
-            at_least=_FETCH_VERSION_MIN if receiving is None else 0,
+            at_least=FETCH_REPLICA_STATE if receiving is None else 0,
         )
 
     def _fetch_request(self) -> FetchRequest:

@@ -10,7 +10,7 @@ for batch in batches_from(log, start):
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tailrace.log.batch_reader import read_batches
 from tailrace.log.disk import file_names
@@ -23,6 +23,7 @@ from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.loader import MetadataLoader
 from tailrace.metadata.image.registrations import InconsistentMetadata
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.metadata_snapshot import SnapshotId, UnreadableSnapshot, read_snapshot
 from tailrace.metadata.storage.snapshot_store import SnapshotStore
 from tailrace.metadata.storage.storage_format import METADATA_TOPIC_ID
@@ -36,9 +37,6 @@ from tailrace.records.batch import (
     CorruptBatch,
     RecordBatch,
 )
-
-if TYPE_CHECKING:
-    from tailrace.metadata.storage.metadata_log import MetadataLogSettings
 
 MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
 _READ_CHUNK: Final = 4 * 1024 * 1024

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import Files, join
@@ -35,6 +34,7 @@ from tailrace.metadata.storage.log_opening import (
     load_snapshot,
     open_metadata_log,
 )
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.record_framing import build_control_batch, build_frames_batch, frames_of, in_batches
 from tailrace.metadata.storage.snapshot_store import SnapshotStore
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER, local_voter
@@ -48,19 +48,6 @@ from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, Le
 from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLogSettings:
-    """Kafka's metadata.log.* and metadata.max.* keys."""
-
-    segment_bytes: int = 1024 * 1024 * 1024
-    segment_ms: int = 7 * 86_400_000
-    snapshot_after_bytes: int = 20 * 1024 * 1024
-    snapshot_after_ms: int = 3_600_000
-    retention_bytes: int = 100 * 1024 * 1024
-    retention_ms: int = 7 * 86_400_000
-    internal_segment_bytes: int | None = None  # small segments for tests
 
 
 class MetadataLogFailed(KafkaError):
@@ -258,13 +245,6 @@ class MetadataLog:
             _log.error("upkeep of the metadata log failed: %s", error)
             return False
         return self.snapshots.step(self.log, self.image, self.quorum, now_ms)
-
-    def write_snapshot(self, now_ms: int) -> None:
-        """A snapshot of the image as it is, now and whole."""
-        self.flush(now_ms)
-        self.snapshots.begin(self.image, self.quorum, now_ms)
-        while self.snapshots.is_writing:
-            self.snapshots.step(self.log, self.image, self.quorum, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do."""

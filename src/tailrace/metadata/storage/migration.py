@@ -39,7 +39,8 @@ from tailrace.metadata.image.loader import QuorumFacts
 from tailrace.metadata.image.registrations import Endpoint, fresh_id
 from tailrace.metadata.quorum.quorum_state import QUORUM_STATE, QuorumState
 from tailrace.metadata.storage.log_opening import open_metadata_log
-from tailrace.metadata.storage.metadata_log import MetadataLog, MetadataLogSettings
+from tailrace.metadata.storage.metadata_log import MetadataLog
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.metadata_snapshot import (
     BOOTSTRAP_CHECKPOINT,
     SnapshotId,

@@ -10,18 +10,15 @@ The oldest snapshot goes, and the log's start moves up to the next one, while lo
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from tailrace.log.disk.files import Files, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.loader import QuorumFacts
 from tailrace.metadata.image.registrations import InconsistentMetadata
+from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.metadata.storage.metadata_snapshot import CHECKPOINT, SnapshotId, SnapshotWriter, parse_name, read_header
 from tailrace.model.ids import Offset
-
-if TYPE_CHECKING:
-    from tailrace.metadata.storage.metadata_log import MetadataLogSettings
 
 _log = logging.getLogger(__name__)
 

@@ -26,6 +26,7 @@ from tailrace.log.segment import SegmentOverflow
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.model.shortage import is_shortage
+from tailrace.protocol.field_versions import FETCH_REPLICA_STATE
 from tailrace.protocol.messages import FetchRequest, ListOffsetsRequest
 from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
 from tailrace.records.batch import CorruptBatch
@@ -38,7 +39,6 @@ from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import AnswerReader, Failure, Outbox, Peer
 
 CHANNEL: Final = "replica-fetch"
-_REPLICA_STATE_FROM: Final = 15
 _LOCAL_START_FROM: Final = 8
 _LATEST: Final = -1
 _EARLIEST_LOCAL: Final = -4
@@ -221,7 +221,7 @@ class ReplicaFetcher:
                 self._take(asked, response, now_ms)
             self.step(now_ms)
 
-        self._send(peer, request, answered, _REPLICA_STATE_FROM, read_replica_answer)
+        self._send(peer, request, answered, FETCH_REPLICA_STATE, read_replica_answer)
 
     def _send(
         self,

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.server.frame_input import FrameInput
+from tailrace.server.metrics.api_meter import ApiMeter, RequestTimes
 from tailrace.server.sending.response_writer import ResponseWriter, Stream
 
 if TYPE_CHECKING:
     from tailrace.server.broker_seam import Handle
-    from tailrace.server.metrics.request_meter import ApiMeter, RequestTimes
 
 WAITING: Final = 1
 WRITING: Final = 2

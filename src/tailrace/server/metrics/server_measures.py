@@ -23,8 +23,9 @@ from tailrace.metrics.families import (
 )
 from tailrace.metrics.histogram import SECOND_NS, Histogram, Lately, quantile
 from tailrace.server.connections.connections import Connections
+from tailrace.server.metrics.api_meter import ApiMeter
 from tailrace.server.metrics.process_measures import process_families
-from tailrace.server.metrics.request_meter import VERSIONS_MAX, ApiMeter, RequestMeter
+from tailrace.server.metrics.request_meter import VERSIONS_MAX, RequestMeter
 from tailrace.server.metrics.statistics import ServerStatistics
 
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from socket import socket
 from typing import Final
 
-from tailrace.client.security.security import Tls
+from tailrace.client.security.tls_settings import Tls
 from tailrace.client.security.tls_socket import client_context
 from tailrace.server.tls.tls_stream import TlsStream
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tailrace.client.addresses import Address
+from tailrace.client.address import Address
 from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
 from tailrace.client.security.security import PLAIN_TEXT, Security

@@ -13,7 +13,7 @@ from typing import Final
 
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.key_entries import UnreadableStore
-from tailrace.client.security.security import Tls, tls_of, with_kafkas_types
+from tailrace.client.security.tls_settings import Tls, tls_of, with_kafkas_types
 from tailrace.client.security.tls_socket import authorities, load_identity
 from tailrace.model.listener_settings import PREFIX, settings_of_listener
 from tailrace.model.topic_config import InvalidConfig

@@ -1,4 +1,10 @@
-"""Column functions for values with a schema registry's frame."""
+"""Column functions for values with a schema registry's frame.
+
+framing.py      the frame: a zero byte, the schema's id, the payload
+avro.py         framed Avro values as columns, without a jar
+avro_types.py   an Avro schema as Spark's type
+schemas.py      schemas from a dictionary or a registry
+"""
 
 from tailrace.spark.functions.avro import from_confluent_avro
 from tailrace.spark.functions.framing import (

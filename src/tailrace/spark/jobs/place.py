@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tailrace.client.addresses import parse_bootstrap
+from tailrace.client.bootstrap import parse_bootstrap
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused
 from tailrace.client.producing.producer import NotDelivered

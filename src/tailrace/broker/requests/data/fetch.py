@@ -30,17 +30,17 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.request_work import RequestWork
 from tailrace.broker.throttling import Throttling
 from tailrace.fetch.context import FetchContext
-from tailrace.fetch.delayed_fetch import Reason
+from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch, Reason
 from tailrace.fetch.fetch_plan import FetchParams
-from tailrace.fetch.fetches import PARTITIONS_AT_ONCE, Fetch, Fetches
+from tailrace.fetch.fetches import Fetches
+from tailrace.fetch.response import refused_fetch
 from tailrace.fetch.session import PARTITIONS_A_STEP
-from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps, run_steps
-from tailrace.protocol.messages import FetchRequest, FetchResponse
+from tailrace.protocol.flat.fetch import FetchAnswer, ask_of, message_of
+from tailrace.protocol.messages import FetchResponse
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.topic_traffic import TopicTraffic
-
-_TOPIC_IDS_FROM = 13
 
 
 def handle(
@@ -64,7 +64,7 @@ def handle(
         request_work=request_work,
         throttling=throttling,
     )
-    if fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
+    if fetches.sessions.partitions_in(ask_of(request.body, request.version)) > PARTITIONS_AT_ONCE:
         return steps
     return run_steps(steps, now_ms)
 
@@ -87,7 +87,7 @@ def _fetch(
 
     try:
         fetch = yield from fetches.begin(
-            request.body,
+            ask_of(request.body, request.version),
             request.version,
             now_ms,
             _answer_to(
@@ -99,7 +99,11 @@ def _fetch(
             later=later,
         )
     except KafkaError as error:
-        replies.answer(request, _refused(request.body, request.version, error.code), now_ms)
+        replies.answer(
+            request,
+            message_of(refused_fetch(ask_of(request.body, request.version), request.version, error.code)),
+            now_ms,
+        )
         return
     if fetch.operation is not None and fetch.operation.is_waiting:
         replies.parked(request.context, fetch.operation)
@@ -118,11 +122,11 @@ def go_on(
     throttling: Throttling,
 ) -> None:
     """Answer a fetch that has waited elsewhere with what can be read now."""
-    listener, answer = (
-        request.context.listener,
-        _answer_to(request, partitions=partitions, replies=replies, request_work=request_work, throttling=throttling),
+    listener = request.context.listener
+    answer = _answer_to(
+        request, partitions=partitions, replies=replies, request_work=request_work, throttling=throttling
     )
-    fetch = Fetch(fetches, context, params, request.version, listener, answer, now_ms)
+    fetch = Fetch(fetches.services, context, params, request.version, listener, answer, now_ms)
     fetch.find_again()
     fetch.woken(Reason.DEADLINE, None, now_ms)
 
@@ -140,21 +144,21 @@ def _answer_to(
         if throttling.is_on and not fetch.params.is_follower:
             throttle_ms = throttling.of_fetch(waiting, fetch.response_size(), now_ms)
             if throttle_ms:
-                replies.reply(waiting, fetch.throttled_response(throttle_ms), now_ms, throttle_ms)
+                replies.reply(waiting, message_of(fetch.throttled_answer()), now_ms, throttle_ms)
                 return
-        response = yield from fetch.make_response(now_ms, converts=False)
-        if fetch.needs_conversion and (conversions := fetch.conversions(response)):
-            request_work.start(waiting, conversions, partial(converted, response, fetch.params.is_follower))
+        made = yield from fetch.make_answer(now_ms)
+        if fetch.needs_conversion and (conversions := fetch.conversions(made)):
+            request_work.start(waiting, conversions, partial(converted, made, fetch.params.is_follower))
         else:
-            yield from send(response, now_ms, is_follower=fetch.params.is_follower)
+            yield from send(made, now_ms, is_follower=fetch.params.is_follower)
 
-    def converted(response: FetchResponse, is_follower: bool, parts: list[Any], now_ms: int) -> None:
+    def converted(made: FetchAnswer, is_follower: bool, parts: list[Any], now_ms: int) -> None:
         parts_left = iter(parts)
-        for topic in response.responses:
-            topic.partitions = [next(parts_left) for _ in topic.partitions]
-        run_steps(send(response, now_ms, is_follower=is_follower), now_ms)
+        topics = [(name, one, [next(parts_left) for _ in told]) for name, one, told in made.topics]
+        run_steps(send(made._replace(topics=topics), now_ms, is_follower=is_follower), now_ms)
 
-    def send(response: FetchResponse, now_ms: int, *, is_follower: bool) -> Steps[None]:
+    def send(made: FetchAnswer, now_ms: int, *, is_follower: bool) -> Steps[None]:
+        response = message_of(made)
         yield from _count_bytes(response, partitions.traffic, is_follower=is_follower)
         replies.reply(waiting, response, now_ms)
 
@@ -171,22 +175,3 @@ def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, i
                 counts.replication_bytes_out += size
             else:
                 counts.bytes_out += size
-
-
-def _refused(body: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
-    """A refusal of the whole request, told for every partition to clients that look nowhere else."""
-    response = FetchResponse(error_code=code, session_id=body.session_id)
-    if version < _TOPIC_IDS_FROM:
-        response.responses = [
-            FetchResponse.FetchableTopicResponse(
-                topic=topic.topic,
-                partitions=[
-                    FetchResponse.PartitionData(
-                        partition_index=one.partition, error_code=code, high_watermark=-1, records=b""
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
-    return response

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.fetch.explain import as_plain, explain_fetch
-from tailrace.fetch.fetches import Fetch, Fetches
+from tailrace.fetch.fetch import Fetch
+from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.session import FINAL_EPOCH
+from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
 
 VERSION: Final = 12  # the last one that names topics
@@ -68,7 +70,7 @@ def start_explained_fetch(
     def ready(fetch: Fetch, now_ms: int) -> None:
         answer(as_plain(explain_fetch(fetch)))
 
-    fetches.start(request, VERSION, now_ms, ready, client=ConnectionContext(0))
+    fetches.start(ask_of(request, VERSION), VERSION, now_ms, ready, client=ConnectionContext(0))
 
 
 def _number(name: str, text: str, low: int, high: int) -> int:

@@ -16,8 +16,8 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import sees_of
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from tailrace.coordinator.groups.consumer.heartbeat import Heartbeat
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
+from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -37,7 +37,7 @@ def handle(
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     _check(body, request.version, groups.assignors)
     answer = PendingAnswer(replies, request)
-    beat = Heartbeat(
+    beat = ConsumerHeartbeat(
         group_id=body.group_id,
         member_id=body.member_id,
         member_epoch=body.member_epoch,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, rights_of
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.consumer.heartbeat import Sees, sees_all
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -21,7 +21,7 @@ from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import sees_of
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.classic.joining import JoinRequest
+from tailrace.coordinator.groups.classic.classic_join import JoinRequest
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import JoinGroupRequest, JoinGroupResponse
 

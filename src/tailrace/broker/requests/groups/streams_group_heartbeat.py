@@ -21,11 +21,11 @@ from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.throttling import Throttling
+from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from tailrace.coordinator.groups.streams.configured_topology import InternalTopic, Status
-from tailrace.coordinator.groups.streams.streams_groups import HeartbeatResult
-from tailrace.coordinator.groups.streams.streams_heartbeat import JOIN_EPOCH, LEAVE_STATIC_EPOCH, StreamsHeartbeat
+from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
 from tailrace.coordinator.groups.streams.streams_member import Endpoint, Tasks, TaskSets
-from tailrace.coordinator.groups.streams.streams_topology import told_topology
+from tailrace.coordinator.groups.streams.streams_topology import stored_topology
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -61,7 +61,7 @@ def handle(
     asker = request.without_body()
     beat = _heartbeat(body, request)
 
-    def done(result: HeartbeatResult, now_ms: int) -> None:
+    def done(result: StreamsHeartbeatResult, now_ms: int) -> None:
         if result.topics_to_create:
             _create_topics(
                 asker,
@@ -98,7 +98,7 @@ def _heartbeat(body: StreamsGroupHeartbeatRequest, request: Request) -> StreamsH
         endpoint_epoch=body.endpoint_information_epoch,
         rack_id=body.rack_id,
         rebalance_timeout_ms=body.rebalance_timeout_ms,
-        topology=None if body.topology is None else told_topology(body.topology),
+        topology=None if body.topology is None else stored_topology(body.topology),
         owned=owned,
         process_id=body.process_id,
         user_endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),

@@ -16,7 +16,7 @@ from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.classic.membership import SyncRequest
+from tailrace.coordinator.groups.classic.classic_membership import SyncRequest
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
 

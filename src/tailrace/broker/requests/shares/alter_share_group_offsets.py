@@ -16,7 +16,7 @@ from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Errors, begin_state, check_share_groups
 from tailrace.broker.shares.shares import Shares
-from tailrace.coordinator.groups.share.share_groups import Initialization
+from tailrace.coordinator.groups.share.share_heartbeat import Initialization
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse

@@ -16,8 +16,8 @@ from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import begin_state, check_share_groups
 from tailrace.broker.shares.shares import Shares
-from tailrace.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH
-from tailrace.coordinator.groups.share.share_groups import Beaten, ShareBeat
+from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH
+from tailrace.coordinator.groups.share.share_heartbeat import ShareHeartbeat, ShareHeartbeatResult
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -46,7 +46,7 @@ def handle(
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     _check(body)
     answer = PendingAnswer(replies, request)
-    beat = ShareBeat(
+    beat = ShareHeartbeat(
         group_id=body.group_id,
         member_id=body.member_id,
         member_epoch=body.member_epoch,
@@ -56,15 +56,15 @@ def handle(
         topic_names=None if body.subscribed_topic_names is None else frozenset(body.subscribed_topic_names),
     )
 
-    def beaten(done: Beaten, now_ms: int) -> None:
-        answer(done.response, now_ms)
-        if done.to_initialize is not None:
-            begin_state(done.to_initialize, lambda errors, now_ms: None, now_ms, groups=groups, shares=shares)
+    def accept(result: ShareHeartbeatResult, now_ms: int) -> None:
+        answer(result.response, now_ms)
+        if result.to_initialize is not None:
+            begin_state(result.to_initialize, lambda errors, now_ms: None, now_ms, groups=groups, shares=shares)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
         answer(ShareGroupHeartbeatResponse(error_code=error.code, error_message=str(error)), now_ms)
 
-    groups.write(body.group_id, lambda shard: shard.shares.heartbeat(beat, now_ms), beaten, refuse, now_ms)
+    groups.write(body.group_id, lambda shard: shard.shares.heartbeat(beat, now_ms), accept, refuse, now_ms)
     return None
 
 

@@ -11,22 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import re2
-
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.transaction import TransactionState
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.patterns import UnusablePattern, compile_pattern
 from tailrace.model.steps import Steps
 from tailrace.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
 State = ListTransactionsResponse.TransactionState
-
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = 1 << 20
 
 
 def handle(
@@ -69,13 +64,12 @@ def handle(
     )
 
 
-def _matcher(pattern: str | None) -> Callable[[str], object] | None:
+def _matcher(pattern: str | None) -> Callable[[str], bool] | None:
     if not pattern:
         return None
     try:
-        found: Callable[[str], object] = re2.compile(pattern, _OPTIONS).fullmatch
-    except re2.error as error:
+        return compile_pattern(pattern).matches
+    except UnusablePattern as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{pattern}` is not a valid regular expression: {error}"
         ) from error
-    return found

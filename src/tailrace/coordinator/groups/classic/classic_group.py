@@ -14,7 +14,8 @@ Invariants
     3. Every member supports `protocol` in COMPLETING_REBALANCE and STABLE.
     4. A static member's instance id leads to one member id: the latest. All others are fenced.
 
-This is what a group *is*; what requests and timers do to it is in `rebalance.py`, `joining.py` and `membership.py`.
+This is what a group *is*; what requests and timers do to it is in `classic_rebalance.py`, `classic_join.py` and
+`classic_membership.py`.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
-from tailrace.coordinator.groups.classic.member import ClassicMember, JoinAnswer, Protocols
+from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
-from tailrace.coordinator.groups.group_records import group_tombstone
-from tailrace.coordinator.groups.streams.java_collections import hash_map_order
+from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import (
     ConsumerProtocolSubscription,
     DescribeGroupsResponse,
+    GroupMetadataKey,
     JoinGroupResponse,
     ListGroupsResponse,
     SyncGroupResponse,
@@ -303,7 +304,7 @@ class ClassicGroup:
         return None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        return [group_tombstone(self.group_id)]
+        return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None)]
 
     # What is told of it
 

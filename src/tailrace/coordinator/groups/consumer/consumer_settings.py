@@ -1,20 +1,18 @@
-"""ConsumerSettings: what configuration says about a consumer group, the broker's and the group's own."""
+"""ConsumerSettings: the configuration of a consumer group, from the broker and from the group itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailrace.coordinator.groups.epoch.epoch_settings import EpochSettings
+
 
 @dataclass(frozen=True, slots=True)
-class ConsumerSettings:
-    session_timeout_ms: int = 45_000  # group.consumer.session.timeout.ms, consumer.session.timeout.ms
-    heartbeat_interval_ms: int = 5_000  # group.consumer.heartbeat.interval.ms, consumer.heartbeat.interval.ms
-    assignment_interval_ms: int = 1_000  # group.consumer.assignment.interval.ms, consumer.assignment.interval.ms
-    size_max: int = 2**31 - 1  # group.consumer.max.size
+class ConsumerSettings(EpochSettings):
     pattern_refresh_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors; the first is the default
     migration_policy: str = "bidirectional"  # group.consumer.migration.policy
-    classic_size_max: int = 2**31 - 1  # group.max.size, for a group that goes back to the classic protocol
+    classic_size_max: int = 2**31 - 1  # group.max.size, for a group that is converted to a classic group
 
     @property
     def may_upgrade(self) -> bool:

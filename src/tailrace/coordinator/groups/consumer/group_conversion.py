@@ -1,28 +1,27 @@
-"""Groups that change their kind while their members go on: classic to consumer and back.
+"""Conversion of a group with live members: a classic group becomes a consumer group, and the reverse.
 
-A consumer application is rolled over member by member. The first that speaks the new protocol makes a consumer group of
-a classic one, whose other members stay in it with the protocol they know (`classic_members.py`); when the last that
-speaks the new one is gone, what is left is a classic group again.
+An application is upgraded member by member. The first member with the new protocol converts the classic group into a
+consumer group. The other members stay in the group with the classic protocol (`classic_protocol_members.py`). When the
+last member with the new protocol has left, the rest becomes a classic group again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
-from tailrace.coordinator.groups.classic.member import ClassicMember
-from tailrace.coordinator.groups.consumer import consumer_records as records_of
+from tailrace.coordinator.groups.classic.classic_member import ClassicMember
+from tailrace.coordinator.groups.classic.classic_records import value_record
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_member import ClassicMetadata, ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_protocol import read_assignment, read_subscription, write_assignment
+from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.group_records import GROUP_VERSION
-from tailrace.coordinator.groups.metadata_hash import TopicHashes
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.errors import ProtocolError
-from tailrace.protocol.messages import GroupMetadataKey, GroupMetadataValue, JoinGroupResponse, SyncGroupResponse
+from tailrace.protocol.messages import GroupMetadataValue, JoinGroupResponse, SyncGroupResponse
 
 CONSUMER_PROTOCOL = "consumer"
 
@@ -34,11 +33,12 @@ def upgrade(
     classic: ClassicGroup,
     settings: ConsumerSettings,
     image: MetadataImage,
-    hashes: TopicHashes,
+    hash_of: Callable[[Iterable[str]], int],
     records: list[CoordinatorRecord],
     now_ms: int,
 ) -> ConsumerGroup:
-    """The classic group as a consumer group; `records` make it so. A KafkaError if it cannot be."""
+    """Return the classic group as a consumer group, and append the records of the conversion. Raise a KafkaError if the
+    group cannot be converted."""
     group_id = classic.group_id
     if not settings.may_upgrade:
         raise _cannot(group_id, "online upgrade is disabled")
@@ -52,18 +52,18 @@ def upgrade(
         member = _upgraded(classic, one, image)
         group.put_member(member)
         group.target[one.member_id] = {topic: frozenset(epochs) for topic, epochs in member.assigned.items()}
-    group.metadata_hash = hashes.of(group.subscribed_topics(group.members.values()), image)
+    group.metadata_hash = hash_of(group.subscribed_topics(group.members.values()))
     for waiting in tuple(classic.members.values()):
         error = ErrorCode.REBALANCE_IN_PROGRESS
         classic.answer_join(waiting, JoinGroupResponse(error_code=error, member_id=waiting.member_id), now_ms)
         waiting.answer_sync(SyncGroupResponse(error_code=error), now_ms)
     members = group.members.values()
     records += classic.tombstones()
-    records += [records_of.member_record(group_id, member) for member in members]
-    records.append(records_of.epoch_record(group_id, group.epoch, group.metadata_hash))
-    records += [records_of.target_record(group_id, member_id, share) for member_id, share in group.target.items()]
-    records.append(records_of.target_epoch_record(group_id, group.target_epoch, group.target_timestamp_ms))
-    records += [records_of.current_record(group_id, member) for member in members]
+    records += [CONSUMER_RECORDS.member_record(group_id, member) for member in members]
+    records.append(CONSUMER_RECORDS.group_record(group_id, group.epoch, group.metadata_hash))
+    records += [CONSUMER_RECORDS.target_record(group_id, member_id, share) for member_id, share in group.target.items()]
+    records.append(CONSUMER_RECORDS.target_epoch_record(group_id, group.target_epoch, group.target_timestamp_ms))
+    records += [CONSUMER_RECORDS.current_record(group_id, member) for member in members]
     return group
 
 
@@ -105,15 +105,15 @@ def _upgraded(classic: ClassicGroup, one: ClassicMember, image: MetadataImage) -
 # -------------------------------------------------------------------------------------------------------------- down
 
 
-def can_downgrade(group: ConsumerGroup, members: Sequence[ConsumerMember], settings: ConsumerSettings) -> bool:
-    """Whether these members, who are left, go on as a classic group."""
+def can_downgrade(members: Sequence[ConsumerMember], settings: ConsumerSettings) -> bool:
+    """Return True if the remaining members become a classic group."""
     if not members or any(member.classic is None for member in members):
         return False
     return settings.may_downgrade and len(members) <= settings.classic_size_max
 
 
 def downgrade(group: ConsumerGroup, members: Sequence[ConsumerMember], image: MetadataImage) -> list[CoordinatorRecord]:
-    """Records that make a classic group of members that all speak its protocol."""
+    """Return the records that convert the group into a classic group of these members."""
     protocol = _common_protocol(members)
     told = []
     for member in members:
@@ -139,11 +139,11 @@ def downgrade(group: ConsumerGroup, members: Sequence[ConsumerMember], image: Me
         current_state_timestamp=-1,
         members=told,
     )
-    return [*group.tombstones(), CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, GROUP_VERSION)]
+    return [*group.tombstones(), value_record(group.group_id, value)]
 
 
 def _common_protocol(members: Sequence[ConsumerMember]) -> str:
-    """The first that everybody supports; there is one, since nobody joins without."""
+    """Return the first protocol that all members support. There is one, because no member joins without."""
     first, *others = ([name for name, _ in member.classic.protocols] for member in members if member.classic)
     for name in first:
         if all(name in other for other in others):

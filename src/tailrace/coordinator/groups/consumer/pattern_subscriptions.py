@@ -12,16 +12,14 @@ A lookup runs in slices, because a cluster may have many topics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Set
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from typing import Any, Final, NamedTuple
 
-from tailrace.coordinator.groups.consumer import consumer_records as records_of
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
+from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS, pattern_record, pattern_tombstone
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
-from tailrace.coordinator.groups.consumer.heartbeat import Sees
-from tailrace.coordinator.groups.group import Group
-from tailrace.coordinator.groups.metadata_hash import TopicHashes
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage
@@ -32,18 +30,24 @@ PATTERN_REFRESH_MS_MIN: Final = 10_000
 SLICE_INTERVAL_MS: Final = 20  # between two slices of a lookup, for other requests
 
 
+class PatternChange(NamedTuple):
+    is_changed: bool  # the member's pattern is another one
+    changes_topics: bool  # so that the group subscribes to other topics now
+
+
 class PatternSubscriptions:
     def __init__(
         self,
-        groups: Mapping[str, Group],
+        find: Callable[[str], ConsumerGroup | None],
         timers: Timers,
         image: Callable[[], MetadataImage],
-        hashes: TopicHashes,
+        hash_of: Callable[[Iterable[str]], int],
     ) -> None:
-        self._groups = groups
+        """`find(group_id)` returns the group if it still exists; `hash_of(topics)` is the metadata hash of topics."""
+        self._find = find
         self._timers = timers
         self._image = image
-        self._hashes = hashes
+        self._hash_of = hash_of
         self._topics: Mapping[str, Any] = {}
         self._topics_version = -1  # of the latest image with new topics
 
@@ -56,16 +60,19 @@ class PatternSubscriptions:
         records: Records,
         now_ms: int,
         sees: Sees,
-    ) -> tuple[bool, bool]:
-        """Whether the member's pattern has changed, and whether that changes what the group subscribes to now. A new
-        one does not: it is looked up later, among the topics that this client sees, and is then a change of its own."""
+    ) -> PatternChange:
+        """Compare the member's pattern with the one before, and start a lookup if one is due.
+
+        A new pattern changes no topics yet. It is looked up later, among the topics that this client may describe, and
+        the result bumps the group epoch.
+        """
         old, new = before.topic_pattern, member.topic_pattern
         changed = old != new
         counts = False
         is_new = False
         if changed:
             if old and group.pattern_count(old) == 1:
-                records.append(records_of.pattern_tombstone(group.group_id, old))
+                records.append(pattern_tombstone(group.group_id, old))
             if new:
                 is_new = group.pattern_count(new) == 0
                 if is_new:  # imported when needed: most groups have no pattern, and RE2 takes its time to load
@@ -79,7 +86,7 @@ class PatternSubscriptions:
         key = ("patterns", group.group_id)
         if patterns and key not in self._timers and self._is_lookup_due(group, patterns, settings, now_ms):
             self._timers.schedule(key, now_ms, lambda now_ms: self._look_up(key, group.group_id, sees, now_ms))
-        return changed, counts
+        return PatternChange(changed, counts)
 
     def _is_lookup_due(self, group: ConsumerGroup, patterns: set[str], settings: ConsumerSettings, now_ms: int) -> bool:
         """Return True in the cases A, B and C above."""
@@ -102,8 +109,8 @@ class PatternSubscriptions:
         return self._topics_version
 
     def _look_up(self, key: Hashable, group_id: str, sees: Sees, now_ms: int) -> StateChange[None] | None:
-        group = self._groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
+        group = self._find(group_id)
+        if group is None:
             return None
         from tailrace.coordinator.groups.consumer.topic_patterns import PatternLookup
 
@@ -112,8 +119,8 @@ class PatternSubscriptions:
         lookup = PatternLookup(_patterns(group), image.topics, sees)
 
         def run_slice(now_ms: int) -> StateChange[None] | None:
-            group = self._groups.get(group_id)
-            if not isinstance(group, ConsumerGroup):
+            group = self._find(group_id)
+            if group is None:
                 return None
             if lookup.run_slice():
                 return self._found(group, lookup.found, image.offset, now_ms)
@@ -125,7 +132,7 @@ class PatternSubscriptions:
     def _found(
         self, group: ConsumerGroup, found: Mapping[str, Set[str]], version: int, now_ms: int
     ) -> StateChange[None]:
-        """Store what a lookup in the image of that version found, and bump the group's epoch if it is news."""
+        """Store what a lookup in the image of that version found, and bump the group epoch if anything has changed."""
         found = {pattern: topics for pattern, topics in found.items() if pattern in _patterns(group)}
         records: Records = []
         topics = set().union(*(member.topic_names for member in group.members.values()), *found.values())
@@ -133,10 +140,10 @@ class PatternSubscriptions:
         for pattern, matching in found.items():
             known = group.patterns.get(pattern)
             bump |= (known.topics if known is not None else frozenset()) != matching
-            records.append(records_of.pattern_record(group.group_id, pattern, matching, version, now_ms))
-        metadata_hash = self._hashes.of(topics, self._image())
+            records.append(pattern_record(group.group_id, pattern, matching, version, now_ms))
+        metadata_hash = self._hash_of(topics)
         if bump or metadata_hash != group.metadata_hash:
-            records.append(records_of.epoch_record(group.group_id, group.epoch + 1, metadata_hash))
+            records.append(CONSUMER_RECORDS.group_record(group.group_id, group.epoch + 1, metadata_hash))
         return StateChange(records, None)
 
 

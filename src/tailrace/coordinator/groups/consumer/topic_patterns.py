@@ -1,48 +1,27 @@
-"""Regular expressions that members subscribe with, looked up among the topics.
-
-They come from clients and are matched in the broker, so they are RE2's: its time grows with the text alone, and its
-syntax is that of the library in Kafka.
-"""
+"""Regular expressions that members subscribe with, looked up among the topics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import re2
-
-from tailrace.coordinator.groups.consumer.heartbeat import Sees
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.patterns import UnusablePattern, compile_pattern
 
-PROGRAM_SIZE_MAX: Final = 8_192  # instructions: the longest topic name takes about 10 ms at worst
 SLICE_TOPICS: Final = 1_000
 SLICE_COST: Final = 2_000_000  # instructions times characters, which bounds what RE2 does
 
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = 1 << 20
-
 
 def check_pattern(pattern: str) -> None:
-    """Raise INVALID_REGULAR_EXPRESSION if RE2 refuses the pattern or its program is too large."""
+    """Raise INVALID_REGULAR_EXPRESSION if RE2 refuses the pattern or it is too expensive."""
     try:
-        size = re2.compile(pattern, _OPTIONS).programsize
-    except re2.error as error:
-        raise _invalid(pattern, _description(error)) from error
-    if size > PROGRAM_SIZE_MAX:
-        raise _invalid(pattern, f"it compiles to {size} instructions, the limit is {PROGRAM_SIZE_MAX}")
-
-
-def _invalid(pattern: str, reason: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.INVALID_REGULAR_EXPRESSION,
-        f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}.",
-    )
-
-
-def _description(error: Exception) -> str:
-    reason = error.args[0] if error.args else ""
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        compile_pattern(pattern)
+    except UnusablePattern as error:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}.",
+        ) from error
 
 
 class PatternLookup:
@@ -61,12 +40,12 @@ class PatternLookup:
         count = cost = 0
         for pattern in patterns:
             found = self.found[pattern] = set()
-            compiled = re2.compile(pattern, _OPTIONS)
+            compiled = compile_pattern(pattern)
             for topic in topics:
                 if count >= SLICE_TOPICS or cost >= SLICE_COST:
                     yield False
                     count = cost = 0
-                if compiled.fullmatch(topic) and sees(topic):
+                if compiled.matches(topic) and sees(topic):
                     found.add(topic)
                 count += 1
-                cost += compiled.programsize * len(topic)
+                cost += compiled.cost(topic)

@@ -1,75 +1,45 @@
-"""ShareGroups: what ShareGroupHeartbeat does: join, tell, be told, leave.
+"""ShareGroups: the ShareGroupHeartbeat request: join, report changes, get an assignment, leave.
 
-A heartbeat is worked off in steps, each of which may leave records:
+The steps are those of any epoch group (`epoch/epoch_engine.py`). What share groups add:
 
-    member     who is it, is its epoch current; what is new about it
-    epoch      have subscriptions or topics changed, or is there more to assign: the group moves to its next epoch
-    target     everybody's share is computed for that epoch, at most once in a while
-    current    this member has its share
-    topics     partitions whose state nobody keeps yet are to be initialized; only then are they assigned
-
-The state is what replaying those records makes of it, so nothing here changes a group.
+    epoch      the group epoch is also bumped when partitions have been initialized but are not assigned
+    current    the member has its target at once, because nobody has to revoke anything
+    topics     partitions without a state are initialized by the share coordinator; only then are they assigned
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
-from tailrace.coordinator.groups.consumer.assignors import Assignment
-from tailrace.coordinator.groups.consumer.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, MemberState
+from tailrace.coordinator.groups.epoch.epoch_engine import EpochEngine, Records
+from tailrace.coordinator.groups.epoch.epoch_group import Assignment
+from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, MemberState, check_epoch
+from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
+from tailrace.coordinator.groups.epoch.record_fields import PartitionLists
 from tailrace.coordinator.groups.group import Group
-from tailrace.coordinator.groups.metadata_hash import TopicHashes
-from tailrace.coordinator.groups.share import share_records as records_of
+from tailrace.coordinator.groups.share.share_assignor import NAME, ShareSpec, assign_simple
 from tailrace.coordinator.groups.share.share_group import ShareGroup, subscribed_names
+from tailrace.coordinator.groups.share.share_heartbeat import Initialization, ShareHeartbeat, ShareHeartbeatResult
 from tailrace.coordinator.groups.share.share_member import ShareMember
+from tailrace.coordinator.groups.share.share_records import SHARE_RECORDS, read_topics, topics_record
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
 from tailrace.coordinator.groups.share.share_topics import ShareTopics
-from tailrace.coordinator.groups.share.simple_assignor import NAME, ShareSpec, assign_simple
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.messages import ShareGroupDescribeResponse, ShareGroupHeartbeatResponse
+from tailrace.protocol.messages import (
+    ShareGroupDescribeResponse,
+    ShareGroupHeartbeatResponse,
+    ShareGroupStatePartitionMetadataKey,
+)
 
-_log = logging.getLogger(__name__)
-
-Records = list[CoordinatorRecord]
-Offsets = dict[bytes, dict[int, int]]  # topic id → partition → where to begin
 R = TypeVar("R")
 
-NO_OFFSET = -1  # where share.auto.offset.reset says
+NO_OFFSET: Final = -1  # the start offset follows from share.auto.offset.reset
 
-
-class ShareBeat(NamedTuple):
-    """A ShareGroupHeartbeat request, free of the memory it was received in; None is what did not change."""
-
-    group_id: str
-    member_id: str
-    member_epoch: int
-    client_id: str
-    client_host: str
-    rack_id: str | None = None
-    topic_names: frozenset[str] | None = None
-
-
-class Initialization(NamedTuple):
-    """What the share coordinator is to be asked for."""
-
-    group_id: str
-    state_epoch: int
-    offsets: Offsets
-
-    @property
-    def partitions(self) -> dict[bytes, frozenset[int]]:
-        return {topic: frozenset(offsets) for topic, offsets in self.offsets.items()}
-
-
-class Beaten(NamedTuple):
-    response: ShareGroupHeartbeatResponse
-    to_initialize: Initialization | None = None
+_RESPONSE_LISTS: PartitionLists[bytes] = PartitionLists(ShareGroupHeartbeatResponse.TopicPartitions, "topic_id")
 
 
 class ShareGroups:
@@ -80,20 +50,19 @@ class ShareGroups:
         settings: Callable[[str], ShareSettings],
         image: Callable[[], MetadataImage],
     ) -> None:
-        """`settings(group_id)` are the broker's, with what is set for the group itself."""
+        """`settings(group_id)` returns the broker's settings with the group's own."""
         self._groups = groups
-        self._timers = timers
         self._settings = settings
         self._image = image
-        self._hashes = TopicHashes()
-        self.now_ms = 0  # of what is being done: what is replayed then has been so since
-
-    def group(self, group_id: str) -> ShareGroup:
-        group = self._groups.get(group_id)
-        if not isinstance(group, ShareGroup):
-            what = "not found" if group is None else "is not a share group"
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-        return group
+        self._engine: EpochEngine[ShareGroup, ShareMember, Assignment] = EpochEngine(
+            ShareGroup, SHARE_RECORDS, groups, timers, image, lambda group, members: self._fence(group, members, None)
+        )
+        self.find = self._engine.find
+        self.group = self._engine.group
+        self.replay = EpochReplay(
+            ShareGroup, SHARE_RECORDS, (ShareGroupStatePartitionMetadataKey,), self._replay_topics
+        )
+        self.now_ms = 0  # the time of the current operation, from which replayed topics count
 
     def group_or_new(self, group_id: str) -> ShareGroup:
         return ShareGroup(group_id) if group_id not in self._groups else self.group(group_id)
@@ -103,62 +72,46 @@ class ShareGroups:
 
     # Heartbeat
 
-    def heartbeat(self, beat: ShareBeat, now_ms: int) -> StateChange[Beaten]:
+    def heartbeat(self, beat: ShareHeartbeat, now_ms: int) -> StateChange[ShareHeartbeatResult]:
         self.now_ms = now_ms
         if beat.member_epoch == LEAVE_EPOCH:
             response = ShareGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch)
             group = self.group(beat.group_id)
-            return self._fence(group, group.member(beat.member_id), Beaten(response))
+            return self._fence(group, [group.member(beat.member_id)], ShareHeartbeatResult(response))
         joins = beat.member_epoch == JOIN_EPOCH
         group = self.group_or_new(beat.group_id) if joins else self.group(beat.group_id)
         settings = self._settings(beat.group_id)
-        if len(group.members) >= settings.size_max and beat.member_id not in group.members:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The share group has reached its maximum capacity of {settings.size_max} members.",
-            )
+        self._engine.check_room(group, beat.member_id, settings)
         if joins:
             before = group.members.get(beat.member_id) or ShareMember(beat.member_id)
         else:
             before = group.member(beat.member_id)
-            before.check_epoch(beat.member_epoch)
+            check_epoch(group.type, before, beat.member_epoch)
         records: Records = []
-        member = _told_of(before, beat)
-        if member != before:
-            records.append(records_of.member_record(group.group_id, member))
+        member = before.with_reported(
+            rack_id=beat.rack_id, topic_names=beat.topic_names, client_id=beat.client_id, client_host=beat.client_host
+        )
+        self._engine.store_member(group, before, member, records)
         bump = member.topic_names != before.topic_names or (
             group.target_epoch >= group.epoch and group.lacks_initialized
         )
-        epoch, is_next = self._next_epoch(group, member, bump, records)
+        epoch = self._engine.next_epoch(
+            group, lambda: subscribed_names(group.members_with(member).values()), bump, records
+        )
         target_epoch, target = self._next_target(group, epoch, member, settings, records, now_ms)
-        moved = self._reconcile(group, member, target_epoch, target, is_next, records)
-        self._watch_session(group.group_id, moved.member_id, now_ms)
+        moved = self._reconcile(member, target_epoch, target, epoch > group.epoch)
+        self._engine.store_current(group, member, moved, records)
+        self._engine.timers.restart_session(group.group_id, moved.member_id, settings.session_timeout_ms, now_ms)
         response = ShareGroupHeartbeatResponse(
             member_id=moved.member_id,
             member_epoch=moved.member_epoch,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
         )
         if joins or beat.topic_names is not None or moved.assigned != before.assigned:
-            response.assignment = ShareGroupHeartbeatResponse.Assignment(
-                topic_partitions=[
-                    ShareGroupHeartbeatResponse.TopicPartitions(topic_id=topic, partitions=sorted(partitions))
-                    for topic, partitions in moved.assigned.items()
-                ]
-            )
-        return StateChange(records, Beaten(response, self._initialize(group, epoch, moved, settings, records, now_ms)))
-
-    def _next_epoch(self, group: ShareGroup, member: ShareMember, bump: bool, records: Records) -> tuple[int, bool]:
-        """The group's epoch, and whether it is a new one: subscriptions have changed, or what they stand for."""
-        image = self._image()
-        if not bump and group.looked_at_topics is image.topics:
-            return group.epoch, False
-        metadata_hash = self._hashes.of(subscribed_names(group.members_with(member).values()), image)
-        if metadata_hash == group.metadata_hash:  # not before the epoch with the new hash is written
-            group.looked_at_topics = image.topics
-        if not bump and metadata_hash == group.metadata_hash:
-            return group.epoch, False
-        records.append(records_of.epoch_record(group.group_id, group.epoch + 1, metadata_hash))
-        return group.epoch + 1, True
+            partitions = _RESPONSE_LISTS.write(moved.assigned)
+            response.assignment = ShareGroupHeartbeatResponse.Assignment(topic_partitions=partitions)
+        to_initialize = self._initialize(group, epoch, moved, settings, records, now_ms)
+        return StateChange(records, ShareHeartbeatResult(response, to_initialize))
 
     def _next_target(
         self,
@@ -169,9 +122,8 @@ class ShareGroups:
         records: Records,
         now_ms: int,
     ) -> tuple[int, Assignment]:
-        """The epoch of the target, and what this member shall have by it."""
-        too_soon = group.target_timestamp_ms and now_ms < group.target_timestamp_ms + settings.assignment_interval_ms
-        if group.target_epoch >= epoch or too_soon:
+        """Return the target epoch and the target assignment of this member."""
+        if group.target_epoch >= epoch or self._engine.is_too_soon(group, settings, now_ms):
             return group.target_epoch, group.target.get(member.member_id, {})
         members = group.members_with(member)
         topics = self._image().topics
@@ -180,43 +132,22 @@ class ShareGroups:
             {name: topics[name].id for name in subscribed_names(members.values()) if name in topics},
             {} if group.topics is None else group.topics.assignable,
         )
-        for member_id, assignment in target.items():
-            if assignment != group.target.get(member_id):
-                records.append(records_of.target_record(group.group_id, member_id, assignment))
-        records.append(records_of.target_epoch_record(group.group_id, epoch, now_ms))
-        _log.info("group %s: target of epoch %d for %d members, %s", group.group_id, epoch, len(members), NAME)
+        self._engine.store_target(group, epoch, target, records, now_ms, NAME)
         return epoch, target[member.member_id]
 
-    def _reconcile(
-        self,
-        group: ShareGroup,
-        member: ShareMember,
-        target_epoch: int,
-        target: Assignment,
-        is_next_epoch: bool,
-        records: Records,
-    ) -> ShareMember:
-        if not is_next_epoch and member.is_reconciled_to(target_epoch):
+    def _reconcile(self, member: ShareMember, target_epoch: int, target: Assignment, is_bumped: bool) -> ShareMember:
+        """Return the member with the part of its target that it still subscribes to."""
+        if not is_bumped and member.is_reconciled_to(target_epoch):
             return member
         by_id = self._image().topics_by_id
-        mine = {
+        assigned = {
             topic: numbers
             for topic, numbers in target.items()
             if topic in by_id and by_id[topic].name in member.topic_names
         }
         if target_epoch != member.member_epoch:
-            moved = replace(
-                member,
-                member_epoch=target_epoch,
-                previous_epoch=member.member_epoch,
-                state=MemberState.STABLE,
-                assigned=mine,
-            )
-        else:
-            moved = replace(member, assigned=mine) if is_next_epoch else member
-        if moved != member:
-            records.append(records_of.current_record(group.group_id, moved))
-        return moved
+            return member.moved_to(target_epoch, MemberState.STABLE, assigned=assigned)
+        return replace(member, assigned=assigned) if is_bumped else member
 
     def _initialize(
         self,
@@ -227,55 +158,35 @@ class ShareGroups:
         records: Records,
         now_ms: int,
     ) -> Initialization | None:
-        """What of the subscribed topics nobody keeps the state of yet."""
+        """Return the subscribed partitions that have no state yet, or None."""
         names = subscribed_names(group.members_with(member).values())
         image = self._image()
         known = group.topics or ShareTopics()
         missing = known.missing(names, image, now_ms, settings.initialize_retry_ms)
         if not missing:
             return None
-        records.append(records_of.topics_record(group.group_id, known.begun(missing), image))
+        records.append(topics_record(group.group_id, known.begun(missing), image))
         offsets = {topic: dict.fromkeys(sorted(one.partitions), NO_OFFSET) for topic, one in missing.items()}
         return Initialization(group.group_id, epoch, offsets)
 
-    # Leaving
+    # Leave, load, replay
 
-    def _fence(self, group: ShareGroup, member: ShareMember, response: R) -> StateChange[R]:
-        """A member is member no more, by its own will or not."""
-        self._timers.cancel(("session", group.group_id, member.member_id))
-        stay = [one for one in group.members.values() if one.member_id != member.member_id]
-        metadata_hash = self._hashes.of(subscribed_names(stay), self._image())
-        records = records_of.member_tombstones(group.group_id, member.member_id)
-        records.append(records_of.epoch_record(group.group_id, group.epoch + 1, metadata_hash))
+    def _fence(self, group: ShareGroup, members: Sequence[ShareMember], response: R) -> StateChange[R]:
+        """Remove members that leave or have timed out."""
+        gone = [member.member_id for member in members]
+        records = self._engine.remove(group, gone)
+        stay = [member for member in group.members.values() if member.member_id not in gone]
+        metadata_hash = self._engine.hash_of(subscribed_names(stay))
+        records.append(SHARE_RECORDS.group_record(group.group_id, group.epoch + 1, metadata_hash))
         return StateChange(records, response)
 
-    def _watch_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        """It was heard of: from now on it may be silent for as long as its session lasts."""
-
-        def expired(_: int) -> StateChange[None] | None:
-            group = self._groups.get(group_id)
-            if not isinstance(group, ShareGroup) or member_id not in group.members:
-                return None
-            _log.info("group %s: member %s is fenced: its session has expired", group_id, member_id)
-            return self._fence(group, group.members[member_id], None)
-
-        timeout_ms = self._settings(group_id).session_timeout_ms
-        self._timers.schedule(("session", group_id, member_id), now_ms + timeout_ms, expired)
-
     def loaded(self, group: ShareGroup, now_ms: int) -> None:
-        """The log has been read to its end: everybody has a whole session to show up."""
+        """Give every member a whole session after the log has been loaded."""
         if group.topics is not None:
             group.topics = replace(group.topics, since_ms=now_ms)
+        timeout_ms = self._settings(group.group_id).session_timeout_ms
         for member_id in group.members:
-            self._watch_session(group.group_id, member_id, now_ms)
+            self._engine.timers.restart_session(group.group_id, member_id, timeout_ms, now_ms)
 
-
-def _told_of(member: ShareMember, beat: ShareBeat) -> ShareMember:
-    """The member with what its heartbeat says; what it leaves out stays."""
-    return replace(
-        member,
-        rack_id=member.rack_id if beat.rack_id is None else beat.rack_id,
-        topic_names=member.topic_names if beat.topic_names is None else beat.topic_names,
-        client_id=beat.client_id,
-        client_host=beat.client_host,
-    )
+    def _replay_topics(self, group: ShareGroup, key: Any, value: Any) -> None:
+        group.topics = None if value is None else read_topics(value, self.now_ms)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Mapping, MutableMapping, Seque
 from typing import NamedTuple
 
 from tailrace.coordinator.groups.group import Group
-from tailrace.coordinator.groups.share import share_records as records_of
 from tailrace.coordinator.groups.share.share_group import ShareGroup
-from tailrace.coordinator.groups.share.share_groups import Initialization, Offsets, ShareGroups
+from tailrace.coordinator.groups.share.share_groups import ShareGroups
+from tailrace.coordinator.groups.share.share_heartbeat import Initialization, StartOffsets
+from tailrace.coordinator.groups.share.share_records import all_deleting_record, topics_record
 from tailrace.coordinator.groups.share.share_topics import Partitions, Progress, ShareTopics, TopicProgress
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.metadata.image.image import MetadataImage
@@ -35,7 +36,7 @@ class ShareOffsets:
         self._image = image
 
     def _topics_change(self, group_id: str, topics: ShareTopics) -> list[CoordinatorRecord]:
-        return [records_of.topics_record(group_id, topics, self._image())]
+        return [topics_record(group_id, topics, self._image())]
 
     def kept(self, group_id: str) -> Partitions:
         """The partitions whose state is kept; none for a group that there is not."""
@@ -70,7 +71,7 @@ class ShareOffsets:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
         topics = self._image().topics
         begun: dict[bytes, TopicProgress] = {}
-        offsets: Offsets = {}
+        offsets: StartOffsets = {}
         for name, starts in wanted.items():
             topic = topics.get(name)
             if topic is None:
@@ -93,7 +94,7 @@ class ShareOffsets:
         if group.topics is None:
             return StateChange((), {})
         gone = group.topics.all_to_delete(self._image())
-        return StateChange([records_of.all_deleting_record(group_id, gone)], gone)
+        return StateChange([all_deleting_record(group_id, gone)], gone)
 
     def delete(self, group_id: str, names: Collection[str], now_ms: int) -> StateChange[Deletion]:
         """Forget how far a group has come in topics."""

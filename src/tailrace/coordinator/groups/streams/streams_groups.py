@@ -1,60 +1,56 @@
-"""StreamsGroups: what StreamsGroupHeartbeat does: join with a topology, be given tasks, leave.
+"""StreamsGroups: the StreamsGroupHeartbeat request: join with a topology, get tasks, leave.
 
-A heartbeat is worked off in steps, each of which may leave records:
+The steps are those of any epoch group (`epoch/epoch_engine.py`). What streams groups add:
 
-    member     who is it, is its epoch current; what is new about it
-    topology   the first member's is the group's; it is held against the topics that there are
-    epoch      have the member, the topics or what shares depend on changed: the group moves to its next epoch
-    target     everybody's tasks are computed for that epoch: at first after a while, so that others can join
-    current    this member takes its next step towards its tasks
+    topology   the topology of the first member is the group's; it is compared with the existing topics
+    epoch      the group epoch is also bumped when the topology becomes ready or the configs of the assignor change
+    target     the first target assignment of a group is delayed, so that other members can join
+    response   statuses, endpoints, and internal topics that have to be created
 
-The state is what replaying those records makes of it; only what the log does not have is changed here, on the group.
+Beside the records, a heartbeat changes the facts of a group that are not in the log (`streams_group.py`).
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, MutableMapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import TypeVar
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
+from tailrace.coordinator.groups.epoch.epoch_engine import EpochEngine, Records
+from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, check_epoch
 from tailrace.coordinator.groups.group import Group
-from tailrace.coordinator.groups.metadata_hash import TopicHashes
-from tailrace.coordinator.groups.streams import streams_records as records_of
-from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology, InternalTopic, Status, configure
+from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology, configure
 from tailrace.coordinator.groups.streams.streams_description import describe_streams_group
-from tailrace.coordinator.groups.streams.streams_endpoints import partitions_by_endpoint
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams.streams_heartbeat import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    LEAVE_STATIC_EPOCH,
     StreamsHeartbeat,
-    check_epoch,
+    StreamsHeartbeatResult,
     check_tasks,
-    told_of,
+    owns_assigned,
+    with_heartbeat,
 )
-from tailrace.coordinator.groups.streams.streams_member import StreamsMember, StreamsState, Tasks
+from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
 from tailrace.coordinator.groups.streams.streams_reconciliation import reconcile_tasks
+from tailrace.coordinator.groups.streams.streams_records import STREAMS_RECORDS, epoch_record, topology_record
+from tailrace.coordinator.groups.streams.streams_response import (
+    Statuses,
+    add_endpoints,
+    add_tasks,
+    assignment_delayed,
+    shutdown_application,
+    stale_topology,
+    status,
+)
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
-from tailrace.coordinator.groups.streams.streams_target import assign_group
+from tailrace.coordinator.groups.streams.streams_target import ASSIGNOR, compute_target
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology
-from tailrace.coordinator.shard import CoordinatorRecord, StateChange
+from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import StreamsGroupDescribeResponse, StreamsGroupHeartbeatResponse
 
-_log = logging.getLogger(__name__)
-
-Records = list[CoordinatorRecord]
-Statuses = list[StreamsGroupHeartbeatResponse.Status]
 R = TypeVar("R")
-
-
-class HeartbeatResult(NamedTuple):
-    response: StreamsGroupHeartbeatResponse
-    topics_to_create: Mapping[str, InternalTopic]  # which the application needs, and the broker is to make
 
 
 class StreamsGroups:
@@ -65,160 +61,132 @@ class StreamsGroups:
         settings: Callable[[str], StreamsSettings],
         image: Callable[[], MetadataImage],
     ) -> None:
-        """`settings(group_id)` are the broker's, with what is set for the group itself."""
+        """`settings(group_id)` returns the broker's settings with the group's own."""
         self._groups = groups
         self._timers = timers
         self._settings = settings
         self._image = image
-        self._hashes = TopicHashes()
-
-    def _group(self, group_id: str, what: str = "Group") -> StreamsGroup:
-        group = self._groups.get(group_id)
-        if not isinstance(group, StreamsGroup):
-            problem = f"{what} {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, problem)
-        return group
+        self._engine: EpochEngine[StreamsGroup, StreamsMember, Tasks] = EpochEngine(
+            StreamsGroup,
+            STREAMS_RECORDS,
+            groups,
+            timers,
+            image,
+            lambda group, members: self._fence(group, members, None),
+        )
 
     def describe(self, group_id: str) -> StreamsGroupDescribeResponse.DescribedGroup:
-        return describe_streams_group(self._group(group_id))
+        return describe_streams_group(self._engine.group(group_id))
 
     # ------------------------------------------------------------------------------------------------------- heartbeat
 
-    def heartbeat(self, beat: StreamsHeartbeat, now_ms: int) -> StateChange[HeartbeatResult]:
+    def heartbeat(self, beat: StreamsHeartbeat, now_ms: int) -> StateChange[StreamsHeartbeatResult]:
         if beat.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             return self._leave(beat)
         records: Records = []
         statuses: Statuses = []
         settings = self._settings(beat.group_id)
-        joins = beat.member_epoch == JOIN_EPOCH
-        if joins:
-            group = self._group_to_join(beat.group_id, settings, records)
-            before = group.members.get(beat.member_id) or StreamsMember(beat.member_id)
-        else:
-            group = self._group(beat.group_id, "Streams group")
-            before = group.member(beat.member_id)
-        check_epoch(before, beat.member_epoch, beat.owned)
-        member = told_of(before, beat)
-        if member != before:
-            records.append(records_of.member_record(group.group_id, member))
+        group, before = self._find_member(beat, settings, records)
+        member = with_heartbeat(before, beat)
+        is_changed = self._engine.store_member(group, before, member, records)
         topology = self._topology(group, beat, records)
         if group.topology is not None and member.topology_epoch < group.topology.epoch:
-            statuses.append(
-                _status(
-                    Status.STALE_TOPOLOGY,
-                    f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch "
-                    f"{group.topology.epoch}.",
-                )
-            )
+            statuses.append(stale_topology(member.topology_epoch, group.topology.epoch))
         configured, metadata_hash = self._configure(group, topology)
-        epoch = self._next_epoch(group, configured, metadata_hash, beat.owned, settings, member != before, records)
+        if configured.is_ready:
+            check_tasks(beat.owned, configured.subtopologies or {})
+        epoch = self._next_epoch(group, configured, metadata_hash, settings, is_changed, records)
         if group.is_empty and settings.initial_rebalance_delay_ms > 0:
             self._delay_target(group.group_id, now_ms + settings.initial_rebalance_delay_ms)
         target_epoch, target = self._next_target(group, epoch, member, configured, settings, records, statuses, now_ms)
-        moved = self._reconcile(group, member, target_epoch, target, beat.owned, records, now_ms)
-        self._watch_session(group.group_id, beat.member_id, now_ms)
-        if beat.asks_shutdown and group.shutdown_asked_by is None:
-            group.shutdown_asked_by = beat.member_id
+        moved = member
+        if not member.is_reconciled_to(target_epoch):
+            moved = reconcile_tasks(member, target_epoch, target, beat.owned, group.holders)
+            if self._engine.store_current(group, member, moved, records):
+                self._limit_revocation(group, moved, now_ms)
+        self._restart_session(group, moved, settings, now_ms)
+        if beat.asks_shutdown:
+            group.request_shutdown(beat.member_id)
         response = StreamsGroupHeartbeatResponse(
             member_id=beat.member_id,
             member_epoch=moved.member_epoch,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
         )
-        if joins or moved.assigned != before.assigned:
-            self._tell_tasks(group, moved, response)
-        if group.endpoint_epoch != beat.endpoint_epoch:
-            response.partitions_by_user_endpoint = partitions_by_endpoint(group, moved, self._image())
+        if beat.member_epoch == JOIN_EPOCH or moved.assigned != before.assigned:
+            add_tasks(response, moved)
+            if moved.user_endpoint is not None:
+                group.endpoint_epoch += 1
+        add_endpoints(response, group, moved, beat.endpoint_epoch, self._image())
         if group.group_id in self._groups:
             response.endpoint_information_epoch = group.endpoint_epoch
         if configured.problem is not None:
-            statuses.append(_status(configured.problem.status, configured.problem.message))
+            statuses.append(status(configured.problem.status, configured.problem.message))
         if group.shutdown_asked_by is not None:
-            statuses.append(
-                _status(
-                    Status.SHUTDOWN_APPLICATION,
-                    f"Streams group member {group.shutdown_asked_by} encountered a fatal error and requested a "
-                    "shutdown for the entire application.",
-                )
-            )
+            statuses.append(shutdown_application(group.shutdown_asked_by))
         response.status = statuses
-        return StateChange(records, HeartbeatResult(response, configured.topics_to_create))
+        return StateChange(records, StreamsHeartbeatResult(response, configured.topics_to_create))
+
+    def _find_member(
+        self, beat: StreamsHeartbeat, settings: StreamsSettings, records: Records
+    ) -> tuple[StreamsGroup, StreamsMember]:
+        """Return the group, and the member before this heartbeat. Raise a KafkaError if it is not current."""
+        if beat.member_epoch == JOIN_EPOCH:
+            group = self._group_to_join(beat.group_id, settings, records)
+            return group, group.members.get(beat.member_id) or StreamsMember(beat.member_id)
+        group = self._engine.group(beat.group_id, "Streams group")
+        member = group.member(beat.member_id)
+        check_epoch(group.type, member, beat.member_epoch, lambda: owns_assigned(beat.owned, member))
+        return group, member
 
     def _group_to_join(self, group_id: str, settings: StreamsSettings, records: Records) -> StreamsGroup:
         found = self._groups.get(group_id)
+        if found is None:
+            return StreamsGroup(group_id)
         if isinstance(found, ClassicGroup) and found.is_empty:
             records += found.tombstones()
             return StreamsGroup(group_id)
-        if found is None:
-            return StreamsGroup(group_id)
-        group = self._group(group_id)
-        if len(group.members) >= settings.size_max:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The streams group has reached its maximum capacity of {settings.size_max} members.",
-            )
+        group = self._engine.group(group_id)
+        self._engine.check_room(group, None, settings)
         return group
-
-    @staticmethod
-    def _tell_tasks(group: StreamsGroup, member: StreamsMember, response: StreamsGroupHeartbeatResponse) -> None:
-        tasks = StreamsGroupHeartbeatResponse.TaskIds
-        has = member.assigned
-        response.active_tasks = [
-            tasks(subtopology_id=name, partitions=sorted(has.active[name])) for name in sorted(has.active)
-        ]
-        response.standby_tasks = [
-            tasks(subtopology_id=name, partitions=sorted(has.standby[name])) for name in sorted(has.standby)
-        ]
-        response.warmup_tasks = [
-            tasks(subtopology_id=name, partitions=sorted(has.warmup[name])) for name in sorted(has.warmup)
-        ]
-        if member.user_endpoint is not None:
-            group.endpoint_epoch += 1
 
     # ------------------------------------------------------------------------------------------------------- topology
 
     @staticmethod
     def _topology(group: StreamsGroup, beat: StreamsHeartbeat, records: Records) -> StreamsTopology:
+        """Return the group's topology. The first member brings it."""
         if beat.topology is None:
             if group.topology is None:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # nobody has told it
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             return group.topology
-        told = StreamsTopology(beat.topology)
+        reported = StreamsTopology(beat.topology)
         if group.topology is None:
-            records.append(records_of.topology_record(group.group_id, beat.topology))
-            return told
-        if told.epoch >= group.topology.epoch and told != group.topology:
+            records.append(topology_record(group.group_id, beat.topology))
+            return reported
+        if reported.epoch >= group.topology.epoch and reported != group.topology:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
         return group.topology
 
     def _configure(self, group: StreamsGroup, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
-        """The topology with the topics as they are, and what these hash to."""
-        image = self._image()
+        """Return the topology configured with the existing topics, and the hash of these topics."""
         known = group.configured if group.topology is not None else None
-        if known is not None and group.looked_at_topics is image.topics:
-            return known, group.metadata_hash
-        metadata_hash = self._hashes.of(topology.required_topics, image)
+        metadata_hash = self._engine.topics_hash(group, lambda: topology.required_topics, is_forced=known is None)
         if known is None or metadata_hash != group.metadata_hash:
-            known = group.configured = configure(topology, image)
-        if metadata_hash == group.metadata_hash:
-            group.looked_at_topics = image.topics
+            known = group.configured = configure(topology, self._image())
         return known, metadata_hash
 
-    # ----------------------------------------------------------------------------------------------------- the epochs
+    # --------------------------------------------------------------------------------------------- epoch and target
 
     def _next_epoch(
         self,
         group: StreamsGroup,
         configured: ConfiguredTopology,
         metadata_hash: int,
-        owned: Tasks | None,
         settings: StreamsSettings,
         bump: bool,
         records: Records,
     ) -> int:
-        validated_epoch = -1
-        if configured.is_ready:
-            validated_epoch = configured.epoch
-            check_tasks(owned, configured.subtopologies or {})
+        """Return the group epoch, bumped if the member, the topics, the topology or the configs have changed."""
+        validated_epoch = configured.epoch if configured.is_ready else -1
         configs = settings.assignment_configs
         is_same = (
             metadata_hash == group.metadata_hash
@@ -228,7 +196,7 @@ class StreamsGroups:
         if is_same and not bump:
             return group.epoch
         epoch = group.epoch + 1
-        records.append(records_of.epoch_record(group.group_id, epoch, metadata_hash, validated_epoch, configs))
+        records.append(epoch_record(group.group_id, epoch, metadata_hash, validated_epoch, configs))
         return epoch
 
     def _next_target(
@@ -242,75 +210,53 @@ class StreamsGroups:
         statuses: Statuses,
         now_ms: int,
     ) -> tuple[int, Tasks]:
-        """The epoch of the target, and what this member shall have by it."""
+        """Return the target epoch and the target tasks of this member."""
         if ("initial", group.group_id) in self._timers:
-            statuses.append(
-                _status(Status.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured initial rebalance delay.")
-            )
+            statuses.append(assignment_delayed("initial rebalance delay"))
             return group.target_epoch, Tasks()
         last = group.target_epoch, group.target.get(member.member_id, Tasks())
         if group.target_epoch >= epoch:
             return last
-        if _is_too_soon(group, settings, now_ms):
-            statuses.append(
-                _status(Status.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured assignment interval.")
-            )
+        if self._engine.is_too_soon(group, settings, now_ms):
+            statuses.append(assignment_delayed("assignment interval"))
             return last
-        target = assign_group(group, epoch, member, configured, settings.standby_replicas, records, now_ms)
+        target = compute_target(group, member, configured, settings.standby_replicas)
+        self._engine.store_target(group, epoch, target, records, now_ms, ASSIGNOR)
         return epoch, target[member.member_id]
 
     def _delay_target(self, group_id: str, until_ms: int) -> None:
-        """The first members of an empty group wait for each other."""
+        """Delay the target assignment of an empty group, so that its first members are assigned together."""
         key = ("initial", group_id)
         if key not in self._timers:
             self._timers.schedule(key, until_ms, lambda now_ms: self._assign_delayed(group_id, now_ms))
 
     def _assign_delayed(self, group_id: str, now_ms: int) -> StateChange[None] | None:
-        group = self._groups.get(group_id)
-        if not isinstance(group, StreamsGroup) or group.is_empty or group.configured is None:
-            return None  # the next heartbeat will see to it
-        settings = self._settings(group_id)
-        if group.epoch <= group.target_epoch or _is_too_soon(group, settings, now_ms):
+        """Compute the delayed target assignment, or leave it to the next heartbeat."""
+        group = self._engine.find(group_id)
+        if group is None or group.is_empty or group.configured is None:
+            return None
+        if group.epoch <= group.target_epoch or self._engine.is_too_soon(group, self._settings(group_id), now_ms):
             return None
         records: Records = []
         replicas = int(group.assignment_configs.get("num.standby.replicas", 0))
-        assign_group(group, group.epoch, None, group.configured, replicas, records, now_ms)
+        target = compute_target(group, None, group.configured, replicas)
+        self._engine.store_target(group, group.epoch, target, records, now_ms, ASSIGNOR)
         return StateChange(records, None)
 
-    def _reconcile(
-        self,
-        group: StreamsGroup,
-        member: StreamsMember,
-        target_epoch: int,
-        target: Tasks,
-        owned: Tasks | None,
-        records: Records,
-        now_ms: int,
-    ) -> StreamsMember:
-        if member.is_reconciled_to(target_epoch):
-            return member
-        moved = reconcile_tasks(member, target_epoch, target, owned, group.holders)
-        if moved != member:
-            records.append(records_of.current_record(group.group_id, moved))
-            self._watch_revocation(group.group_id, moved, now_ms)
-        return moved
+    # ----------------------------------------------------------------------------------------------- leaving and time
 
-    # -------------------------------------------------------------------------------------------------------- leaving
-
-    def _leave(self, beat: StreamsHeartbeat) -> StateChange[HeartbeatResult]:
-        group = self._group(beat.group_id)
-        if beat.asks_shutdown and group.shutdown_asked_by is None:
-            group.shutdown_asked_by = beat.member_id
+    def _leave(self, beat: StreamsHeartbeat) -> StateChange[StreamsHeartbeatResult]:
+        group = self._engine.group(beat.group_id)
+        if beat.asks_shutdown:
+            group.request_shutdown(beat.member_id)
         response = StreamsGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch, status=[])
-        return self._fence(group, group.member(beat.member_id), HeartbeatResult(response, {}))
+        return self._fence(group, [group.member(beat.member_id)], StreamsHeartbeatResult(response, {}))
 
-    def _fence(self, group: StreamsGroup, member: StreamsMember, response: R) -> StateChange[R]:
-        """A member is a member no more, by its own will or not; the others share what it had."""
-        for timer in ("session", "rebalance"):
-            self._timers.cancel((timer, group.group_id, member.member_id))
-        records = records_of.member_tombstones(group.group_id, member.member_id)
+    def _fence(self, group: StreamsGroup, members: Sequence[StreamsMember], response: R) -> StateChange[R]:
+        """Remove members that leave or have timed out; the group's next epoch shares out their tasks."""
+        records = self._engine.remove(group, [member.member_id for member in members])
         records.append(
-            records_of.epoch_record(
+            epoch_record(
                 group.group_id,
                 group.epoch + 1,
                 group.metadata_hash,
@@ -320,52 +266,17 @@ class StreamsGroups:
         )
         return StateChange(records, response)
 
-    # ---------------------------------------------------------------------------------------------------------- time
+    def _restart_session(
+        self, group: StreamsGroup, member: StreamsMember, settings: StreamsSettings, now_ms: int
+    ) -> None:
+        self._engine.timers.restart_session(group.group_id, member.member_id, settings.session_timeout_ms, now_ms)
 
-    def _watch_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        """It was heard of: from now on it may be silent for as long as its session lasts."""
-        self._timers.schedule(
-            ("session", group_id, member_id),
-            now_ms + self._settings(group_id).session_timeout_ms,
-            lambda _: self._fence_silent(group_id, member_id, "its session has expired"),
-        )
-
-    def _watch_revocation(self, group_id: str, member: StreamsMember, now_ms: int) -> None:
-        """A member that has to let go of tasks gets as long for it as it asked for."""
-        key = ("rebalance", group_id, member.member_id)
-        if member.state is not StreamsState.UNREVOKED_TASKS:
-            self._timers.cancel(key)
-            return
-
-        def expired(_: int) -> StateChange[None] | None:
-            group = self._groups.get(group_id)
-            found = group.members.get(member.member_id) if isinstance(group, StreamsGroup) else None
-            if found is None or found.member_epoch != member.member_epoch:
-                return None
-            return self._fence_silent(
-                group_id, member.member_id, f"it did not leave epoch {found.member_epoch} in time"
-            )
-
-        self._timers.schedule(key, now_ms + member.rebalance_timeout_ms, expired)
-
-    def _fence_silent(self, group_id: str, member_id: str, reason: str) -> StateChange[None] | None:
-        group = self._groups.get(group_id)
-        if not isinstance(group, StreamsGroup) or member_id not in group.members:
-            return None
-        _log.info("group %s: member %s is fenced: %s", group_id, member_id, reason)
-        return self._fence(group, group.members[member_id], None)
+    def _limit_revocation(self, group: StreamsGroup, member: StreamsMember, now_ms: int) -> None:
+        self._engine.timers.limit_revocation(group.group_id, member, member.rebalance_timeout_ms, now_ms)
 
     def loaded(self, group: StreamsGroup, now_ms: int) -> None:
-        """The log has been read to its end: everybody has a whole session to show up."""
+        """Give every member a whole session after the log has been loaded."""
+        settings = self._settings(group.group_id)
         for member in group.members.values():
-            self._watch_session(group.group_id, member.member_id, now_ms)
-            self._watch_revocation(group.group_id, member, now_ms)
-
-
-def _status(code: Status, detail: str) -> StreamsGroupHeartbeatResponse.Status:
-    return StreamsGroupHeartbeatResponse.Status(status_code=code, status_detail=detail)
-
-
-def _is_too_soon(group: StreamsGroup, settings: StreamsSettings, now_ms: int) -> bool:
-    since_ms = group.target_timestamp_ms
-    return since_ms > 0 and now_ms < since_ms + settings.assignment_interval_ms
+            self._restart_session(group, member, settings, now_ms)
+            self._limit_revocation(group, member, now_ms)

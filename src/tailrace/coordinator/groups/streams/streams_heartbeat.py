@@ -1,23 +1,18 @@
-"""StreamsHeartbeat: what a member of a streams group says of itself, and whether it may say so in its epoch."""
+"""StreamsHeartbeat: a StreamsGroupHeartbeat request, its result, and the checks of the tasks that it reports."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
-from tailrace.coordinator.groups.streams.configured_topology import ConfiguredSubtopology
+from tailrace.coordinator.groups.streams.configured_topology import ConfiguredSubtopology, InternalTopic
 from tailrace.coordinator.groups.streams.streams_member import Endpoint, StreamsMember, Tasks
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.messages import StreamsGroupTopologyValue
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-LEAVE_STATIC_EPOCH = -2
+from tailrace.protocol.messages import StreamsGroupHeartbeatResponse, StreamsGroupTopologyValue
 
 
 class StreamsHeartbeat(NamedTuple):
-    """A StreamsGroupHeartbeat request, free of the memory it was received in; None is what did not change."""
+    """A StreamsGroupHeartbeat request, decoded. None means that a field has not changed."""
 
     group_id: str
     member_id: str
@@ -35,38 +30,27 @@ class StreamsHeartbeat(NamedTuple):
     asks_shutdown: bool = False
 
 
-def told_of(member: StreamsMember, beat: StreamsHeartbeat) -> StreamsMember:
-    """The member with what its heartbeat says; what it leaves out stays."""
-    return replace(
-        member,
-        rack_id=member.rack_id if beat.rack_id is None else beat.rack_id,
-        rebalance_timeout_ms=(
-            member.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms
-        ),
-        topology_epoch=member.topology_epoch if beat.topology is None else beat.topology.epoch,
+class StreamsHeartbeatResult(NamedTuple):
+    response: StreamsGroupHeartbeatResponse
+    topics_to_create: Mapping[str, InternalTopic]  # internal topics that the broker has to create
+
+
+def with_heartbeat(member: StreamsMember, beat: StreamsHeartbeat) -> StreamsMember:
+    """Return the member with the fields that its heartbeat reports."""
+    return member.with_reported(
+        rack_id=beat.rack_id,
+        rebalance_timeout_ms=None if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
+        topology_epoch=None if beat.topology is None else beat.topology.epoch,
         client_id=beat.client_id,
         client_host=beat.client_host,
-        process_id=member.process_id if beat.process_id is None else beat.process_id,
-        user_endpoint=member.user_endpoint if beat.user_endpoint is None else beat.user_endpoint,
-        client_tags=member.client_tags if beat.client_tags is None else beat.client_tags,
+        process_id=beat.process_id,
+        user_endpoint=beat.user_endpoint,
+        client_tags=beat.client_tags,
     )
 
 
-def check_epoch(member: StreamsMember, epoch: int, owned: Tasks | None) -> None:
-    """A member may be one epoch behind, if the answer that told it of the new one was lost."""
-    if epoch in (JOIN_EPOCH, member.member_epoch):
-        return
-    if epoch < member.member_epoch and epoch == member.previous_epoch and _is_within(owned, member):
-        return
-    how = "greater" if epoch > member.member_epoch else "smaller"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
-    )
-
-
-def _is_within(owned: Tasks | None, member: StreamsMember) -> bool:
+def owns_assigned(owned: Tasks | None, member: StreamsMember) -> bool:
+    """Return True if the member reports its tasks and has been assigned all of them."""
     if owned is None:
         return False
     assigned = member.assigned
@@ -77,13 +61,13 @@ def _is_within(owned: Tasks | None, member: StreamsMember) -> bool:
     )
     return all(
         name in has and all(partition in has[name] for partition in partitions)
-        for says, has in pairs
-        for name, partitions in says.items()
+        for reported, has in pairs
+        for name, partitions in reported.items()
     )
 
 
 def check_tasks(owned: Tasks | None, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
-    """A KafkaError for tasks that there cannot be."""
+    """Raise INVALID_REQUEST for tasks that the topology does not have."""
     for tasks in owned or ():
         for name, partitions in tasks.items():
             if name not in subtopologies:

@@ -1,36 +1,27 @@
-"""StreamsMember: a member of a streams group (KIP-1071), as the log has it. Never changed: a change is another one.
+"""StreamsMember: a member of a streams group (KIP-1071), as the log describes it.
 
-A member is one thread of a Kafka Streams application; threads of one process have its `process_id` in common. What is
-handed out are tasks: a subtopology and the number of a partition of its input.
-
-STABLE             it has what it shall have
-UNREVOKED_TASKS    it must let go of tasks first, and say so
-UNRELEASED_TASKS   it waits for tasks that others have not let go of yet
+A member is one thread of a Kafka Streams application. The threads of one process have the same `process_id`. A member
+is assigned tasks: a subtopology and a partition number of its input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from tailrace.coordinator.groups.epoch.epoch_member import LEAVE_EPOCH, EpochMember
+from tailrace.coordinator.groups.epoch.reconciliation import overlaps
+
 TaskSets: TypeAlias = Mapping[str, frozenset[int]]  # subtopology → partitions
-TaskEpochs: TypeAlias = Mapping[str, Mapping[int, int]]  # subtopology → partition → epoch it was assigned in
+TaskEpochs: TypeAlias = Mapping[str, Mapping[int, int]]  # subtopology → partition → epoch of its assignment
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-class StreamsState(IntEnum):
-    STABLE = 1
-    UNREVOKED_TASKS = 2
-    UNRELEASED_TASKS = 3
-    UNKNOWN = 127  # of a version that we do not know
-
-
 class Tasks(NamedTuple):
-    """What a member shall have, or says that it has."""
+    """The tasks of a target assignment, or those that a member reports."""
 
     active: TaskSets = _NONE
     standby: TaskSets = _NONE
@@ -42,7 +33,7 @@ class Tasks(NamedTuple):
 
 
 class HeldTasks(NamedTuple):
-    """What a member has; of active tasks, since when."""
+    """The tasks that a member has; active tasks with the epoch in which they were assigned."""
 
     active: TaskEpochs = _NONE
     standby: TaskSets = _NONE
@@ -53,36 +44,28 @@ class HeldTasks(NamedTuple):
         return not (self.active or self.standby or self.warmup)
 
     def is_in(self, owned: Tasks) -> bool:
-        """Whether any of these is among what a member says that it has."""
-        return _overlaps(self.active, owned.active) or any(
-            _overlaps(mine, theirs) for mine, theirs in ((self.standby, owned.standby), (self.warmup, owned.warmup))
+        """Return True if any of these tasks is among the tasks that a member reports."""
+        return (
+            overlaps(self.active, owned.active)
+            or overlaps(self.standby, owned.standby)
+            or overlaps(self.warmup, owned.warmup)
         )
 
 
 NO_TASKS = HeldTasks()
 
 
-def _overlaps(ours: Mapping[str, Collection[int]], theirs: Mapping[str, Collection[int]]) -> bool:
-    return any(not frozenset(ours[name]).isdisjoint(theirs[name]) for name in ours.keys() & theirs.keys())
-
-
 class Endpoint(NamedTuple):
-    """Where the application answers queries (`application.server`)."""
+    """The address of an application's interactive queries (`application.server`)."""
 
     host: str
     port: int
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsMember:
-    member_id: str
-    member_epoch: int = 0
+class StreamsMember(EpochMember):
     previous_epoch: int = 0
-    state: StreamsState = StreamsState.STABLE
     instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
     rebalance_timeout_ms: int = -1
     topology_epoch: int = -1
     process_id: str = ""
@@ -91,10 +74,12 @@ class StreamsMember:
     assigned: HeldTasks = NO_TASKS
     to_revoke: HeldTasks = NO_TASKS
 
-    def is_reconciled_to(self, target_epoch: int) -> bool:
-        return self.state is StreamsState.STABLE and self.member_epoch == target_epoch
+    def without_assignment(self) -> StreamsMember:
+        return replace(
+            self, member_epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned=NO_TASKS, to_revoke=NO_TASKS
+        )
 
     def assigned_since(self, subtopology: str, partition: int) -> int | None:
-        """The epoch in which it got an active task that it still has, or has to let go of."""
+        """Return the epoch in which the member got an active task that it still has or must revoke; None if neither."""
         epoch = self.assigned.active.get(subtopology, {}).get(partition)
         return self.to_revoke.active.get(subtopology, {}).get(partition) if epoch is None else epoch

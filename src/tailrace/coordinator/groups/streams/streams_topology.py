@@ -1,4 +1,4 @@
-"""StreamsTopology: the shape of a Kafka Streams application, as its first member told it: parts and their topics."""
+"""StreamsTopology: the subtopologies of a Kafka Streams application and their topics, as its first member reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StreamsTopology:
 
     @cached_property
     def subtopology_of_source(self) -> Mapping[str, str]:
-        """Which subtopology reads a topic, be it the application's input or one that it repartitions through."""
+        """The subtopology that reads each source topic or repartition topic."""
         found = {}
         for one in self.subtopologies.values():
             for topic in source_topics(one):
@@ -51,10 +51,10 @@ def source_topics(subtopology: Subtopology) -> Iterator[str]:
         yield info.name
 
 
-def told_topology(told: StreamsGroupHeartbeatRequest.Topology) -> StreamsGroupTopologyValue:
-    """What is kept of the topology in a heartbeat."""
+def stored_topology(reported: StreamsGroupHeartbeatRequest.Topology) -> StreamsGroupTopologyValue:
+    """Return the topology of a heartbeat as it is stored in the log."""
     return StreamsGroupTopologyValue(
-        epoch=told.epoch,
+        epoch=reported.epoch,
         subtopologies=[
             Subtopology(
                 subtopology_id=one.subtopology_id,
@@ -72,17 +72,18 @@ def told_topology(told: StreamsGroupHeartbeatRequest.Topology) -> StreamsGroupTo
                     for group in one.copartition_groups
                 ],
             )
-            for one in told.subtopologies
+            for one in reported.subtopologies
         ],
     )
 
 
-def _info(told: StreamsGroupHeartbeatRequest.TopicInfo) -> TopicInfo:
+def _info(reported: StreamsGroupHeartbeatRequest.TopicInfo) -> TopicInfo:
     return TopicInfo(
-        name=told.name,
-        partitions=told.partitions,
-        replication_factor=told.replication_factor,
+        name=reported.name,
+        partitions=reported.partitions,
+        replication_factor=reported.replication_factor,
         topic_configs=[
-            StreamsGroupTopologyValue.TopicConfig(key=config.key, value=config.value) for config in told.topic_configs
+            StreamsGroupTopologyValue.TopicConfig(key=config.key, value=config.value)
+            for config in reported.topic_configs
         ],
     )

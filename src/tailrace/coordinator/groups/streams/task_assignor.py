@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tailrace.coordinator.groups.streams.java_collections import PriorityQueue, hash_map_capacity, hash_map_order
+from tailrace.coordinator.groups.java_collections import PriorityQueue, hash_map_capacity, hash_map_order
 from tailrace.coordinator.groups.streams.streams_member import Tasks
 
 

@@ -1,1 +1,7 @@
-"""`tailrace job export`."""
+"""`tailrace job export`: topics to Parquet, incrementally and each record once.
+
+export.py   the job
+ledger.py   ExportLedger: the offsets that are exported already
+files.py    a slice of the log to Parquet files, in a task
+values.py   values decoded as JSON, Avro or Protobuf
+"""

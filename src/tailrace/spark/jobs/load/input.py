@@ -20,7 +20,6 @@ from tailrace.spark.jobs.errors import JobError
 
 FORMATS = ("parquet", "json", "csv")
 ENCODINGS = ("utf8", "base64", "hex")
-ORDER = "_order"
 _CSV = "topic string, partition int, offset bigint, timestamp string, key string, value string"
 _JSON = f"{_CSV}, headers array<struct<key:string,value:string>>"
 

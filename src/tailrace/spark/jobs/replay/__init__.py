@@ -1,1 +1,6 @@
-"""`tailrace job replay`."""
+"""`tailrace job replay`: produces a range of one log into another cluster.
+
+replay.py   the job
+copy.py     copies one partition
+state.py    ReplayState: the progress of each partition
+"""

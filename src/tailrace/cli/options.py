@@ -1,0 +1,120 @@
+"""Options and value types that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from textwrap import dedent
+from typing import TypeAlias
+
+Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_METRICS = "127.0.0.1:9404"
+ENCODINGS = ("utf8", "base64", "hex")
+
+
+def described(parser: argparse.ArgumentParser, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    parser.description = dedent(description).strip()
+    parser.epilog = dedent(epilog).strip()
+    parser.formatter_class = _Help
+    return parser
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """argparse's help with room for longer options, and without the line that only repeats COMMAND."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        return text.partition("\n")[2] if isinstance(action, argparse._SubParsersAction) else text
+
+
+def add_json(parser: argparse._ActionsContainer, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above zero")
+    return int(text)
+
+
+def port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def timestamp(text: str) -> int:
+    """Milliseconds since 1970 from that very number or from ISO 8601; UTC where no zone is given."""
+    from datetime import UTC, datetime
+
+    try:
+        if text.removeprefix("-").isdecimal():
+            milliseconds = int(text)
+        else:
+            moment = datetime.fromisoformat(text)
+            since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+            milliseconds = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time: give milliseconds since 1970, or ISO 8601 like 2026-01-31T12:00:00Z"
+        ) from None
+    if milliseconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is before 1970, and no record is")
+    return milliseconds
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bootstrap",
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        dest="bootstrap",
+        default=DEFAULT_BOOTSTRAP,
+        help=f"a broker of the cluster, or several with commas between (default: {DEFAULT_BOOTSTRAP})",
+    )
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="settings of Kafka's clients for a secured listener: security.protocol, ssl.…, sasl.…",
+    )
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=seconds, default=30.0, help="how long to try (default: 30)"
+    )
+
+
+def add_partition(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--partition", metavar="N", type=natural, action="append", help="only this partition (may be repeated)"
+    )
+
+
+def add_isolation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--isolation",
+        choices=("read_committed", "read_uncommitted"),
+        default="read_uncommitted",
+        help="read_committed ends before the first open transaction (default: read_uncommitted)",
+    )
+
+
+def natural(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from zero on")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return number
+
+
+def broker_id(text: str) -> int | str:
+    return text if text == "default" else natural(text)

@@ -1,0 +1,218 @@
+"""Joining: what a JoinGroup does to a classic group.
+
+A client that has no id yet gets one. Since version 4 it is told the id at once (MEMBER_ID_REQUIRED) and joins with it,
+so that one that gives up and tries again does not leave a member behind. A static member is known by its instance id:
+it gets a new member id after each restart and takes the place of the one before; while the group is stable and its
+protocol does not change, nobody else notices.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
+from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
+from tailrace.coordinator.groups.classic.classic_records import group_record
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
+from tailrace.coordinator.groups.group_settings import GroupSettings
+from tailrace.coordinator.shard import StateChange
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import JoinGroupResponse
+from tailrace.protocol.primitives import STRING_MAX
+
+_log = logging.getLogger(__name__)
+
+MEMBER_ID_REQUIRED_FROM = 4
+_SKIP_ASSIGNMENT_FROM = 9
+
+
+class JoinRequest(NamedTuple):
+    """A JoinGroup request, free of the memory it was received in."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    reason: str
+    version: int
+    sees: Sees = sees_all
+
+
+class Joining:
+    def __init__(self, rebalances: Rebalances, settings: GroupSettings, new_uuid: Callable[[], str]) -> None:
+        self._rebalances = rebalances
+        self._settings = settings
+        self._new_uuid = new_uuid
+
+    def join(self, group: ClassicGroup, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> Change:
+        """`answer` is called once, now or when the group has gathered."""
+
+        def refuse(code: ErrorCode, member_id: str = "") -> None:
+            answer(JoinGroupResponse(error_code=code, member_id=member_id), now_ms)
+
+        if not self._has_room_for(group, request.member_id):
+            group.remove(request.member_id)
+            refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+            return None
+        if group.state is DEAD:
+            refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id)
+            return None
+        if not group.supports(request.protocol_type, request.protocols):
+            refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+            return None
+        if not request.member_id:
+            return self._join_new(group, request, answer, now_ms)
+        if request.member_id in group.pending:
+            if request.instance_id is not None:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "an id that was given out is no static member's")
+            return self._add(group, request, request.member_id, answer, now_ms)
+        try:
+            group.check_member(request.member_id, request.instance_id)
+        except KafkaError as error:
+            answer(
+                JoinGroupResponse(
+                    error_code=error.code, member_id=request.member_id, protocol_type=None, protocol_name=None
+                ),
+                now_ms,
+            )
+            return None
+        return self._join_again(group, request, answer, now_ms)
+
+    def _has_room_for(self, group: ClassicGroup, member_id: str) -> bool:
+        limit = self._settings.size_max
+        member = group.members.get(member_id)
+        if group.state is PREPARING:
+            # Not the members but those who have come are counted: so the last to come are turned away should the
+            # limit have been lowered.
+            return (member is not None and member.awaiting_join is not None) or group.waiting_to_join < limit
+        if group.state in (COMPLETING, STABLE):
+            return member is not None or len(group.members) < limit
+        return True
+
+    # Members without an id
+
+    def _join_new(self, group: ClassicGroup, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> Change:
+        if request.instance_id is not None:
+            member_id = self._new_member_id(request.instance_id)
+            known = group.static_members.get(request.instance_id)
+            if known is not None:
+                return self._replace_static(group, request, known, member_id, answer, now_ms)
+            return self._add(group, request, member_id, answer, now_ms)
+        member_id = self._new_member_id(request.client_id)
+        if request.version < MEMBER_ID_REQUIRED_FROM:
+            return self._add(group, request, member_id, answer, now_ms)
+        group.pending.add(member_id)
+        self._rebalances.begin_session(group.group_id, member_id, request.session_timeout_ms, now_ms)
+        answer(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id), now_ms)
+        return None
+
+    def _new_member_id(self, named_after: str) -> str:
+        """Return an id that begins with the client's or the instance's name. UNKNOWN_SERVER_ERROR, as Kafka answers, if
+        no response and no record could hold it."""
+        member_id = f"{named_after}-{self._new_uuid()}"
+        size = len(member_id.encode("utf-8", "surrogatepass"))
+        if size > STRING_MAX:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"a member id of {size} bytes is longer than {STRING_MAX}: use a shorter id",
+            )
+        return member_id
+
+    def _add(
+        self, group: ClassicGroup, request: JoinRequest, member_id: str, answer: JoinAnswer, now_ms: int
+    ) -> Change:
+        member = ClassicMember(
+            member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=request.protocols,
+        )
+        member.is_new = True
+        if group.state is PREPARING and group.previous_state is EMPTY:
+            group.has_new_member = True
+        group.add(member, answer)
+        # It cannot send heartbeats before it is answered. Should its client be gone and try again, as another
+        # member, this one goes in the end.
+        self._rebalances.extend_session(group, member, now_ms, self._settings.new_member_join_timeout_ms)
+        return self._rebalances.prepare_or_complete(group, f"{member_id} joins: {request.reason}", now_ms)
+
+    def _replace_static(
+        self,
+        group: ClassicGroup,
+        request: JoinRequest,
+        old_id: str,
+        new_id: str,
+        answer: JoinAnswer,
+        now_ms: int,
+    ) -> Change:
+        assert request.instance_id is not None
+        leader_before = group.leader_id
+        member = group.replace_static(request.instance_id, old_id, new_id, now_ms)
+        self._rebalances.extend_session(group, member, now_ms)
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, answer)
+        if group.state is COMPLETING:
+            # The leader may be assigning work to the old id just now.
+            return self._rebalances.prepare(group, f"static member {request.instance_id} is back", now_ms)
+        if group.state is not STABLE:
+            return self._rebalances.complete_if_all_joined(group, now_ms)
+        if group.chosen_protocol() != group.protocol:
+            return self._rebalances.prepare_or_complete(
+                group, f"static member {request.instance_id} is back with another protocol", now_ms
+            )
+
+        def stored(error: ErrorCode, now_ms: int) -> None:
+            if error is not ErrorCode.NONE:
+                group.update(member, *before, None)
+                old = group.replace_static(request.instance_id or "", new_id, old_id, now_ms)
+                self._rebalances.extend_session(group, old, now_ms)
+                answer(
+                    JoinGroupResponse(
+                        error_code=error,
+                        generation_id=group.generation,
+                        protocol_type=group.protocol_type,
+                        protocol_name=group.protocol,
+                        leader=leader_before or "",
+                    ),
+                    now_ms,
+                )
+                return
+            response = group.join_response(new_id)
+            if request.version >= _SKIP_ASSIGNMENT_FROM:
+                response.skip_assignment = new_id == group.leader_id
+            else:
+                # An old leader would hand out work anew: it is told of the leader that was, under its old id.
+                response.members = []
+                response.leader = leader_before or ""
+            group.answer_join(member, response, now_ms)
+
+        assignments = {one.member_id: one.assignment for one in group.members.values()}
+        return StateChange([group_record(group, assignments)], None, is_replayed=False, on_done=stored)
+
+    # Members with an id
+
+    def _join_again(self, group: ClassicGroup, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> Change:
+        member = group.members[request.member_id]
+        is_changed = member.protocols != tuple(request.protocols)
+        is_leader = request.member_id == group.leader_id
+        # A leader that joins again knows why: there may be more partitions to hand out, say.
+        if group.state is PREPARING or is_changed or (group.state is STABLE and is_leader):
+            group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, answer)
+            return self._rebalances.prepare_or_complete(
+                group, f"{request.member_id} joins again: {request.reason}", now_ms
+            )
+        # Nothing is new; it may have missed the answer.
+        answer(group.join_response(request.member_id), now_ms)
+        return None

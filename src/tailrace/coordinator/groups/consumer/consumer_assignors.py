@@ -1,0 +1,124 @@
+"""Server-side assignors of consumer groups: who reads which partitions.
+
+    uniform   everybody about as many partitions, and as much as possible stays where it is
+    range     of each topic, consecutive partitions to members in order, so that equal partitions of several topics
+              meet at one member
+
+Pure: members with what they subscribe to and what they have, partition counts, and out comes what everybody shall have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from tailrace.coordinator.groups.consumer.uneven_assignor import assign_unevenly
+from tailrace.coordinator.groups.epoch.epoch_group import Assignment
+
+Assignments: TypeAlias = dict[str, Assignment]  # by member id
+
+
+class MemberSpec(NamedTuple):
+    """What an assignor knows of a member."""
+
+    topics: frozenset[bytes]  # ids of topics that exist
+    assigned: Mapping[bytes, frozenset[int]]  # what it shall have by the last assignment
+    instance_id: str | None = None
+
+
+Members: TypeAlias = Mapping[str, MemberSpec]
+PartitionCounts: TypeAlias = Mapping[bytes, int]
+Assignor: TypeAlias = Callable[[Members, PartitionCounts], Assignments]
+
+
+def assign_range(members: Members, partition_counts: PartitionCounts) -> Assignments:
+    """Members with an instance id come first, by that; the others by their member id."""
+    order = sorted(members, key=lambda member_id: _range_order(member_id, members[member_id].instance_id))
+    subscribers: dict[bytes, list[str]] = {}
+    for member_id in order:
+        for topic in members[member_id].topics:
+            subscribers.setdefault(topic, []).append(member_id)
+    assignments: Assignments = {member_id: {} for member_id in members}
+    for topic, readers in subscribers.items():
+        share, extra = divmod(partition_counts[topic], len(readers))
+        start = 0
+        for position, member_id in enumerate(readers):
+            end = start + share + (position < extra)
+            if start < end:
+                assignments[member_id][topic] = frozenset(range(start, end))
+            start = end
+    return assignments
+
+
+def _range_order(member_id: str, instance_id: str | None) -> tuple[bool, str]:
+    return (instance_id is None, member_id if instance_id is None else instance_id)
+
+
+def assign_uniform(members: Members, partition_counts: PartitionCounts) -> Assignments:
+    if not members:
+        return {}
+    subscriptions = {spec.topics for spec in members.values()}
+    if len(subscriptions) > 1:
+        return assign_unevenly(
+            {member_id: (spec.topics, spec.assigned) for member_id, spec in members.items()}, partition_counts
+        )
+    return _assign_evenly(members, subscriptions.pop(), partition_counts)
+
+
+def _assign_evenly(members: Members, topics: frozenset[bytes], partition_counts: PartitionCounts) -> Assignments:
+    """Everybody subscribes to the same: each gets an equal share, and the first to ask one more while there are any."""
+    share, extra = divmod(sum(partition_counts[topic] for topic in topics), len(members))
+    owned = {
+        (topic, partition)
+        for spec in members.values()
+        for topic, partitions in spec.assigned.items()
+        for partition in partitions
+    }
+    free = [
+        (topic, partition)
+        for topic in sorted(topics)
+        for partition in range(partition_counts[topic])
+        if (topic, partition) not in owned
+    ]
+    kept: dict[str, dict[bytes, set[int]]] = {}
+    wanting: list[tuple[str, int]] = []
+    still_to_ask = len(members)
+    for member_id, spec in members.items():
+        room = share + (extra > 0)
+        has_extra = extra > 0
+        keeps = kept[member_id] = {}
+        for topic, partition in _partitions(spec.assigned):
+            if topic not in topics or partition >= partition_counts[topic]:
+                continue
+            if room > 0:
+                room -= 1
+                keeps.setdefault(topic, set()).add(partition)
+            else:
+                free.append((topic, partition))
+        # Whoever has no use for the extra one yet leaves it to somebody later, as long as there are enough of them.
+        if room > 0 and has_extra and still_to_ask > extra:
+            room -= 1
+            has_extra = False
+        if room > 0:
+            wanting.append((member_id, room))
+        extra -= has_extra
+        still_to_ask -= 1
+    given = iter(free)
+    for member_id, room in wanting:
+        for _, (topic, partition) in zip(range(room), given, strict=False):
+            kept[member_id].setdefault(topic, set()).add(partition)
+    left = next(given, None)
+    assert left is None, f"partition {left} is left over"
+    return {
+        member_id: {topic: frozenset(partitions) for topic, partitions in keeps.items()}
+        for member_id, keeps in kept.items()
+    }
+
+
+def _partitions(assigned: Mapping[bytes, frozenset[int]]) -> Iterator[tuple[bytes, int]]:
+    for topic, partitions in assigned.items():
+        for partition in sorted(partitions):
+            yield topic, partition
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniform, "range": assign_range}

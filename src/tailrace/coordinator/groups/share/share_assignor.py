@@ -1,0 +1,163 @@
+"""The simple assignor of share groups: every partition to some members, every member to about as many partitions.
+
+Unlike in a consumer group a partition may be read by many. Partitions are shared by as many members as it takes for
+everybody to have one; what a member has stays with it as far as that is even.
+
+1. Everybody keeps what it has, of topics that are still subscribed to.
+2. Whoever has more than its part lets go of some, and so do partitions that too many read.
+3. Partitions that too few read go to members that have less than their part.
+
+Whatever is taken from a Java hash map in Kafka comes here in the order of that map, so that both come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from math import ceil
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from tailrace.coordinator.groups.consumer.consumer_assignors import Assignments
+from tailrace.coordinator.groups.java_collections import in_hash_order
+from tailrace.model.java_hash import java_hash
+
+K = TypeVar("K", bound=Hashable)
+_Slot: TypeAlias = tuple[bytes, int]  # a partition, by its topic's id
+
+NAME = "simple"
+
+
+class ShareSpec(NamedTuple):
+    """What the assignor knows of a member."""
+
+    topic_names: frozenset[str]
+    assigned: Mapping[bytes, frozenset[int]]  # what it shall have by the last assignment
+
+
+def assign_simple(
+    members: Mapping[str, ShareSpec], topic_ids: Mapping[str, bytes], assignable: Mapping[bytes, Collection[int]]
+) -> Assignments:
+    """`topic_ids` has the topics that exist, `assignable` the partitions whose state is initialized."""
+    order = in_hash_order(members, java_hash)
+    shared = _Shares([members[member_id].assigned for member_id in order])
+    subscriptions = {spec.topic_names for spec in members.values()}
+    if len(subscriptions) == 1:
+        (names,) = subscriptions
+        if not names:
+            return {member_id: {} for member_id in members}
+        topics = [topic_ids[name] for name in in_hash_order(names, java_hash) if name in topic_ids]
+        shared.drop_unsubscribed(topics)
+        shared.balance(topics, list(range(len(order))), _slots(topics, assignable), _slot_code)
+    else:
+        readers: dict[bytes, list[int]] = {}
+        for index, member_id in enumerate(order):
+            for name in in_hash_order(members[member_id].topic_names, java_hash):
+                if name in topic_ids:
+                    readers.setdefault(topic_ids[name], []).append(index)
+        if not readers:
+            return {member_id: {} for member_id in members}
+        for topic in in_hash_order(readers, _uuid_code):
+            shared.balance([topic], readers[topic], _slots([topic], assignable), lambda slot: slot[1])
+    return {
+        member_id: {topic: frozenset(partitions) for topic, partitions in share.items()}
+        for member_id, share in zip(order, shared.members, strict=True)
+    }
+
+
+def _slots(topics: Iterable[bytes], assignable: Mapping[bytes, Collection[int]]) -> list[_Slot]:
+    return [(topic, partition) for topic in topics for partition in sorted(assignable.get(topic, ()))]
+
+
+class _Shares:
+    """What everybody has, by the member's number."""
+
+    def __init__(self, assigned: Iterable[Mapping[bytes, frozenset[int]]]) -> None:
+        self.members: list[dict[bytes, set[int]]] = [
+            {topic: set(one[topic]) for topic in in_hash_order(one, _uuid_code)} for one in assigned
+        ]
+
+    def drop_unsubscribed(self, topics: Collection[bytes]) -> None:
+        for share in self.members:
+            for topic in [topic for topic in share if topic not in topics]:
+                del share[topic]
+
+    def balance(
+        self, topics: Collection[bytes], readers: Sequence[int], slots: Sequence[_Slot], code: Callable[[_Slot], int]
+    ) -> None:
+        """Share the partitions of topics among their readers; `code` is the hash by which Java lists partitions."""
+        sharing = 0 if not slots else -(-len(readers) // len(slots))
+        part = sharing * len(slots) / len(readers)
+        wanted = dict.fromkeys(range(len(self.members)), 0)  # nothing for those who do not subscribe
+        for position, index in enumerate(readers):
+            wanted[index] = ceil(part * (position + 1)) - ceil(part * position)
+
+        holders: dict[_Slot, dict[int, None]] = {}
+        held: dict[int, dict[_Slot, None]] = {}
+        for index, share in enumerate(self.members):
+            for topic, partitions in share.items():
+                for partition in partitions if topic in topics else ():
+                    holders.setdefault((topic, partition), {})[index] = None
+                    held.setdefault(index, {})[(topic, partition)] = None
+
+        def take_back(index: int, slot: _Slot) -> None:
+            self.members[index][slot[0]].discard(slot[1])
+            del holders[slot][index]
+            del held[index][slot]
+
+        for index, mine in held.items():
+            too_many = len(mine) - wanted[index]
+            for slot in in_hash_order(mine, code)[: max(too_many, 0)]:
+                take_back(index, slot)
+        capacity = _capacity_for(len(slots))
+        for slot in in_hash_order(holders, code, capacity):
+            for index in in_hash_order(holders[slot], int)[: max(len(holders[slot]) - sharing, 0)]:
+                take_back(index, slot)
+
+        for slot in slots:
+            holders.setdefault(slot, {})
+        wanting = [index for index in sorted(readers) if len(held.get(index, ())) < wanted[index]]
+        self._hand_out(in_hash_order(holders, code, capacity), holders, held, wanting, wanted, sharing)
+
+    def _hand_out(
+        self,
+        order: Iterable[_Slot],
+        holders: Mapping[_Slot, Collection[int]],
+        held: dict[int, dict[_Slot, None]],
+        wanting: list[int],
+        wanted: Mapping[int, int],
+        sharing: int,
+    ) -> None:
+        position = 0
+        has_given = False  # in this round over those who want more
+        for slot in order:
+            missing = sharing - len(holders[slot])
+            while missing > 0 and wanting:
+                if position >= len(wanting):
+                    if not has_given:
+                        break
+                    position, has_given = 0, False
+                index = wanting[position]
+                if index in holders[slot]:
+                    position += 1
+                    continue
+                self.members[index].setdefault(slot[0], set()).add(slot[1])
+                held.setdefault(index, {})[slot] = None
+                missing -= 1
+                has_given = True
+                if len(held[index]) >= wanted[index]:
+                    del wanting[position]
+                else:
+                    position += 1
+
+
+def _capacity_for(count: int) -> int:
+    """Of a map that was made for so many keys."""
+    return 1 << (int((count + 1) / 0.75 + 1) - 1).bit_length()
+
+
+def _uuid_code(value: bytes) -> int:
+    mixed = int.from_bytes(value[:8], "big") ^ int.from_bytes(value[8:], "big")
+    return (mixed >> 32) ^ (mixed & 0xFFFFFFFF)
+
+
+def _slot_code(slot: _Slot) -> int:
+    return 31 * _uuid_code(slot[0]) + slot[1]

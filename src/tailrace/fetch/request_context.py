@@ -1,0 +1,125 @@
+"""The kind of fetch that a request is, by its session id and epoch (`context.py` has the kinds).
+
+    session id  epoch     meaning                                               context
+    any         −1        close that session, if there is one; open none        SessionlessContext
+    any         0         close that session, if there is one; open a new one   FullContext
+    known       expected  what changed since the last request of the session    IncrementalContext
+    known       other     INVALID_FETCH_SESSION_EPOCH                           SessionErrorContext
+    unknown     other     FETCH_SESSION_ID_NOT_FOUND                            SessionErrorContext
+
+A session uses topic ids or names, and cannot change: FETCH_SESSION_TOPIC_ID_ERROR. A session that is left without
+partitions is closed.
+"""
+
+from __future__ import annotations
+
+from tailrace.fetch.context import (
+    FetchContext,
+    FullContext,
+    IncrementalContext,
+    SessionErrorContext,
+    SessionlessContext,
+)
+from tailrace.fetch.session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    NO_TOPIC_ID,
+    PARTITIONS_A_STEP,
+    FetchSession,
+    Identity,
+    PartitionFetch,
+    next_epoch,
+)
+from tailrace.fetch.sessions import FetchSessions
+from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import Steps
+from tailrace.protocol.field_versions import FETCH_TOPIC_IDS
+from tailrace.protocol.flat.fetch import FetchAsk
+
+
+def context_of(
+    ask: FetchAsk,
+    version: int,
+    sessions: FetchSessions,
+    image: MetadataImage,
+    *,
+    is_follower: bool,
+    now_ms: int,
+) -> Steps[FetchContext]:
+    """Return the context of a request, with its session brought up to date."""
+    session_id, epoch = ask.session_id, ask.session_epoch
+    uses_topic_ids = version >= FETCH_TOPIC_IDS
+    if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if session_id != NO_SESSION:
+            sessions.remove(session_id)
+        partitions = yield from _partitions_of(ask, uses_topic_ids, image)
+        if epoch == FINAL_EPOCH:
+            return SessionlessContext(partitions)
+        return FullContext(partitions, sessions, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
+    session = sessions.get(session_id)
+    if session is None:
+        return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if session.epoch != epoch:
+        return SessionErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    if session.uses_topic_ids != uses_topic_ids:
+        return SessionErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+    session.epoch = next_epoch(epoch)
+    context = IncrementalContext(session)
+    if ask.topics or ask.forgotten:
+        yield from _update(session, sessions, ask, uses_topic_ids, image)
+    if not session.partitions:
+        sessions.remove(session_id)
+        return SessionlessContext((yield from _partitions_of(ask, uses_topic_ids, image)))
+    if session.is_closed:  # during a pause
+        return context
+    if not sessions.keep(session, now_ms):
+        return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    return context
+
+
+def _update(
+    session: FetchSession, sessions: FetchSessions, ask: FetchAsk, by_id: bool, image: MetadataImage
+) -> Steps[None]:
+    """Add, change and remove the partitions that an incremental request names."""
+    number = 0
+    for topic, partitions in ask.topics:
+        name, topic_id = _topic_of(topic, by_id, image)
+        for asked in partitions:
+            session.update((topic, asked[0]), name, topic_id, asked)
+            number += 1
+            if not number % PARTITIONS_A_STEP:
+                yield
+    for topic, indexes in ask.forgotten:
+        for index in indexes:
+            sessions.forget(session, (topic, index))
+            number += 1
+            if not number % PARTITIONS_A_STEP:
+                yield
+
+
+def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[str | None, bytes]:
+    """Return a topic's name, None while no topic has this id, and its id."""
+    if not by_id:
+        assert isinstance(topic, str)
+        return topic, NO_TOPIC_ID
+    assert isinstance(topic, bytes)
+    found = image.topics_by_id.get(topic)
+    return None if found is None else found.name, topic
+
+
+def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
+    """Return every partition once. One that is named twice keeps its first place and its last request."""
+    partitions: dict[Identity, PartitionFetch] = {}
+    for topic, asked_partitions in ask.topics:
+        name, topic_id = _topic_of(topic, by_id, image)
+        for asked in asked_partitions:
+            identity = (topic, asked[0])
+            fetch = partitions.get(identity)
+            if fetch is None:
+                fetch = partitions[identity] = PartitionFetch(identity, name, topic_id)
+                if not len(partitions) % PARTITIONS_A_STEP:
+                    yield
+            fetch.ask(asked)
+    return partitions

@@ -1,0 +1,102 @@
+"""Security settings as Kafka's clients take them, and the exchanges that prove a password."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
+from tailrace.client.security.sasl import exchange_of
+from tailrace.client.security.security import PLAIN_TEXT, Sasl, security_of
+from tailrace.client.security.tls_settings import Tls
+
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="a \\"b\\" c";'
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=alice password='x;y';"
+
+
+def test_plain_text_is_what_nothing_says() -> None:
+    assert security_of({}) == PLAIN_TEXT
+
+
+def test_settings_become_a_value_that_travels_and_keeps_its_secrets() -> None:
+    found = security_of({
+        "security.protocol": "sasl_ssl",
+        "ssl.truststore.location": "/ca.pem",
+        "ssl.endpoint.identification.algorithm": "",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": PLAIN,
+    })  # fmt: skip
+    assert found.tls == Tls(authorities_file="/ca.pem", checks_name=False)
+    assert found.sasl == Sasl(mechanism="PLAIN", username="alice", password='a "b" c')
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert 'a "b' not in repr(found)
+
+
+def test_pem_in_one_line_gets_its_line_breaks_back() -> None:
+    line = "-----BEGIN CERTIFICATE----- QUJD REVG -----END CERTIFICATE-----"
+    found = security_of({"security.protocol": "SSL", "ssl.truststore.certificates": line}).tls
+    assert found is not None
+    assert found.authorities == "-----BEGIN CERTIFICATE-----\nQUJD\nREVG\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol is 'TLS': it takes PLAINTEXT, SSL"),
+        (
+            {"ssl.truststore.location": "x"},
+            "ssl.truststore.location has no effect while security.protocol is PLAINTEXT",
+        ),
+        ({"security.protocol": "SSL", "sasl.mechanism": "PLAIN"}, "sasl.mechanism has no effect"),
+        ({"security.protocol": "SSL", "ssl.keystore.type": "BKS"}, "ssl.keystore.type is 'BKS': PEM, JKS"),
+        ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "go together"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is 'GSSAPI'"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": SCRAM},
+            "PLAIN needs PlainLoginModule",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_by_name(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(UnsupportedSecurity, match=words):
+        security_of(settings)
+
+
+# The example of RFC 7677, section 3.
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+CLIENT_FINAL = (
+    b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+)
+USER = Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil")
+
+
+def test_scram_says_what_the_rfc_says() -> None:
+    exchange = exchange_of(USER, NONCE)
+    assert next(exchange) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    assert exchange.send(SERVER_FIRST) == CLIENT_FINAL
+    with pytest.raises(StopIteration):
+        exchange.send(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+def test_a_broker_that_does_not_know_the_password_is_found_out() -> None:
+    exchange = exchange_of(USER, NONCE)
+    next(exchange)
+    exchange.send(SERVER_FIRST)
+    with pytest.raises(AuthenticationFailed, match="does not know the password"):
+        exchange.send(b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+@pytest.mark.parametrize("answer", [b"r=other,s=W22Z,i=4096", SERVER_FIRST.replace(b"4096", b"1"), b"e=other-error"])
+def test_an_answer_that_is_none_is_refused(answer: bytes) -> None:
+    exchange = exchange_of(USER, NONCE)
+    next(exchange)
+    with pytest.raises(AuthenticationFailed):
+        exchange.send(answer)
+
+
+def test_names_with_commas_are_written_as_scram_wants_them() -> None:
+    exchange = exchange_of(Sasl(mechanism="SCRAM-SHA-512", username="a,b=c", password="x"), "n")
+    assert next(exchange) == b"n,,n=a=2Cb=3Dc,r=n"

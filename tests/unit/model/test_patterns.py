@@ -1,0 +1,43 @@
+"""Patterns of clients: what they match, and the bounds of their cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tailrace.model.patterns import MATCH_COST_MAX, UnusablePattern, compile_pattern
+
+
+def test_a_pattern_matches_the_whole_text() -> None:
+    pattern = compile_pattern("orders-[0-9]+")
+    assert pattern.matches("orders-17")
+    assert not pattern.matches("my orders-17")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(", "missing"),
+        ("a" * 20_000, "20000 characters"),
+        ("(.{0,900})" * 1_000, "largest repetition count is 900"),
+        ("(t|.)?" * 2_000, "instructions"),
+        ("a{5000}", "repetition"),
+    ],
+)
+def test_an_expensive_or_invalid_pattern_is_refused(pattern: str, reason: str) -> None:
+    with pytest.raises(UnusablePattern, match=reason):
+        compile_pattern(pattern)
+
+
+def test_a_pattern_with_a_large_count_is_accepted_if_it_is_short() -> None:
+    assert compile_pattern("[a-z]{1,249}").matches("orders")
+
+
+def test_braces_around_a_number_that_is_no_count_are_text() -> None:
+    text = "a{" + "9" * 5_000 + "}"
+    assert compile_pattern(text).matches(text) is (5_003 * compile_pattern(text).size <= MATCH_COST_MAX)
+
+
+def test_a_text_that_is_too_expensive_to_match_does_not_match() -> None:
+    pattern = compile_pattern("(t|.)?" * 700)
+    assert pattern.matches("t" * 100)
+    assert not pattern.matches("t" * (MATCH_COST_MAX // pattern.size + 1))

@@ -1,0 +1,97 @@
+"""What a broker leaves to be said when it dies, said by a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from typing import Any
+
+from tailrace.client.address import Address
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.headers import read_request_header
+from tailrace.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from tailrace.server.peers.last_will import LastWill
+
+PATIENCE_S = 60
+
+
+class Controller:
+    """A socket that hears one request at a time."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(PATIENCE_S)
+        self.address = Address("127.0.0.1", self._listening.getsockname()[1])
+
+    def hear(self, error: ErrorCode = ErrorCode.NONE) -> Any:
+        """The next request, answered with an error."""
+        connection, _ = self._listening.accept()
+        with connection:
+            connection.settimeout(PATIENCE_S)
+            data = connection.recv(4_096)
+            header, position = read_request_header(data[4:])
+            assert header.api_key == BrokerHeartbeatRequest.SCHEMA.api_key
+            body = BrokerHeartbeatRequest.decode(data[4:], header.api_version, position)
+            answer = struct.pack(">ib", header.correlation_id, 0)
+            answer += BrokerHeartbeatResponse(error_code=error).encode(header.api_version)
+            connection.sendall(struct.pack(">i", len(answer)) + answer)
+        return body
+
+    def heard_nothing(self) -> bool:
+        self._listening.setblocking(False)
+        try:
+            self._listening.accept()
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_a_broker_that_is_killed_asks_to_be_fenced() -> None:
+    controller = Controller()
+    program = (
+        "import sys, signal; from tailrace.server.peers.last_will import LastWill; "
+        "from tailrace.client.address import Address; will = LastWill(); "
+        f"will.write(4, 16, [Address('127.0.0.1', {controller.address.port})]); "
+        f"will.write(4, 17, [Address('127.0.0.1', {controller.address.port})]); "
+        "print('written', flush=True); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == b"written\n"
+        broker.kill()
+    said = controller.hear()
+    assert (said.broker_id, said.broker_epoch, said.want_fence, said.want_shut_down) == (4, 17, True, False)
+
+
+def test_the_active_controller_is_looked_for() -> None:
+    gone, standby, active = Controller(), Controller(), Controller()
+    gone._listening.close()
+    will = LastWill()
+    will.write(1, 2, [gone.address, standby.address, active.address])
+    will.close(is_revoked=False)
+    standby.hear(ErrorCode.NOT_CONTROLLER)
+    assert active.hear().broker_epoch == 2
+    assert os.waitstatus_to_exitcode(os.waitpid(will._pid, 0)[1]) == 0
+
+
+def test_a_will_that_is_revoked_is_not_carried_out() -> None:
+    controller = Controller()
+    will = LastWill()
+    will.write(1, 2, [controller.address])
+    will.close(is_revoked=True)  # which waits for the process to end
+    assert controller.heard_nothing()
+
+
+def test_a_signal_to_all_processes_does_not_end_it() -> None:
+    controller = Controller()
+    will = LastWill()
+    will.write(1, 2, [controller.address])
+    os.kill(will._pid, signal.SIGTERM)
+    os.kill(will._pid, signal.SIGINT)
+    will.close(is_revoked=False)
+    assert controller.hear().want_fence
+    os.waitpid(will._pid, 0)

@@ -1,0 +1,69 @@
+"""What a certificate's owner is called."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tailrace.model.topic_config import InvalidConfig
+from tailrace.server.tls.certificate_names import NoSuchName, PrincipalRules, subject_of
+
+TLS = Path(__file__).parents[3] / "support" / "tls"
+
+
+def der(name: str) -> bytes:
+    text = (TLS / name).read_text()
+    return ssl.PEM_cert_to_DER_cert(text[text.index("-----BEGIN CERTIFICATE") :])
+
+
+def test_a_subject_is_written_as_java_writes_it() -> None:
+    assert subject_of(der("client.pem")) == "CN=client"
+    # What X500Principal.getName() says of it.
+    assert subject_of(der("odd-subject.pem")) == (
+        r"DC=org,UID=42,1.2.840.113549.1.9.1=#160d6f406578616d706c652e6f7267,"
+        r"CN=\ Olaf \"X\" \#1\ ,OU=a\=b\;c,O=Müller\, Söhne \+ Co,ST=Bayern,C=DE"
+    )
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 40, 120, 200])
+def test_what_is_cut_off_names_nobody(cut: int) -> None:
+    with pytest.raises(NoSuchName):
+        subject_of(der("client.pem")[:cut])
+
+
+@pytest.mark.parametrize(
+    ("rules", "subject", "name"),
+    [
+        ("DEFAULT", "CN=a,O=b", "CN=a,O=b"),
+        ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/", "CN=Kafka,OU=ServiceUsers,O=x", "Kafka"),
+        ("RULE:^CN=(.*?),OU=(.*?),.*$/$1@$2/L,DEFAULT", "CN=Adm,OU=IT,O=x", "adm@it"),
+        ("RULE:^CN=(.*?),OU=(.*?),.*$/$1@$2/L,DEFAULT", "CN=Adm", "CN=Adm"),
+        ("RULE:^CN=([^,]+).*$/$1/U", "CN=adm,O=x", "ADM"),
+        (r"RULE:^CN=(.*?)\/(.*)$/$2/, DEFAULT", "CN=a/b", "b"),
+    ],
+)
+def test_the_first_rule_that_matches_names_the_owner(rules: str, subject: str, name: str) -> None:
+    assert PrincipalRules(rules).apply(subject) == name
+
+
+def test_without_a_rule_that_matches_there_is_no_name() -> None:
+    with pytest.raises(NoSuchName):
+        PrincipalRules("RULE:^CN=x$/y/").apply("CN=z")
+
+
+@pytest.mark.parametrize("rules", ["RULE:", "RULE:^CN=(.*$/$1/", "RULE:a/b", "NEVER", "DEFAULT,,"])
+def test_what_is_no_rule_is_refused(rules: str) -> None:
+    with pytest.raises(InvalidConfig):
+        PrincipalRules(rules)
+
+
+@pytest.mark.parametrize("rule", ["RULE:^CN=(.*?),.*$/$2/", "RULE:^.*$/$1/L", "RULE:^CN=(.*)$/$1@$9/"])
+def test_a_rule_that_names_a_missing_group_is_refused(rule: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"names group \$\d, and the pattern"):
+        PrincipalRules(rule)
+
+
+def test_a_rule_may_name_the_whole_match_and_every_group_of_its_pattern() -> None:
+    assert PrincipalRules("RULE:^CN=(.*)$/$0+$1/").apply("CN=a") == "CN=a+a"
