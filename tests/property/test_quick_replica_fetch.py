@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.broker.quick_replica_fetch import QuickReplicaFetch, read_replica_fetch
+from tailrace.broker.quick.quick_replica_fetch import QuickReplicaFetch, read_replica_fetch
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.log.recovery.scan_kernels import whole_batches
 from tailrace.metadata.controller.local_controller import LocalController

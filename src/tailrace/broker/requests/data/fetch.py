@@ -24,11 +24,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tailrace.broker.long_requests import LongRequests
+from tailrace.broker.handling.long_requests import LongRequests
+from tailrace.broker.handling.request_work import RequestWork
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.broker.request_work import RequestWork
-from tailrace.broker.throttling import Throttling
 from tailrace.fetch.context import FetchContext
 from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch, Reason
 from tailrace.fetch.fetch_plan import FetchParams

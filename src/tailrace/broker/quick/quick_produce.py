@@ -15,10 +15,10 @@ from functools import cache
 from struct import Struct
 from typing import TypeAlias
 
+from tailrace.broker.quick.waiting_produce import Run, WaitingProduce
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.services import Services
-from tailrace.broker.waiting_produce import Run, WaitingProduce
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import read_produce

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import cache
 from struct import Struct
 
-from tailrace.broker.handler_binding import bind
-from tailrace.broker.quick_replica_fetch import QuickReplicaFetch
+from tailrace.broker.handling.handler_binding import bind
+from tailrace.broker.quick.quick_replica_fetch import QuickReplicaFetch
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.broker.requests.data.fetch import handle
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
