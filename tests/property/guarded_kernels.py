@@ -411,7 +411,7 @@ def try_requests(pair: Pair, dice: random.Random) -> None:
     def run(module: Any, place: Callable[[bytes], Any]) -> Any:
         frame = place(data)
         commits = module.read_offset_commit(frame)
-        told = [module.read_produce(frame), module.read_fetch(frame), commits]
+        told = [module.read_produce(frame), commits]
         for _, _, position, number in commits[-1] if commits is not None else ():
             out = bytearray(module.commits_size(number, b"key", b"end") + len(data))
             size = module.encode_commits(frame, position, number, 149, 60, b"key", b"end", out)
@@ -430,7 +430,7 @@ def try_flat_requests(pair: Pair, dice: random.Random) -> None:
 
     def run(module: Any, frame: memoryview) -> Any:
         limit = dice.choice((4, 4_096))
-        return [module.read_produce(frame, limit), module.read_fetch(frame, limit)]
+        return [module.read_flat_produce(frame, limit), module.read_flat_fetch(frame, limit)]
 
     state = dice.getstate()
     compiled = run(pair.compiled, memoryview(pair.memory.view(data)))

@@ -25,6 +25,7 @@ from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.transaction import ENDING, Facts, TransactionState
 from tailrace.coordinator.transactions.transaction_coordinator import (
     EndAnswer,
+    MarkerRoutes,
     TransactionConfig,
     TransactionCoordinator,
 )
@@ -132,7 +133,7 @@ class TransactionWorld:
             server_version=lambda: self.server_version,
             new_producer_id=lambda _: next(self.producer_ids),
             leader_of=lambda _: 1,
-            write_marker=self._write_marker,
+            marker_routes=MarkerRoutes(self._write_marker),
             now_ms=self.now_ms,
         )
         made.lead(0, self.now_ms)

@@ -13,25 +13,11 @@ services that the handler names. The handler returns a response, or leaves a del
     givens.py           Givens: disk, chance, threads and network, given by the process
 
     api_table.py        the APIs that are served: key, versions, handler
-    handler_binding.py  bind: a handler with the services that it names
     request_context.py  ConnectionContext, Request, Reply
-    request_decoder.py  RequestDecoder: bodies, decoded on the loop or by a chore
-    request_pieces.py   requests about many things, handled a few things at a time
-    request_chores.py   RequestChores: decoding and encoding beside the loop
-    request_work.py     RequestWork: parts of requests that look into many records, done beside the loop
-    long_requests.py    LongRequests: handlers that pause, run in turns
     replies.py          Replies: responses, encoded and queued
-    pending_answer.py   PendingAnswer: the response to a request that waits for a coordinator
-    refusals.py         Refusals: requests that cannot be read, handlers that raise
-    round.py            Round: work that is done once for all requests of a round
-    throttling.py       Throttling: client quotas
-    timed_parts.py      TimedParts: the parts that have deadlines
 
-    quick_requests.py       fast paths for the most frequent requests, by API
-    quick_produce.py        fast path of Produce
-    waiting_produce.py      Produce requests of the fast path that wait for replicas
-    quick_commit.py         fast path of OffsetCommit
-
+    handling/      between dispatcher and handlers: decoding, pausing, refusing, throttling
+    quick/         fast paths for the most frequent requests
     requests/      one module per API, in families
     config/        settings: parsing, validation, description, changes while the broker runs
     security/      authentication, authorization

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import NamedTuple
 
-from tailrace.broker.handler_binding import Handler, bind
+from tailrace.broker.handling.handler_binding import Handler, bind
 from tailrace.broker.security.api_rights import guarded
 from tailrace.protocol.api_keys import ApiKey
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tailrace.broker.dispatcher import Dispatcher
+from tailrace.broker.handling.timed_parts import TimedParts
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.security.guard import Guard
 from tailrace.broker.services import Services
-from tailrace.broker.timed_parts import TimedParts
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.protocol.primitives import Buffer

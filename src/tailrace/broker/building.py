@@ -25,13 +25,14 @@ from tailrace.broker.coordination.transaction_verification import TransactionVer
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.events import Events
 from tailrace.broker.givens import Givens
-from tailrace.broker.long_requests import LongRequests
-from tailrace.broker.refusals import Refusals
+from tailrace.broker.handling.long_requests import LongRequests
+from tailrace.broker.handling.refusals import Refusals
+from tailrace.broker.handling.request_chores import RequestChores
+from tailrace.broker.handling.request_work import RequestWork
+from tailrace.broker.handling.round import Round
+from tailrace.broker.handling.throttling import Throttling, windows_of
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_chores import RequestChores
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
-from tailrace.broker.round import Round
 from tailrace.broker.security.authorizer import AllowAll
 from tailrace.broker.security.fetch_rights import FetchRights
 from tailrace.broker.security.permissions import Permissions
@@ -46,7 +47,6 @@ from tailrace.broker.storage.housekeeping import Housekeeping
 from tailrace.broker.storage.image_publisher import ImagePublisher
 from tailrace.broker.storage.load_proposals import LoadProposals
 from tailrace.broker.storage.storage_startup import Storage, load_logs
-from tailrace.broker.throttling import Throttling, windows_of
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.preferred_replica import selector_of
@@ -259,12 +259,11 @@ class ServiceBuilder:
         groups = Groups(config, self._image, partitions, purgatory, coordinators, appended, self._givens.new_id)
         transactions = Transactions(
             config,
-            self._image,
+            controller,
             partitions,
             purgatory,
             coordinators,
             appended,
-            controller.allocate_producer_ids,
             peers,
             self._now_ms,
         )

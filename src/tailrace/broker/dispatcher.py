@@ -11,14 +11,14 @@ from __future__ import annotations
 from types import GeneratorType
 
 from tailrace.broker.cluster.forwarding import FORWARDED
-from tailrace.broker.flat_requests import flattened, read_flat
-from tailrace.broker.handler_binding import Handler
-from tailrace.broker.quick_requests import QuickHandler, quick_handler
+from tailrace.broker.handling.flat_requests import flattened, read_flat
+from tailrace.broker.handling.handler_binding import Handler
+from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
+from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
+from tailrace.broker.quick.quick_requests import QuickHandler, quick_handler
+from tailrace.broker.quick.waiting_produce import Run
 from tailrace.broker.request_context import ConnectionContext, Request
-from tailrace.broker.request_decoder import RequestDecoder, request_of
-from tailrace.broker.request_pieces import CUTS, cut_of, handle_in_pieces
 from tailrace.broker.services import Services
-from tailrace.broker.waiting_produce import Run
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header

@@ -19,11 +19,11 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from tailrace.broker.request_chores import RequestChores
+from tailrace.broker.handling.request_chores import RequestChores
+from tailrace.broker.handling.round import Round
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
-from tailrace.broker.round import Round
 from tailrace.broker.storage.cleaning import Step
-from tailrace.broker.throttling import Throttling
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.log.position import FileSlice

@@ -21,13 +21,14 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.events import Events
-from tailrace.broker.long_requests import LongRequests
-from tailrace.broker.refusals import Refusals
+from tailrace.broker.handling.long_requests import LongRequests
+from tailrace.broker.handling.refusals import Refusals
+from tailrace.broker.handling.request_chores import RequestChores
+from tailrace.broker.handling.request_work import RequestWork
+from tailrace.broker.handling.round import Round
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_chores import RequestChores
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
-from tailrace.broker.round import Round
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_state import ShareStates
@@ -38,7 +39,6 @@ from tailrace.broker.storage.directory_moves import DirectoryMoves
 from tailrace.broker.storage.disk_failures import DiskFailures
 from tailrace.broker.storage.housekeeping import Housekeeping
 from tailrace.broker.storage.image_publisher import ImagePublisher
-from tailrace.broker.throttling import Throttling
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.fetch.fetches import Fetches
 from tailrace.log.directories.log_directories import LogDirectories

@@ -26,6 +26,7 @@ from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.events import Events
 from tailrace.broker.givens import Givens
+from tailrace.broker.handling.timed_parts import TimedParts
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.guard import Guard
 from tailrace.broker.security.standard_authorizer import StandardAuthorizer
@@ -34,7 +35,6 @@ from tailrace.broker.services import Services
 from tailrace.broker.storage.cleaning import Work, run_at_once
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.broker.storage.storage_startup import Storage, prepare_storage
-from tailrace.broker.timed_parts import TimedParts
 from tailrace.log.directories.log_directories import DuplicateLog
 from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.checkpoints import CorruptCheckpoint

@@ -10,8 +10,8 @@ from typing import Any
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.dispatcher import Dispatcher
+from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.startup import open_broker

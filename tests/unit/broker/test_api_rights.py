@@ -13,7 +13,7 @@ import pytest
 from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.handler_binding import bind
+from tailrace.broker.handling.handler_binding import bind
 from tailrace.broker.request_context import ConnectionContext, Request
 from tailrace.broker.security.api_rights import RIGHTS, Right, guarded
 from tailrace.broker.security.authorizer import AclResource, Operation
@@ -135,7 +135,7 @@ def _cases(side: OurSide) -> Iterator[Message]:
 
 def _ask_all(broker: Broker, authorizer: Recorder, asked: dict[int, set[Right]]) -> None:
     trusted = with_authorizer(broker, StandardAuthorizer(frozenset({"User:alice"})))
-    trusted.services.fetches.authorizer = None
+    trusted.services.fetches.services.authorizer = None
     side = OurSide(trusted, principal="User:alice", listener=SASL)
     side.learn()
     asked_broker = with_authorizer(broker, authorizer)

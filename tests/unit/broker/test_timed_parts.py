@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tailrace.broker.timed_parts import REST_MS, TimedParts
+from tailrace.broker.handling.timed_parts import REST_MS, TimedParts
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.model.errors import FatalError
 

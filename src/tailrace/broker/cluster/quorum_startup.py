@@ -19,8 +19,8 @@ from tailrace.broker.cluster.replication import Replication
 from tailrace.broker.cluster.share_state_peers import ShareStatePeers
 from tailrace.broker.cluster.transaction_peers import TransactionPeers
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.handling.round import Round
 from tailrace.broker.replies import Replies
-from tailrace.broker.round import Round
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import DirectoryIdentity, read_clean_shutdown

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tailrace.broker.cluster.transaction_peers import peer_of
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.throttling import windows_of
+from tailrace.broker.handling.throttling import windows_of
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration

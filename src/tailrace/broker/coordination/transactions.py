@@ -11,12 +11,16 @@ from tailrace.broker.coordination.coordinators import Coordinators
 from tailrace.broker.coordination.marker_writer import Answer, Marker, MarkerWriter
 from tailrace.broker.coordination.partition_writer import PartitionWriter
 from tailrace.coordinator.runtime import CoordinatorRuntime
-from tailrace.coordinator.transactions.markers import Markers, TransactionEnd
+from tailrace.coordinator.transactions.markers import TransactionEnd
 from tailrace.coordinator.transactions.producer_ids import ProducerIds
-from tailrace.coordinator.transactions.transaction_coordinator import TransactionConfig, TransactionCoordinator
+from tailrace.coordinator.transactions.transaction_coordinator import (
+    MarkerRoutes,
+    TransactionConfig,
+    TransactionCoordinator,
+)
 from tailrace.coordinator.transactions.transaction_shard import TransactionShard
+from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.features import TRANSACTION_VERSION
-from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.ids import TopicPartition
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.waiting.purgatory import Purgatory
@@ -28,18 +32,17 @@ class Transactions:
     def __init__(
         self,
         config: BrokerConfig,
-        image: Callable[[], MetadataImage],
+        controller: Controller,
         partitions: HostedPartitions,
         purgatory: Purgatory,
         coordinators: Coordinators,
         appended: Callable[[TopicPartition, int], None],
-        allocate_producer_ids: Callable[[int], range],
         peers: TransactionPeers | None,
         now_ms: int,
     ) -> None:
         log = PartitionWriter(partitions, appended)
         write_timeout_ms = config.integer("request.timeout.ms")
-        self.producer_ids = ProducerIds(allocate_producer_ids)
+        self.producer_ids = ProducerIds(controller.allocate_producer_ids)
         self.marker_writer = MarkerWriter(log, coordinators, purgatory, write_timeout_ms=write_timeout_ms)
 
         def make_runtime(make_shard: Callable[[int], TransactionShard]) -> CoordinatorRuntime[TransactionShard]:
@@ -52,13 +55,16 @@ class Transactions:
             )
 
         def log_partitions() -> int:
-            known = image().topics.get(TRANSACTION_STATE)
+            known = controller.image.topics.get(TRANSACTION_STATE)
             return config.integer("transaction.state.log.num.partitions") if known is None else len(known.partitions)
 
         def leader_of(key: TopicPartition) -> int | None:
-            state = image().partition(key)
+            state = controller.image.partition(key)
             return None if state is None else state.leader
 
+        routes = MarkerRoutes(self._write_marker)
+        if peers is not None:
+            routes = routes._replace(send=peers.send_markers)
         self.coordinator = TransactionCoordinator(
             TransactionConfig(
                 max_timeout_ms=config.integer("transaction.max.timeout.ms"),
@@ -70,11 +76,10 @@ class Transactions:
             broker_id=config.node_id,
             log_partitions=log_partitions,
             log_epoch=lambda index: partitions.find(TopicPartition(TRANSACTION_STATE, index)).leader_epoch,
-            server_version=lambda: image().features.get(TRANSACTION_VERSION, 0),
+            server_version=lambda: controller.image.features.get(TRANSACTION_VERSION, 0),
             new_producer_id=self.producer_ids.next,
             leader_of=leader_of,
-            write_marker=self._write_marker,
-            send_markers=_nobody_to_send_to if peers is None else peers.send_markers,
+            marker_routes=routes,
             now_ms=now_ms,
         )
         coordinators.add(self.coordinator)
@@ -84,7 +89,3 @@ class Transactions:
             end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_commit, end.transaction_version
         )
         self.marker_writer.write(key, marker, answer, now_ms)
-
-
-def _nobody_to_send_to(_: Markers, __: int) -> None:
-    """A broker that is alone leads all partitions."""

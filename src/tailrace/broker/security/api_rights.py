@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from tailrace.broker.handler_binding import Handler
+from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation

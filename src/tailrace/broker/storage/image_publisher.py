@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.coordinators import Coordinators
 from tailrace.broker.events import Events
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.storage.new_replicas import NewReplicas
-from tailrace.broker.throttling import Throttling
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.new_logs import NewLog
 from tailrace.log.partition_log import PartitionLog

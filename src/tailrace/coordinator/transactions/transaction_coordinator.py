@@ -49,6 +49,17 @@ class EndAnswer(NamedTuple):
     ended: Ended = Ended()
 
 
+def _none_elsewhere(_: Markers, __: int) -> None:
+    """A broker that is alone leads all partitions."""
+
+
+class MarkerRoutes(NamedTuple):
+    """How markers come into partitions."""
+
+    write: Callable[[TransactionEnd, TopicPartition, Answer[ErrorCode], int], None]  # at a partition led here
+    send: Callable[[Markers, int], None] = _none_elsewhere  # all that other brokers have to write
+
+
 class TransactionCoordinator:
     def __init__(
         self,
@@ -61,20 +72,16 @@ class TransactionCoordinator:
         server_version: Callable[[], int],
         new_producer_id: Callable[[int], ProducerId],
         leader_of: Callable[[TopicPartition], BrokerId | None],
-        write_marker: Callable[[TransactionEnd, TopicPartition, Answer[ErrorCode], int], None],
-        send_markers: Callable[[Markers, int], None] = lambda markers, now_ms: None,
+        marker_routes: MarkerRoutes,
         now_ms: int,
     ) -> None:
-        """`log_partitions`, `log_epoch`: how many partitions `__transaction_state` has, and in which epoch one is led.
-        `write_marker(end, partition, answer, now_ms)` writes a marker at a partition led here.
-        `send_markers(markers, now_ms)` sends those of partitions that other brokers lead."""
+        """`log_partitions`, `log_epoch`: number of partitions of `__transaction_state`, leader epoch of one of them."""
         self._limited_log = LimitedLog(_log)
         self._config = config
         self._broker_id = broker_id
         self._log_partitions = log_partitions
-        self._write_marker = write_marker
+        self._write_marker, self._send_markers = marker_routes
         self.markers = Markers(leader_of, self._markers_written, self._marker_written)
-        self._send_markers = send_markers
         settings = TransactionSettings(
             server_version=server_version,
             new_producer_id=new_producer_id,

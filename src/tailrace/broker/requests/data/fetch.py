@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from tailrace.broker.long_requests import LongRequests
+from tailrace.broker.handling.long_requests import LongRequests
+from tailrace.broker.handling.request_work import RequestWork
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.broker.request_work import RequestWork
-from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.response import refused_fetch

@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
+from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.log.timestamp_lookup import (

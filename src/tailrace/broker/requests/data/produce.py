@@ -31,15 +31,15 @@ from typing import NamedTuple
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
+from tailrace.broker.handling.request_work import RequestWork
+from tailrace.broker.handling.round import Round
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.broker.request_work import RequestWork
 from tailrace.broker.requests.data.produce_verification import Refusals, has_transactional_records, verify_produce
 from tailrace.broker.requests.topics.topic_view import endpoint_of
-from tailrace.broker.round import Round
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.throttling import Throttling
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.permissions import Permissions
@@ -26,7 +27,6 @@ from tailrace.broker.shares.share_acknowledgements import (
     topic_names,
 )
 from tailrace.broker.shares.shares import Shares
-from tailrace.broker.throttling import Throttling
 from tailrace.fetch.fetches import Fetches
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError

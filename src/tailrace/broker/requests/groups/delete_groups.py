@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering

@@ -16,7 +16,7 @@ Version notes
 from __future__ import annotations
 
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
@@ -47,8 +47,7 @@ def handle(
         by_id = request.version >= OFFSET_TOPIC_IDS_FROM
         told = _Topic(name="" if by_id else asked.name, topic_id=asked.topic_id if by_id else bytes(16))
         response.topics.append(told)
-        wanted = []
-        place = []
+        wanted, place = [], []
         for one in asked.partitions:
             part = _Partition(partition_index=one.partition_index, error_code=found.error)
             told.partitions.append(part)
@@ -81,10 +80,7 @@ def handle(
         answer(response, now_ms)
 
     def refuse(error: KafkaError, now_ms: int) -> None:
-        for place in places:
-            for part in place:
-                part.error_code = error.code
-        answer(response, now_ms)
+        finish([[error.code] * len(place) for place in places], now_ms)
 
     committer = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch, request.version)
     groups.write(

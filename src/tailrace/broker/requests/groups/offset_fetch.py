@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering

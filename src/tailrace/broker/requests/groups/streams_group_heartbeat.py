@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.throttling import Throttling
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from tailrace.coordinator.groups.streams.configured_topology import InternalTopic, Status
 from tailrace.coordinator.groups.streams.streams_heartbeat import StreamsHeartbeat, StreamsHeartbeatResult

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation

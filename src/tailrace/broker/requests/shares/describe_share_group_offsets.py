@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.partition_ends import Ends
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering

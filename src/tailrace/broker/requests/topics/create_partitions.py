@@ -8,12 +8,12 @@ Version notes
 
 from __future__ import annotations
 
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.storage.image_publisher import ImagePublisher
-from tailrace.broker.throttling import Throttling
 from tailrace.metadata.controller.local_controller import LocalController
 
 _STRICT_FROM = 3

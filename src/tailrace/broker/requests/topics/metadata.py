@@ -22,6 +22,7 @@ from functools import partial
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.topics.auto_creation import auto_create_topic
@@ -37,7 +38,6 @@ from tailrace.broker.security.authorizer import (
 )
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.storage.image_publisher import ImagePublisher
-from tailrace.broker.throttling import Throttling
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.topic_names import name_problem

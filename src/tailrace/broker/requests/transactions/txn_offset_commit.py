@@ -11,16 +11,21 @@ Version notes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
-from tailrace.broker.pending_answer import PendingAnswer
+from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.shard_writer import coordinator_error
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.metadata.controller.controller import Controller
@@ -80,20 +85,8 @@ def handle(
         if offsets in errors:
             refuse(KafkaError(coordinator_error(errors[offsets])), now_ms)
             return
-        groups.write(
-            group_id,
-            lambda shard: shard.commits.commit_in_transaction(
-                group_id,
-                committer,
-                commits,
-                now_ms,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-            ),
-            finish,
-            refuse,
-            now_ms,
-        )
+        operation = partial(_commit, group_id, committer, commits, producer, now_ms)
+        groups.write(group_id, operation, finish, refuse, now_ms)
 
     transaction_verification.verify(
         body.transactional_id,
@@ -105,6 +98,24 @@ def handle(
         is_abortable=version >= _ABORTABLE_FROM,
     )
     return None
+
+
+def _commit(
+    group_id: str,
+    committer: Committer,
+    commits: Sequence[TopicCommit],
+    producer: ProducerIdAndEpoch,
+    now_ms: int,
+    shard: GroupCoordinator,
+) -> StateChange[list[list[ErrorCode]]]:
+    return shard.commits.commit_in_transaction(
+        group_id,
+        committer,
+        commits,
+        now_ms,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+    )
 
 
 def _plan(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tailrace.broker.quick.waiting_produce import Run
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.broker.services import Services
-from tailrace.broker.waiting_produce import Run
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.primitives import Buffer
 
@@ -22,11 +22,11 @@ def quick_handler(
 ) -> QuickHandler | None:
     """Return the fast path of an API, or None. It is loaded when a client first asks for the API."""
     if api_key == ApiKey.PRODUCE:
-        from tailrace.broker.quick_produce import QuickProduce
+        from tailrace.broker.quick.quick_produce import QuickProduce
 
         return QuickProduce(services, runs, handle_generally).handle
     if api_key == ApiKey.OFFSET_COMMIT:
-        from tailrace.broker.quick_commit import QuickCommit
+        from tailrace.broker.quick.quick_commit import QuickCommit
 
         return QuickCommit(services).handle if QuickCommit.is_usable(services.config) else None
     return None

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.broker.refusals import Refusals
+from tailrace.broker.handling.refusals import Refusals
+from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_chores import RequestChores
 from tailrace.broker.request_context import Request
 from tailrace.model.steps import Steps
 

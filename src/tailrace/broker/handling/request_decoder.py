@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.broker.refusals import Refusals
+from tailrace.broker.handling.refusals import Refusals
+from tailrace.broker.handling.request_chores import RequestChores
+from tailrace.broker.handling.request_pieces import CUTS
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_chores import RequestChores
 from tailrace.broker.request_context import ConnectionContext, Request
-from tailrace.broker.request_pieces import CUTS
 from tailrace.broker.storage.cleaning import Step
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError, TooManyElements

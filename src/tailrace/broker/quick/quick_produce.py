@@ -15,10 +15,10 @@ from functools import cache
 from struct import Struct
 from typing import TypeAlias
 
+from tailrace.broker.quick.waiting_produce import Run, WaitingProduce
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.services import Services
-from tailrace.broker.waiting_produce import Run, WaitingProduce
 from tailrace.log.append import AppendResult
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from tailrace.broker.refusals import Refusals
+from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.storage.cleaning import Work

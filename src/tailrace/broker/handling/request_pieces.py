@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
-from tailrace.broker.handler_binding import Handler
-from tailrace.broker.refusals import Refusals
+from tailrace.broker.handling.handler_binding import Handler
+from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request, Respond
 from tailrace.metadata.controller.control import MAX_RECORDS
