@@ -44,6 +44,7 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
+from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS, first_version_with
 from tailrace.protocol.messages import ProduceRequest, ProduceResponse
 from tailrace.records.batch import Buffer
 from tailrace.records.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost
@@ -56,8 +57,7 @@ from tailrace.replication.produce import ProducedPartition, append_produced
 from tailrace.waiting.purgatory import Purgatory
 
 _FORMAT_2_FROM = 3
-_TOPIC_IDS_FROM = 13
-_LEADERS_FROM = 10
+_LEADERS_FROM = first_version_with("ProduceResponse", "node_endpoints")
 
 
 class ProducedTopic(NamedTuple):
@@ -274,7 +274,7 @@ def _request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError
 
 def _topic_name(request: Request, topic: ProduceRequest.TopicProduceData, *, controller: Controller) -> str:
     """Return the name of a topic, "" if its id is unknown."""
-    if request.version < _TOPIC_IDS_FROM:
+    if request.version < PRODUCE_TOPIC_IDS:
         return topic.name
     known = controller.image.topics_by_id.get(topic.topic_id)
     return known.name if known else ""
@@ -292,7 +292,7 @@ def _produce_topic(
 ) -> list[ProducedPartition]:
     name = _topic_name(request, topic, controller=controller)
     error: ErrorCode | None = None
-    if request.version >= _TOPIC_IDS_FROM and not name:
+    if request.version >= PRODUCE_TOPIC_IDS and not name:
         error = ErrorCode.UNKNOWN_TOPIC_ID
     if error is None and not permissions.allows(request, Operation.WRITE, AclResource.TOPIC, name):
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED

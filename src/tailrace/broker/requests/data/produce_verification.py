@@ -19,12 +19,12 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS
 from tailrace.protocol.messages import ProduceRequest
 from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.produce_request import check_produce_request
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
-_TOPIC_IDS_FROM = 13
 _ADDS_FROM = 12
 _ABORTABLE_FROM = 11
 _FIRST_WITH_TRANSACTIONS = 3
@@ -169,7 +169,7 @@ def _transactional_batches(request: Request, *, controller: Controller) -> Itera
     body: ProduceRequest = request.body
     for topic in body.topic_data:
         name = topic.name
-        if request.version >= _TOPIC_IDS_FROM:
+        if request.version >= PRODUCE_TOPIC_IDS:
             found = controller.image.topics_by_id.get(topic.topic_id)
             name = found.name if found else ""
         if name not in controller.image.topics:
