@@ -89,9 +89,6 @@ class CommittedOffsets:
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._offsets.get(group_id, {}).get(topic, {}).get(partition)
 
-    def has_any(self, group_id: str) -> bool:
-        return group_id in self._offsets
-
     def knows(self, group_id: str) -> bool:
         """Return True if the group has committed anything, also in a transaction that has not ended."""
         return group_id in self._offsets or group_id in self._open

@@ -58,7 +58,6 @@ class PartitionChange:
     replicas: list[BrokerId] | None = None
     removing: list[BrokerId] | None = None
     adding: list[BrokerId] | None = None
-    recovery_state: int | None = None
     directories: Mapping[BrokerId, bytes] = field(default_factory=dict)  # of replicas that moved
     stopped_uncleanly: Iterable[BrokerId] = ()
 
@@ -189,9 +188,6 @@ class _Work:
             record.removing_replicas = self.removing
         if self.adding != list(before.adding_replicas):
             record.adding_replicas = self.adding
-        recovery = self.change.recovery_state
-        if recovery is not None and recovery != before.leader_recovery_state:
-            record.leader_recovery_state = recovery
 
 
 def _says_nothing(record: messages.PartitionChangeRecord) -> bool:
