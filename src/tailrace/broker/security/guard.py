@@ -145,7 +145,7 @@ class Guard:
         elif header.api_key == ApiKey.API_VERSIONS and not session.has_asked_versions:
             row = self._apis[ApiKey.API_VERSIONS]
             session.has_asked_versions = row.min_version <= header.api_version <= row.max_version
-            self._dispatcher.handle_generally(frame, context, now_ms)
+            self._dispatcher.handle(frame, context, now_ms)
         else:
             raise _Refused(f"request {header.api_key} before it has said who it is")
 
