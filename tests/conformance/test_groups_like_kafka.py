@@ -11,8 +11,8 @@ from tailrace.protocol.messages import CreateTopicsRequest, FindCoordinatorReque
 from tests.support.group_play import TOPICS, GroupPlay
 from tests.support.group_twins import OFFSETS, GroupTwins
 from tests.support.kafka_broker import KafkaBroker
+from tests.support.memory_node import start
 from tests.support.raw_client import RawClient
-from tests.unit.broker.support import start
 
 pytestmark = pytest.mark.kafka
 

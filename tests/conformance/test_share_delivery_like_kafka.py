@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.kafka_broker import KafkaBroker
+from tests.support.memory_node import start
 from tests.support.share_play import SETTINGS, SharePlay
-from tests.unit.broker.support import start
 
 pytestmark = pytest.mark.kafka
 

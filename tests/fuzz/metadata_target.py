@@ -20,8 +20,8 @@ from tests.fuzz.tree_target import ROOT, TreeTarget
 from tests.fuzz.trees import read_tree
 from tests.support.golden import golden, golden_names
 from tests.support.memory_files import MemoryFiles, memory_files
+from tests.support.memory_node import Client
 from tests.support.metadata_snapshots import write_snapshot
-from tests.unit.broker.support import Client
 
 NOW_MS = 1_700_000_000_000
 

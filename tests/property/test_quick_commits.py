@@ -25,7 +25,7 @@ from tailrace.protocol.messages import (
     SyncGroupRequest,
 )
 from tests.property.test_quick_requests import frame, interpreted, stored, told
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 CONTEXT = ConnectionContext(7)
 TOPICS = {"one": 1, "many": 150}

@@ -23,7 +23,7 @@ from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, start
+from tests.support.memory_node import NOW_MS, start
 
 CONTEXT = ConnectionContext(7)
 TOPIC = "topic"

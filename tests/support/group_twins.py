@@ -27,8 +27,8 @@ from tailrace.protocol.message import VersionedMessage
 from tailrace.protocol.messages import DescribeGroupsRequest, MetadataRequest
 from tailrace.records.batch import split_batches
 from tailrace.records.record import iter_records
+from tests.support.memory_node import Client
 from tests.support.raw_client import RawClient
-from tests.unit.broker.support import Client
 
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 PATIENCE_S = 20

@@ -32,8 +32,8 @@ from tailrace.records.batch import split_batches
 from tailrace.records.builder import BatchBuilder
 from tailrace.shares.state.share_state import combine, state_batches
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey
+from tests.support.memory_node import Client
 from tests.support.raw_client import RawClient
-from tests.unit.broker.support import Client
 
 LOCK_MS = 3_000
 SETTINGS = {

@@ -24,7 +24,7 @@ from tailrace.protocol.messages import (
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
 )
-from tests.unit.broker.support import Client, start, with_authorizer
+from tests.support.memory_node import Client, start, with_authorizer
 
 
 @pytest.fixture

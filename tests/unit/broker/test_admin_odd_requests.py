@@ -15,7 +15,7 @@ from tests.support.api_cases import cluster, configs, records, topics
 from tests.support.api_cases.common import Case
 from tests.support.api_twins import OurSide
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS
+from tests.support.memory_node import NOW_MS
 
 CASES: dict[str, list[Case]] = {
     "topics": [*topics.topic_cases(), *topics.metadata_cases()],

@@ -29,7 +29,7 @@ from tailrace.protocol.messages import EnvelopeResponse
 from tests.support.acl_cases import every_case, make
 from tests.support.api_twins import OurSide
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import with_authorizer, with_services
+from tests.support.memory_node import with_authorizer, with_services
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 SASL = "SASL_PLAINTEXT"  # where tokens may be asked for

@@ -23,7 +23,7 @@ from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 
 def batch(*values: bytes) -> bytes:

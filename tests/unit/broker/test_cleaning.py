@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import CreateTopicsRequest, ProduceRequest
 from tailrace.records.builder import BatchBuilder
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 SETTINGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": "1000"}
 

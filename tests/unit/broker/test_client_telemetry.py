@@ -24,8 +24,8 @@ from tailrace.protocol.messages import (
 from tailrace.records.batch import Codec
 from tailrace.records.codecs.compression import compress
 from tests.support.memory_files import MemoryFiles
+from tests.support.memory_node import NOW_MS, Client, start, with_request_work
 from tests.support.otlp import gauge, metrics_data, point
-from tests.unit.broker.support import NOW_MS, Client, start, with_request_work
 
 ID = bytes(range(16))
 INTERVAL_MS = 1_000

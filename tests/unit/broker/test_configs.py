@@ -16,7 +16,7 @@ from tailrace.protocol.messages import (
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
-from tests.unit.broker.support import Client, start
+from tests.support.memory_node import Client, start
 
 SET, DELETE = 0, 1
 

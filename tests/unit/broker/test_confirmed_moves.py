@@ -6,7 +6,7 @@ from typing import Any
 
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client
+from tests.support.memory_node import NOW_MS, Client
 from tests.unit.broker.test_directory_moves import (
     A,
     B,

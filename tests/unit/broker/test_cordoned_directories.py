@@ -8,7 +8,7 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import Client
+from tests.support.memory_node import Client
 from tests.unit.broker.test_directory_moves import A, B, order, start
 
 CORDONED = "cordoned.log.dirs"

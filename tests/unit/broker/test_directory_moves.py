@@ -24,8 +24,8 @@ from tests.support.batches import batch, stored_batches
 from tests.support.crash_states import crash_points
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles, memory_files
+from tests.support.memory_node import NOW_MS, Client
 from tests.support.recording_files import RecordingFiles
-from tests.unit.broker.support import NOW_MS, Client
 
 A, B, C = "/a", "/b", "/c"
 KEY = TopicPartition("orders", 0)

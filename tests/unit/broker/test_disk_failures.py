@@ -18,7 +18,7 @@ from tailrace.protocol import messages as m
 from tests.support.batches import batch
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import SPACE, MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client
+from tests.support.memory_node import NOW_MS, Client
 
 STORAGE = ErrorCode.KAFKA_STORAGE_ERROR
 FIRST, SECOND = "/first", "/second"

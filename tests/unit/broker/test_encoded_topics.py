@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 
 def ask(client: Client, version: int) -> Message:

@@ -25,7 +25,7 @@ from tailrace.protocol.messages import (
     SyncGroupRequest,
 )
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 SETTINGS = {"offsets.topic.num.partitions": "2", "group.min.session.timeout.ms": "1000"}
 SESSION_MS = 10_000

@@ -23,7 +23,7 @@ from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.serving import broker_builder
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, write_request_header
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SETTINGS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 from tests.unit.broker.test_directory_moves import create, produce
 
 PATH = "/data/replication-offset-checkpoint"

@@ -6,7 +6,7 @@ from typing import Any
 
 from tailrace.protocol import messages as m
 from tests.support.batches import batch
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 
 def alter(client: Client, kind: int, name: str, key: str, value: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tailrace.metadata.decisions.config_changes import Operation
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from tests.unit.broker.support import Client, start
+from tests.support.memory_node import Client, start
 
 NAME = "tailrace.broker.broker"
 

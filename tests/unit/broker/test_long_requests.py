@@ -17,7 +17,7 @@ from tailrace.model.steps import run_steps
 from tailrace.protocol import messages as m
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.registry import request_class, response_class
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 
 class Patient:

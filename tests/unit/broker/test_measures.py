@@ -18,7 +18,7 @@ from tailrace.protocol.messages import (
     ProduceRequest,
 )
 from tailrace.records.builder import BatchBuilder
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 TRAFFIC = "kafka_server_brokertopicmetrics_"
 

@@ -13,7 +13,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.protocol import messages as m
 from tests.support.batches import batch
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client
+from tests.support.memory_node import NOW_MS, Client
 
 A, B = "/a", "/b"
 

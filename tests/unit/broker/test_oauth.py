@@ -31,7 +31,7 @@ from tailrace.model.oauthbearer import MalformedMessage, read_message, write_mes
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
 from tests.support.identity_provider import IdentityProvider
-from tests.unit.broker.support import NOW_MS, start
+from tests.support.memory_node import NOW_MS, start
 from tests.unit.broker.test_guard import Stranger
 
 NOW_S = NOW_MS // 1_000

@@ -18,7 +18,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
-from tests.unit.broker.support import NOW_MS, Client, start, with_request_work
+from tests.support.memory_node import NOW_MS, Client, start, with_request_work
 
 VERSION = 9
 

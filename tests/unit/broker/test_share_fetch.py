@@ -27,7 +27,7 @@ from tailrace.records.builder import BatchBuilder
 from tailrace.shares.state.share_state import StateBatch
 from tailrace.shares.state.share_state_coordinator import SharePartitionKey, ShareWrite
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import Client, start
+from tests.support.memory_node import Client, start
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 LOCK_MS = 30_000

@@ -29,7 +29,7 @@ from tailrace.protocol.messages import (
     ShareGroupHeartbeatRequest,
     WriteShareGroupStateRequest,
 )
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 SETTINGS = {"offsets.topic.num.partitions": "1", "group.share.assignment.interval.ms": "0"}
 

@@ -15,7 +15,7 @@ from tailrace.protocol import messages as m
 from tailrace.records.batch import split_batches
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client
+from tests.support.memory_node import NOW_MS, Client
 from tests.unit.broker.test_disk_failures import FIRST, SECOND, STORAGE, create, fetch, produce, start
 
 CODES = [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS]

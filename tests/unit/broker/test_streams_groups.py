@@ -18,8 +18,8 @@ from tailrace.protocol.messages import (
     StreamsGroupDescribeRequest,
     UpdateFeaturesRequest,
 )
+from tests.support.memory_node import Client, start
 from tests.support.streams_member import StreamsMember, word_count
-from tests.unit.broker.support import Client, start
 
 GROUP = 32  # as a resource of configurations
 SETTINGS = {"offsets.topic.num.partitions": "1", "group.streams.initial.rebalance.delay.ms": "0"}

@@ -21,7 +21,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.builder import BatchBuilder
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 PRODUCE, FETCH, REQUEST, MUTATION = (
     "producer_byte_rate",

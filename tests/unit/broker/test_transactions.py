@@ -14,7 +14,7 @@ from tailrace.protocol import messages as m
 from tailrace.protocol.api_keys import ApiKey
 from tests.support.batches import batch
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 ONE_LOG = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
 INVALID_TXN_STATE, CONCURRENT, ABORTABLE = 48, 51, 120

@@ -31,7 +31,7 @@ from tailrace.records.builder import BatchBuilder
 from tailrace.records.validation import Origin
 from tailrace.replication.partition import ALL_ACKS
 from tests.support.memory_files import MemoryFiles
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 from tests.unit.broker.test_measures import samples
 
 SETTINGS = {

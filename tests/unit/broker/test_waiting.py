@@ -17,7 +17,7 @@ from tailrace.protocol.messages import (
 )
 from tailrace.records.builder import BatchBuilder
 from tailrace.replication.partition import Partition
-from tests.unit.broker.support import NOW_MS, Client, start
+from tests.support.memory_node import NOW_MS, Client, start
 
 
 @pytest.fixture

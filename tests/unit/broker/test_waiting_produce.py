@@ -17,7 +17,7 @@ from tailrace.protocol.headers import RequestHeader, read_response_header, write
 from tailrace.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, ProduceRequest, ProduceResponse
 from tailrace.records.builder import BatchBuilder
 from tests.simulation.node import registration
-from tests.unit.broker.support import NOW_MS, start
+from tests.support.memory_node import NOW_MS, start
 
 PRODUCER = ConnectionContext(5)
 VERSION = 12

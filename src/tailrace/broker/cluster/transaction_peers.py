@@ -16,11 +16,12 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 
 CHANNEL: Final = "transactions"
-_VERIFIES_FROM: Final = 4
+_VERIFIES_FROM: Final = first_version_with("AddPartitionsToTxnRequest", "transactions")
 
 Errors = dict[TopicPartition, ErrorCode]
 

@@ -11,7 +11,6 @@ from typing import Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.services import Services
 from tailrace.coordinator.groups.group import CommittedOffset, Committer
@@ -23,6 +22,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import (
     Committing,
@@ -91,7 +91,7 @@ class PlainCommit:
         self._quick = quick
         self._data = data
         self._asked = asked
-        self._by_id = asked[0] >= OFFSET_TOPIC_IDS_FROM
+        self._by_id = asked[0] >= OFFSET_TOPIC_IDS
         self._context = context
         self._now_ms = now_ms
         self.names: list[str] = []

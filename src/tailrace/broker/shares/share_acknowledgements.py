@@ -12,11 +12,12 @@ from tailrace.broker.shares.shares import Shares
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType
 from tailrace.shares.share_partitions import Done, ShareKey
 from tailrace.shares.share_sessions import SessionKey, SharedPartition
 
-_RENEW_FROM = 2
+_RENEW_FROM = first_version_with("ShareAcknowledgeRequest", "is_renew_ack")
 _MEMBER_ID_SIZE_MAX = 36
 _NOT_HOSTED = "This server does not host this topic-partition."
 

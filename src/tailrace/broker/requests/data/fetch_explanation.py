@@ -13,10 +13,11 @@ from tailrace.fetch.explain import as_plain, explain_fetch
 from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.session import FINAL_EPOCH
+from tailrace.protocol.field_versions import FETCH_TOPIC_IDS
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
 
-VERSION: Final = 12  # the last one that names topics
+VERSION: Final = FETCH_TOPIC_IDS - 1  # the last one that names topics
 WAIT_MS_MAX: Final = 60_000
 _NUMBERS: Final = {
     "partition": (0, 2**31 - 1),

@@ -42,6 +42,7 @@ from tailrace.log.timestamp_lookup import (
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from tailrace.records.batch import CorruptBatch
 from tailrace.records.checked_records import LOOP_COST_MAX, walk_cost
@@ -51,7 +52,7 @@ from tailrace.replication.partition import Partition
 Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _CONSUMER, _DEBUGGER = -1, -2
-_EPOCHS_FROM = 4
+_EPOCHS_FROM = first_version_with("ListOffsetsResponse", "topics.partitions.leader_epoch")
 _NO_EPOCH = -1
 _COST_AT_ONCE = LOOP_COST_MAX // 64  # a piece of a request has up to 64 partitions
 _EARLIEST_PENDING_UPLOAD = -6

@@ -32,11 +32,12 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 _log = logging.getLogger(__name__)
 
-_BATCHES_FROM = 4
+_BATCHES_FROM = first_version_with("FindCoordinatorRequest", "coordinator_keys")
 
 
 class _KeyType(NamedTuple):

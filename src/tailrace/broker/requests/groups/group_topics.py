@@ -13,8 +13,7 @@ from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_a
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
-
-OFFSET_TOPIC_IDS_FROM = 10  # OffsetCommit and OffsetFetch
+from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS
 
 
 class FoundTopic(NamedTuple):
@@ -50,7 +49,7 @@ def find_topic(
     permissions: Permissions,
 ) -> FoundTopic:
     """A topic as the request's version names it."""
-    if request.version >= OFFSET_TOPIC_IDS_FROM:
+    if request.version >= OFFSET_TOPIC_IDS:
         known = controller.image.topics_by_id.get(topic_id)
         if known is None:
             return FoundTopic("", None, ErrorCode.UNKNOWN_TOPIC_ID)

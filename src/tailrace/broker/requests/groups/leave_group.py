@@ -17,9 +17,10 @@ from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_membership import LeavingMember
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
-_SEVERAL_FROM = 3
+_SEVERAL_FROM = first_version_with("LeaveGroupRequest", "members")
 
 
 def handle(

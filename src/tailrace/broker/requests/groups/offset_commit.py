@@ -19,12 +19,13 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
+from tailrace.broker.requests.groups.group_topics import find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS
 from tailrace.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -44,7 +45,7 @@ def handle(
         found = find_topic(
             request, asked.name, asked.topic_id, Operation.READ, controller=controller, permissions=permissions
         )
-        by_id = request.version >= OFFSET_TOPIC_IDS_FROM
+        by_id = request.version >= OFFSET_TOPIC_IDS
         told = _Topic(name="" if by_id else asked.name, topic_id=asked.topic_id if by_id else bytes(16))
         response.topics.append(told)
         wanted, place = [], []

@@ -23,12 +23,13 @@ from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
-from tailrace.broker.requests.groups.group_topics import OFFSET_TOPIC_IDS_FROM, find_topic
+from tailrace.broker.requests.groups.group_topics import find_topic
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.offsets.committed_offsets import FetchedOffset
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
+from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS, first_version_with
 from tailrace.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
@@ -36,8 +37,8 @@ _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
 _Partition = OffsetFetchResponse.OffsetFetchResponsePartitions
 _Take: TypeAlias = Callable[[_Group, int], None]
 
-_SEVERAL_FROM = 8
-_GROUP_ERROR_FROM = 2
+_SEVERAL_FROM = first_version_with("OffsetFetchRequest", "groups")
+_GROUP_ERROR_FROM = first_version_with("OffsetFetchResponse", "error_code")
 
 
 def handle(
@@ -135,7 +136,7 @@ def _told(version: int, name: str, partitions: list[FetchedOffset], *, controlle
             for one in partitions
         ],
     )
-    if version >= OFFSET_TOPIC_IDS_FROM:
+    if version >= OFFSET_TOPIC_IDS:
         known = controller.image.topics.get(name)
         if known is None:
             return None

@@ -18,9 +18,10 @@ from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_membership import SyncRequest
 from tailrace.model.errors import ErrorCode
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
-_PROTOCOL_FROM = 5
+_PROTOCOL_FROM = first_version_with("SyncGroupRequest", "protocol_type")
 
 
 def handle(

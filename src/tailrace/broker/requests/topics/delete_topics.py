@@ -17,10 +17,11 @@ from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Opera
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import DeleteTopicsRequest
 
 _STRICT_FROM = 5
-_STATES_FROM = 6
+_STATES_FROM = first_version_with("DeleteTopicsRequest", "topics")
 
 
 def handle(

@@ -17,6 +17,7 @@ from tailrace.metadata.image.registrations import BrokerRegistration
 from tailrace.model.ids import BrokerId
 from tailrace.model.steps import Steps
 from tailrace.protocol.error_codes import error_counter
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import MetadataResponse
 from tailrace.protocol.primitives import uvarint
 
@@ -27,7 +28,7 @@ _KEPT_BYTES_MAX: Final = 64 * 1024 * 1024  # a million partitions in one version
 _WAYS_MAX: Final = 4  # listeners and versions at the same time
 _CLUSTER_OPERATIONS: Final = range(8, 11)
 _FLEXIBLE_FROM: Final = 9
-_ERROR_FROM: Final = 13
+_ERROR_FROM: Final = first_version_with("MetadataResponse", "error_code")
 
 
 class _Encoded(NamedTuple):

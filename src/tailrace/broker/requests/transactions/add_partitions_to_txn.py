@@ -27,6 +27,7 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
@@ -34,7 +35,7 @@ TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 
 _FENCED_FROM = 2
-_BATCHES_FROM = 4
+_BATCHES_FROM = first_version_with("AddPartitionsToTxnRequest", "transactions")
 
 
 class _Asked(NamedTuple):

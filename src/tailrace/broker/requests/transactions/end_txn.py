@@ -18,10 +18,11 @@ from tailrace.coordinator.transactions.ending import EndRequest
 from tailrace.coordinator.transactions.transaction import BUMPS_EPOCH_FROM
 from tailrace.coordinator.transactions.transaction_coordinator import EndAnswer
 from tailrace.model.errors import ErrorCode
+from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import EndTxnRequest, EndTxnResponse
 
 _FENCED_FROM = 2
-_EPOCHS_FROM = 5
+_EPOCHS_FROM = first_version_with("EndTxnResponse", "producer_id")
 
 
 def handle(

@@ -1,4 +1,11 @@
-"""A broker in memory and a client that speaks to it without a socket."""
+"""A node in memory: a broker over `MemoryFiles`, and a client that speaks to it without a socket.
+
+    broker = start(static={"num.partitions": "3"})
+    client = Client(broker)
+    answer = client.ask(MetadataRequest(topics=None), version=12)
+
+Time stands still unless a test moves it: `client.now_ms += 500; broker.tick(client.now_ms)`.
+"""
 
 from __future__ import annotations
 
@@ -46,24 +53,24 @@ def start(
 
 
 def with_services(broker: Broker, **parts: Any) -> Broker:
-    """The same broker with other parts in place of its own."""
+    """Return the same broker with some parts replaced."""
     services = replace(broker.services, **parts)
     return Broker(services, Dispatcher(services), broker.guard, broker._timed_parts)
 
 
 def with_authorizer(broker: Broker, authorizer: Authorizer) -> Broker:
-    """The same broker, whose clients need rights; fetches are authorized as before."""
+    """Return the same broker with an authorizer. Fetches are authorized as before."""
     return with_services(broker, authorizer=authorizer, permissions=Permissions(authorizer))
 
 
 def with_request_work(broker: Broker, submit: Callable[[Work], None]) -> Broker:
-    """The same broker, whose requests have their work beside the loop done by `submit`."""
+    """Return the same broker, with `submit` in place of its worker threads."""
     services = broker.services
     return with_services(broker, request_work=RequestWork(services.replies, services.refusals, submit))
 
 
 class Client:
-    """Sends requests and decodes replies; time stands still unless it is moved."""
+    """A connection: sends requests and decodes replies."""
 
     def __init__(self, broker: Broker, *, connection_id: int = 1, client_id: str | None = "test") -> None:
         self.broker = broker
@@ -79,7 +86,7 @@ class Client:
         return self.broker.take_replies()
 
     def ask(self, request: Any, version: int) -> Any:
-        """The one response that comes at once."""
+        """Return the one response that comes at once."""
         (reply,) = self.send(request, version)
         return self.decode(reply, request.SCHEMA.api_key, version)
 
