@@ -22,7 +22,7 @@ class RollReason(Enum):
 
 
 class SegmentRoom(NamedTuple):
-    """What an active segment takes until a new one has to be started."""
+    """The room in an active segment: limits beyond which a new one has to be started."""
 
     bytes: int
     timestamp_max: int

@@ -60,7 +60,7 @@ KNOWN_BITS = 0x7F
 
 
 class Codec(IntEnum):
-    """How the records of a batch are compressed."""
+    """The compression of a batch's records."""
 
     NONE = 0
     GZIP = 1
