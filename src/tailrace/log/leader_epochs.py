@@ -94,15 +94,6 @@ class LeaderEpochs:
             self.entries.pop()
         self.entries.append(entry)
 
-    def epoch_of(self, offset: Offset) -> LeaderEpoch | None:
-        """The epoch that wrote an offset."""
-        found = None
-        for epoch, start_offset in self.entries:
-            if start_offset > offset:
-                break
-            found = epoch
-        return found
-
     def end_of(self, epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
         """Return where the log stops agreeing with one whose last epoch is `epoch`, for OffsetForLeaderEpoch."""
         if epoch == NO_LEADER_EPOCH:

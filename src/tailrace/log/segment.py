@@ -383,9 +383,5 @@ class Segment:
         for kind in SEGMENT_KINDS:
             self._files.remove(self._path(kind))
 
-    def total_file_size(self) -> int:
-        """Bytes of the log file and its indexes."""
-        return self.size + 8 * self.offset_index.count + 12 * self.time_index.count
-
     def __repr__(self) -> str:
         return f"Segment({self.log.path}, {self.size} B)"
