@@ -1,4 +1,4 @@
-"""What the records of a Produce request must be before anything looks inside them."""
+"""The rules for the records field of a Produce request, checked before anything looks inside the batches."""
 
 from __future__ import annotations
 
