@@ -37,16 +37,22 @@ from tailrace.waiting.outbox import Outbox
 
 
 class Network(Protocol):
-    """Who sends for a broker that is not served yet."""
+    """The network of a broker that is not served yet."""
 
     def follow(self, controller: RemoteController) -> None:
-        """What the broker sends is sent from here on."""
+        """Send from now on what the broker sends."""
 
     def join(self) -> None:
-        """The broker's heartbeats may begin."""
+        """Begin the broker's heartbeats."""
 
     def run_until(self, is_so: Callable[[], bool], what: str) -> int:
-        """Send, receive and tick until something is so; the time it is then."""
+        """Send, receive and tick until something is so. Return the time then."""
+
+    def call_soon(self, function: Callable[[], None]) -> bool:
+        """From any thread: run a function on the broker's thread. Return False if there is no loop."""
+
+    def stop(self) -> None:
+        """End the heartbeats, because the broker ends or is not going to be served."""
 
 
 def observer_settings(config: BrokerConfig) -> ObserverSettings:
@@ -67,6 +73,7 @@ def open_remote_controller(
     endpoints: Sequence[Endpoint],
     directories: Mapping[str, bytes],
     new_id: Callable[[], bytes],
+    network: Network,
     listener: Callable[[Change, int], None],
     now_ms: int,
 ) -> RemoteController:
@@ -85,15 +92,18 @@ def open_remote_controller(
         identity.cluster_id,
         previous_epoch=_previous_epoch(files, directories),
         heartbeat_interval_ms=config.integer("broker.heartbeat.interval.ms"),
+        moved=lambda: network.call_soon(controller.lifecycle_moved),
     )
-    return RemoteController(
+    controller = RemoteController(
         log,
         outbox,
         observer_settings(config),
         lifecycle,
         listener=listener,
         has_farewell=config.flag("controlled.shutdown.enable"),
+        on_end=network.stop,
     )
+    return controller
 
 
 def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
