@@ -39,7 +39,7 @@ from tailrace.node.serving import broker_builder, has_telemetry, server_settings
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.clock import wall_clock_ms
+from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.server import Server
 from tailrace.waiting.outbox import Failure
 

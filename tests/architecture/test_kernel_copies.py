@@ -4,6 +4,7 @@ have copies, which must not drift apart."""
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -28,8 +29,9 @@ for kernel in KERNELS:
         COPIES[name][kernel] = statements
 
 
-def test_every_module_that_is_compiled_is_looked_at() -> None:
-    assert len(KERNELS) == 9
+def test_the_makefile_compiles_these_modules() -> None:
+    compiled = re.findall(r"src/tailrace/(\S*kernels|\S*columnar/\S+)", (SOURCE.parents[1] / "Makefile").read_text())
+    assert sorted(f"{name}.py" for name in compiled) == KERNELS
 
 
 @pytest.mark.parametrize("name", [name for name, copies in COPIES.items() if len(copies) > 1])

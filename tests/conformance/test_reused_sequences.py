@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.client.address import Address
-from tailrace.client.connection import Connection
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
 from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (

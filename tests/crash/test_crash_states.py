@@ -27,6 +27,6 @@ def test_recovery_from_a_crash_during_and_after_recovery(scenario: Callable[[], 
         second = Driver(first.config, files, expected)
         for partition in list(second.directory.logs):
             fill(second, partition, 2, mark="y", leader_epoch=8)
-            second.change(partition, lambda log: log.flush(log.last_flush_ms))
+            second.change(partition, lambda log: log.flush(log.durability.last_flush_ms))
             fill(second, partition, 1, mark="z", leader_epoch=8)
         explore(second, seed=SEED)

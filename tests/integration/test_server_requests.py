@@ -8,7 +8,7 @@ from struct import pack
 
 import pytest
 
-from tailrace.server.receive_buffers import ARENA_BYTES
+from tailrace.server.receiving.receive_buffers import ARENA_BYTES
 from tailrace.server.settings import ServerSettings
 from tests.unit.server.fake_broker import FakeBroker
 from tests.unit.server.harness import LOOPBACK, Harness, framed

@@ -149,9 +149,10 @@ def try_replicated(pair: Pair, dice: random.Random) -> None:
 
     def take(module: ModuleType, source: memoryview) -> Any:
         batches: list[Any] = []
-        produced: list[memoryview] = []
-        size = module.take_plain(source, next_offset, 3, batches, produced)
-        return size, batches, [bytes(view) for view in produced]
+        produced: list[tuple[int, memoryview]] = []
+        epochs: list[Any] = []
+        stop = module.take_replicated(source, 0, next_offset, 3, batches, epochs, produced)
+        return stop, batches, epochs, [(position, bytes(view)) for position, view in produced]
 
     ours = outcome(lambda: take(pair.compiled, pair.memory.view(data)))
     check_equal(ours, outcome(lambda: take(pair.interpreted, memoryview(data))))
@@ -343,7 +344,8 @@ def try_kernels(pair: Pair, dice: random.Random) -> None:
 
     def run(module: Any, place: Callable[[bytes], Any], place_bytes: Callable[[bytes], bytes]) -> Any:
         told = [
-            outcome(lambda: module.validate_records(place(payload), number, bases[0], True, None)),
+            outcome(lambda: walked(module, place(payload), number, bases[0], needs_keys)),
+            outcome(lambda: module.header_fault(place(data))),
             outcome(lambda: module.find_record(place(payload), number, *bases)),
             outcome(lambda: module.decode_records(place_bytes(payload), number)),
             outcome(lambda: module.rewrite_records(place_bytes(payload), number, keep, bases[0], append_time, None)),
@@ -358,12 +360,19 @@ def try_kernels(pair: Pair, dice: random.Random) -> None:
         if len(data) >= 61:
             crc = int.from_bytes(data[17:21], "big")
             produced = place(data)
-            told.append(outcome(lambda: module.place_produced(produced, crc, 70, 3, now_ms, 10**9, 10**9, needs_keys)))
+            told.append(outcome(lambda: module.is_sound(produced, crc, now_ms, 10**9, 10**9, needs_keys)))
+            module.set_offset_and_epoch(produced, 70, 3)
             told.append(bytes(produced))
         return told
 
     ours = run(pair.compiled, pair.memory.view, pair.memory.guarded_bytes)
     check_equal(ours, run(pair.interpreted, bytearray, bytes))
+
+
+def walked(module: Any, data: Any, count: int, base_timestamp: int, needs_keys: bool) -> Any:
+    walk = module.RecordWalk(count, base_timestamp, True, needs_keys, 0, 10**12, 5)
+    walk.feed(data, True)
+    return walk.index, walk.sequential, walk.largest, walk.refused, walk.found
 
 
 def request_frames() -> list[bytes]:
@@ -402,7 +411,7 @@ def try_requests(pair: Pair, dice: random.Random) -> None:
     def run(module: Any, place: Callable[[bytes], Any]) -> Any:
         frame = place(data)
         commits = module.read_offset_commit(frame)
-        told = [module.read_produce(frame), module.read_fetch(frame), commits]
+        told = [module.read_produce(frame), commits]
         for _, _, position, number in commits[-1] if commits is not None else ():
             out = bytearray(module.commits_size(number, b"key", b"end") + len(data))
             size = module.encode_commits(frame, position, number, 149, 60, b"key", b"end", out)
@@ -421,7 +430,7 @@ def try_flat_requests(pair: Pair, dice: random.Random) -> None:
 
     def run(module: Any, frame: memoryview) -> Any:
         limit = dice.choice((4, 4_096))
-        return [module.read_produce(frame, limit), module.read_fetch(frame, limit)]
+        return [module.read_flat_produce(frame, limit), module.read_flat_fetch(frame, limit)]
 
     state = dice.getstate()
     compiled = run(pair.compiled, memoryview(pair.memory.view(data)))

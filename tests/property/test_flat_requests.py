@@ -104,7 +104,7 @@ def test_a_produce_request_is_read_as_its_message(version: int, data: st.DataObj
     _, position = read_request_header(frame)
     expected = produce.ask_of(ProduceRequest.decode(frame, version, position), version)
     for kernels in READERS:
-        read = kernels.read_produce(frame, ELEMENTS_MAX)
+        read = kernels.read_flat_produce(frame, ELEMENTS_MAX)
         assert read is not None
         assert read[:3] == (version, -7, client_id)
         assert produce.ProduceAsk(*read[3:]) == expected
@@ -121,7 +121,7 @@ def test_a_fetch_request_is_read_as_its_message(version: int, data: st.DataObjec
     _, position = read_request_header(frame)
     expected = fetch.ask_of(FetchRequest.decode(frame, version, position), version)
     for kernels in READERS:
-        read = kernels.read_fetch(frame, ELEMENTS_MAX)
+        read = kernels.read_flat_fetch(frame, ELEMENTS_MAX)
         assert read is not None
         assert read[:3] == (version, -7, client_id)
         assert fetch.FetchAsk(*read[3:]) == expected
@@ -132,8 +132,8 @@ def test_a_request_with_too_many_elements_is_left_to_the_message_reader(kernels:
     partition = ProduceRequest.PartitionProduceData(index=0, records=b"")
     topic = ProduceRequest.TopicProduceData(topic_id=bytes(16), partition_data=[partition] * 10)
     frame = frame_of(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), 13, None)
-    assert kernels.read_produce(frame, 11) is not None
-    assert kernels.read_produce(frame, 10) is None
+    assert kernels.read_flat_produce(frame, 11) is not None
+    assert kernels.read_flat_produce(frame, 10) is None
 
 
 @pytest.mark.parametrize("kernels", READERS)
@@ -142,10 +142,10 @@ def test_a_request_that_is_cut_short_is_left_to_the_message_reader(kernels: Any,
     partition = ProduceRequest.PartitionProduceData(index=0, records=b"records")
     topic = ProduceRequest.TopicProduceData(name="t", topic_id=bytes(16), partition_data=[partition])
     frame = frame_of(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), version, "client")
-    assert kernels.read_produce(frame, ELEMENTS_MAX) is not None
+    assert kernels.read_flat_produce(frame, ELEMENTS_MAX) is not None
     for size in range(len(frame)):
-        assert kernels.read_produce(frame[:size], ELEMENTS_MAX) is None
-    assert kernels.read_produce(memoryview(bytearray(frame) + b"\0"), ELEMENTS_MAX) is None
+        assert kernels.read_flat_produce(frame[:size], ELEMENTS_MAX) is None
+    assert kernels.read_flat_produce(memoryview(bytearray(frame) + b"\0"), ELEMENTS_MAX) is None
 
 
 class Slice(bytearray):

@@ -364,39 +364,23 @@ def test_compiled_and_interpreted_read_the_same(request, changes) -> None:
     data = frame(build({TOPIC: b"\2" * 16}), version)
     for place, byte in changes:
         data[place % len(data)] = byte
-    for name in ("read_produce", "read_fetch"):
-        for cut in (len(data), len(data) // 2, 3):
-            part = bytes(data[:cut])
-            assert getattr(request_kernels, name)(part) == getattr(interpreted, name)(part)
+    for cut in (len(data), len(data) // 2, 3):
+        part = bytes(data[:cut])
+        assert request_kernels.read_produce(part) == interpreted.read_produce(part)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.one_of(produces(), fetches()))
+@given(produces())
 def test_what_is_read_quickly_is_what_the_message_says(request) -> None:
     build, version = request
     data = frame(build({TOPIC: b"\2" * 16}), version)
     header, position = read_request_header(data)
     message, _ = request_class(header.api_key).read(bytes(data), version, position)
-    if header.api_key == 0:
-        read = request_kernels.read_produce(data)
-        if read is not None:
-            (topic,) = message.topic_data
-            (partition,) = topic.partition_data
-            identity = topic.topic_id if version >= 13 else topic.name.encode()
-            assert (read[0], read[1], read[2], data[read[3] : read[4]], read[5], data[read[6] : read[7]]) == (
+    read = request_kernels.read_produce(data)
+    if read is not None:
+        (topic,) = message.topic_data
+        (partition,) = topic.partition_data
+        identity = topic.topic_id if version >= 13 else topic.name.encode()
+        assert (read[0], read[1], read[2], data[read[3] : read[4]], read[5], data[read[6] : read[7]]) == (
                 version, 77, message.acks, identity, partition.index, partition.records,
-            )  # fmt: skip
-    else:
-        read = request_kernels.read_fetch(data)
-        if read is not None:
-            (topic,) = message.topics
-            (partition,) = topic.partitions
-            identity = topic.topic_id if version >= 13 else topic.topic.encode()
-            assert (read[:6], data[read[6] : read[7]], read[8:]) == (
-                (version, 77, message.max_wait_ms, message.min_bytes, message.max_bytes, message.isolation_level),
-                identity,
-                (
-                    partition.partition, partition.current_leader_epoch, partition.fetch_offset,
-                    partition.partition_max_bytes,
-                ),
             )  # fmt: skip

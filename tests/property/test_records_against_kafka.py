@@ -17,9 +17,10 @@ from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import decompress
 from tailrace.records.legacy import build_messages, iter_messages
 from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.validation import Origin, validate_produced
+from tailrace.records.validation import Origin
 from tests.support.log_oracle import START_MS, LogOracle
 from tests.support.oracle_types import OracleError, OracleRecord
+from tests.support.validated import validate_produced
 
 pytestmark = pytest.mark.kafka
 

@@ -19,7 +19,8 @@ from tailrace.records.conversion import down_convert, split_any
 from tailrace.records.legacy import build_messages, iter_messages
 from tailrace.records.produce_request import check_produce_request
 from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.validation import Origin, validate_produced
+from tailrace.records.validation import Origin
+from tests.support.validated import validate_produced
 
 many = settings(max_examples=150, deadline=None)
 CREATE = TimestampType.CREATE_TIME

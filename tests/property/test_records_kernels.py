@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from unittest import mock
 
 import cramjam
 import pytest
@@ -14,8 +13,8 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels as compiled
 from tailrace.records.batch import HEADER, CorruptBatch
 from tailrace.records.codecs.crc32c import crc32c
-from tailrace.records.validation import validate_produced
 from tests.support.interpreted import interpreted as interpreted_form
+from tests.support.validated import validate_produced
 
 interpreted = interpreted_form(compiled)
 pytestmark = pytest.mark.skipif(not compiled.COMPILED, reason="the kernels were not compiled here")
@@ -59,6 +58,12 @@ def outcome(call, *arguments):
         return type(error).__name__, str(error)
 
 
+def walked(kernels, data, count, *rules):
+    walk = kernels.RecordWalk(count, *rules)
+    walk.feed(data, True)
+    return walk.index, walk.sequential, walk.largest, walk.refused, walk.found
+
+
 def same(name: str, *arguments):
     result = outcome(getattr(compiled, name), *arguments)
     assert result == outcome(getattr(interpreted, name), *arguments)
@@ -66,13 +71,16 @@ def same(name: str, *arguments):
 
 
 @many
-@given(payload=payloads(), base_timestamp=st.one_of(small, int64), check_sizes=st.booleans())
-def test_validate_records(payload, base_timestamp, check_sizes):
-    seen: list = []
-    also_seen: list = []
-    first = outcome(compiled.validate_records, *payload, base_timestamp, check_sizes, seen)
-    assert first == outcome(interpreted.validate_records, *payload, base_timestamp, check_sizes, also_seen)
-    assert seen == also_seen
+@given(
+    payload=payloads(),
+    base_timestamp=st.one_of(small, int64),
+    check_sizes=st.booleans(),
+    needs_keys=st.booleans(),
+    bounds=st.tuples(st.one_of(small, int64), st.one_of(small, int64)),
+)
+def test_a_walk_over_records(payload, base_timestamp, check_sizes, needs_keys, bounds):
+    rules = (base_timestamp, check_sizes, needs_keys, *bounds, 3)
+    assert outcome(walked, compiled, *payload, *rules) == outcome(walked, interpreted, *payload, *rules)
 
 
 @many
@@ -80,7 +88,7 @@ def test_validate_records(payload, base_timestamp, check_sizes):
 def test_decode_records(payload):
     decoded = same("decode_records", *payload)
     if isinstance(decoded, list):
-        assert compiled.validate_records(*payload, 0, True)[1] == sum(record[2] is None for record in decoded)
+        assert walked(compiled, *payload, 0, True, True)[3] == sum(record[2] is None for record in decoded)
 
 
 @many
@@ -122,7 +130,7 @@ def produced_batches(draw):
     data, count = draw(st.one_of(st.just((bytes(records), len(rows))), payloads()))
     base_timestamp = draw(st.sampled_from([1000, 1000, 0, 2**62]))
     try:
-        largest = interpreted.validate_records(data, count, base_timestamp, True)[3]
+        largest = walked(interpreted, data, count, base_timestamp, True)[2]
     except CorruptBatch:
         largest = draw(small)
     fields = [0, 49 + len(data), -1, 2, 0, draw(st.sampled_from([0, 0, 0x10, 0x40])), count - 1, base_timestamp]
@@ -144,26 +152,26 @@ def produced_batches(draw):
     bounds=st.tuples(*[st.sampled_from([2**63 - 1, 2**62, 100, 0])] * 2),
     needs_keys=st.booleans(),
 )
-def test_place_produced(batch, place, now_ms, bounds, needs_keys):
-    """Compiled and interpreted do the same; what they take, the thorough way takes with the same result."""
+def test_a_sound_batch_passes_the_thorough_check_with_the_same_bytes(batch, place, now_ms, bounds, needs_keys):
     sent, crc = batch
-    ours, theirs = bytearray(sent), bytearray(sent)
-    rules = (crc, *place, now_ms, *bounds, needs_keys)
-    taken = compiled.place_produced(ours, *rules)
-    assert (taken, ours) == (interpreted.place_produced(theirs, *rules), theirs)
-    if not taken:
-        assert ours == sent
+    rules = (crc, now_ms, *bounds, needs_keys)
+    is_sound = compiled.is_sound(sent, *rules)
+    assert is_sound == interpreted.is_sound(sent, *rules)
+    if not is_sound:
         return
+    ours, theirs = bytearray(sent), bytearray(sent)
+    compiled.set_offset_and_epoch(ours, *place)
+    interpreted.set_offset_and_epoch(theirs, *place)
+    assert ours == theirs
     policy = frozenset({"compact" if needs_keys else "delete"})
     config = TopicConfig(
         cleanup_policy=policy,
         message_timestamp_before_max_ms=bounds[0],
         message_timestamp_after_max_ms=bounds[1],
     )
-    with mock.patch("tailrace.records.validation._validate_common_case", return_value=None):
-        thorough = validate_produced(
-            bytes(sent), config=config, base_offset=place[0], leader_epoch=place[1], now_ms=now_ms
-        )
+    thorough = validate_produced(
+        bytes(sent), config=config, base_offset=place[0], leader_epoch=place[1], now_ms=now_ms, thorough=True
+    )
     assert bytes(thorough.data) == ours
 
 

@@ -12,7 +12,7 @@ from tailrace.records.legacy import Message, build_messages
 from tailrace.records.raw_batches import RawBatches
 from tailrace.records.record import Record, RecordHeader, TimestampType, iter_records
 from tailrace.records.resend import as_produced, halves
-from tailrace.records.validation import validate_produced
+from tests.support.validated import validate_produced
 
 small_bytes = st.none() | st.binary(max_size=4)
 headers = st.lists(st.builds(RecordHeader, st.text(max_size=2), small_bytes), max_size=2).map(tuple)

@@ -346,7 +346,7 @@ def consumers_read_to_the_end(patch: Patch) -> None:
 
 
 def a_last_stable_offset_does_not_wait(patch: Patch) -> None:
-    patch.setattr(PartitionLog, "_update_first_unstable", lambda self: None)
+    patch.setattr(Watermarks, "set_first_unstable", lambda self, first: None)
 
 
 # Logs
@@ -400,7 +400,7 @@ def sealed_segments_are_not_synced(patch: Patch) -> None:
 
 def a_sync_counts_after_the_log_was_cut(patch: Patch) -> None:
     def apply(self: SealedFlush, result: None, now_ms: int) -> None:
-        self._log.note_flushed(self._following.base_offset, now_ms)
+        self._log.durability.note_flushed(self._following.base_offset, now_ms)
 
     patch.setattr(SealedFlush, "apply", apply)
 

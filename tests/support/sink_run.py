@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from tailrace.client.batches import FetchOptions, fetch
 from tailrace.client.cluster.cluster import ClusterClient
-from tailrace.client.connection import Connection
 from tailrace.client.isolation import IsolationLevel
+from tailrace.client.network.connection import Connection
 from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (

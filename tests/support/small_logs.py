@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tailrace.log.append import AppendResult
 from tailrace.log.disk.files import Files
-from tailrace.log.partition_log import AppendResult, PartitionLog
+from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segment import Segment
 from tailrace.model.topic_config import TopicConfig
@@ -110,4 +111,5 @@ def placed(offset: int, *values: bytes | None, timestamp: int | list[int] = NOW_
 
 def put(segment: Segment, *batches: RecordBatch) -> None:
     """Append batches to a segment in one write."""
-    segment.append(b"".join(one.view for one in batches), list(batches))
+    data = b"".join(one.view for one in batches)
+    segment.append(data, [(one.size, one.last_offset, one.max_timestamp) for one in batches])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from types import GeneratorType
 
 from tailrace.broker.cluster.forwarding import FORWARDED
+from tailrace.broker.handling.flat_requests import flattened, read_flat
 from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
 from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
@@ -34,7 +35,7 @@ class Dispatcher:
         self._refusals = services.refusals
         self._long_requests = services.long_requests
         self._forwarding = services.forwarding
-        self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, self.dispatch)
+        self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, self._decoded)
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
         self._runs: dict[int, Run] = {}  # requests of a connection that wait for the replicas of one partition
@@ -44,8 +45,14 @@ class Dispatcher:
         if self._runs and len(frame) > 1 and (run := self._runs.get(context.connection_id)) is not None:
             return run.take(frame, now_ms)
         quick = self._quick.get(frame[1]) if len(frame) > 1 and not self._throttling.is_on else None
-        if quick is None or not quick(frame, context, now_ms):
+        if quick is not None and quick(frame, context, now_ms):
+            return self._round.is_collecting
+        request = read_flat(frame, context, now_ms)
+        if request is None:
             self.handle_generally(frame, context, now_ms)
+        else:
+            self._round.settle()
+            self.dispatch(request, now_ms)
         return self._round.is_collecting
 
     def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
@@ -62,7 +69,10 @@ class Dispatcher:
             self._refusals.malformed(context, error, now_ms)
             return
         if body is not None:
-            self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
+            self._decoded(request_of(header, context, body, now_ms, len(frame)), now_ms)
+
+    def _decoded(self, request: Request, now_ms: int) -> None:
+        self.dispatch(flattened(request), now_ms)
 
     def dispatch(self, request: Request, now_ms: int) -> None:
         """Give a decoded request to its handler, or to the controller that decides on it."""

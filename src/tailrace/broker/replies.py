@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -101,6 +102,19 @@ class Replies:
             return
         self.put(Reply(request.context.connection_id, parts, throttle_ms))
 
+    def send(self, request: Request, encode: Callable[[], list[Any]], now_ms: int, throttle_ms: int = 0) -> None:
+        """Send a response that `encode` encodes, and whose error codes are counted."""
+        connection_id = request.context.connection_id
+        if self._long and connection_id in self._long:
+            self._encode_by_chore(request, encode, throttle_ms)
+            return
+        try:
+            parts = encode()
+        except UnwritableMessage as error:
+            self._refuse_unwritable(request, error, now_ms)
+            return
+        self.put(Reply(connection_id, parts, throttle_ms))
+
     def reply_nothing(self, request: Request, now_ms: int, throttle_ms: int = 0, *, close: bool = False) -> None:
         """End a request without a response; `close` closes its connection."""
         if request.respond is not None:
@@ -177,13 +191,27 @@ class Replies:
                 of_api[code] += count
             self.put(Reply(connection_id, parts, throttle_ms))
 
-        def failed(error: BaseException, now_ms: int) -> None:
-            if isinstance(error, UnwritableMessage):
-                self._refuse_unwritable(request, error, now_ms)
-            else:
-                self.chore_failed(connection_id, error, now_ms)
+        self._chores.add(connection_id, Step(run, apply, partial(self._encoding_failed, request)))
 
-        self._chores.add(connection_id, Step(run, apply, failed))
+    def _encode_by_chore(self, request: Request, encode: Callable[[], list[Any]], throttle_ms: int) -> None:
+        connection_id = request.context.connection_id
+        decoded = self._chores.take_decoded(connection_id)
+
+        def run() -> list[Any]:
+            parts = list(_merged(encode()))
+            release(decoded)
+            return parts
+
+        def apply(parts: list[Any], now_ms: int) -> None:
+            self.put(Reply(connection_id, parts, throttle_ms))
+
+        self._chores.add(connection_id, Step(run, apply, partial(self._encoding_failed, request)))
+
+    def _encoding_failed(self, request: Request, error: BaseException, now_ms: int) -> None:
+        if isinstance(error, UnwritableMessage):
+            self._refuse_unwritable(request, error, now_ms)
+        else:
+            self.chore_failed(request.context.connection_id, error, now_ms)
 
     def chore_failed(self, connection_id: int, error: BaseException, now_ms: int) -> None:
         """Close the connection for which a chore has raised unexpectedly."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, ClusterMetadata
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownTopic
+from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.protocol.field_versions import first_version_with

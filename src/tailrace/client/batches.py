@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.errors import ClientError, EndNotReached, InvalidAnswer, OffsetOutOfRange, Refused
 from tailrace.client.isolation import Batch, IsolationLevel, may_start_before, next_offset, visible_batches
-from tailrace.client.patience import Patience
+from tailrace.client.network.patience import Patience
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.protocol.field_versions import FETCH_TOPIC_IDS, first_version_with

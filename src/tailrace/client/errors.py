@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tailrace.client.address import Address
+from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 
 # What passes by itself, or once metadata is fetched again.

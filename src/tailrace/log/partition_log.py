@@ -19,44 +19,40 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from tailrace.log import retention
-from tailrace.log.append_group import AppendGroup
-from tailrace.log.append_plan import AppendPlan, ProducerPlan, check_segment_size, plan_follower_append, plan_producers
+from tailrace.log.append import AppendResult, LogAppend
 from tailrace.log.deferred import Deferred
-from tailrace.log.directories.sealed_flush import flush_at_once
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import write_topic_id
 from tailrace.log.disk.files import Files, join
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.durability import Durability
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
-from tailrace.log.log_read import LogRead, OffsetOutOfRange, locate, read_log
+from tailrace.log.log_bounds import LogBounds
+from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
 from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_replay import rebuild_producers
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.removal import Removal
-from tailrace.log.roll_policy import RollReason, roll_reason
+from tailrace.log.roll_policy import RollReason
 from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.segment_swap import swap_segments
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, TopicId, TopicPartition
+from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer
 from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.validation import Origin, validate_produced
+from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
 
 
-class AppendResult(NamedTuple):
-    first_offset: Offset
-    last_offset: Offset
-    log_append_time_ms: int
-    log_start_offset: Offset
-    is_duplicate: bool = False
+def flush_at_once(log: PartitionLog, following: Segment, now_ms: int) -> None:
+    """Sync everything before a segment here and now, where no other thread can do it."""
+    log.producers.sync_snapshots()
+    log.flush_to(following.base_offset, now_ms)
 
 
 class PartitionLog:
@@ -86,19 +82,25 @@ class PartitionLog:
         self.epochs = epochs
         self.producers = producers
         self.deferred = deferred
-        self.recovery_point = recovery_point
+        self.durability = Durability(segments, marks, epochs, recovery_point, now_ms)
         self.topic_id = topic_id
-        self.group = AppendGroup()
-        self.last_flush_ms = now_ms
         self._new_jitter_ms = new_jitter_ms
+        self._append = LogAppend(partition, segments, marks, epochs, producers, self.durability, self.roll)
+        self._bounds = LogBounds(segments, marks, producers)
+        # What requests call, without a call in between.
+        self.place, self.write_placed = self._append.place, self._append.write
+        self.placed_marks, self.snapshot_marks = self._bounds.placed_marks, self._bounds.snapshot_marks
         self.write_checkpoints: Callable[[], None] = lambda: None  # set by the directory that has them
         self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once  # set by who has threads
         self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to  # likewise
         self.cuts = 0  # how often something was taken off the log's end
         self._removal = Removal(files, deferred, producers)
-        self._update_first_unstable()
 
     # Bounds
+
+    @property
+    def recovery_point(self) -> Offset:
+        return self.durability.recovery_point
 
     @property
     def log_start_offset(self) -> Offset:
@@ -121,38 +123,8 @@ class PartitionLog:
         return self.segments.total_size()
 
     def advance_high_watermark(self, offset: Offset) -> bool:
-        """Move the high watermark up to `offset`, within the log's bounds; say whether it moved."""
-        marks = self.marks
-        offset = min(max(offset, marks.log_start_offset), marks.log_end.offset)
-        if offset <= marks.high_watermark.offset:
-            return False
-        self._set_high_watermark(offset)
-        return True
-
-    def _set_high_watermark(self, offset: Offset) -> None:
-        marks, producers = self.marks, self.producers
-        marks.high_watermark = marks.log_end if offset >= marks.log_end.offset else LogPosition(offset)
-        producers.high_watermark_moved(offset)
-        if marks.first_unstable is not None or producers.open_transactions:
-            self._update_first_unstable()
-
-    def placed_marks(self) -> Watermarks:
-        """The bounds with their places, good until something changes."""
-        return self.marks.place(self._placed)
-
-    def snapshot_marks(self) -> Watermarks:
-        """The bounds as they are now, with their places: a read that starts here is not changed by a later append."""
-        marks = self.placed_marks()
-        return Watermarks(marks.log_start_offset, marks.log_end, marks.high_watermark, marks.first_unstable)
-
-    def _placed(self, offset: Offset) -> LogPosition:
-        return locate(self.segments, self.marks, offset)._replace(offset=offset)
-
-    def _update_first_unstable(self) -> None:
-        first = self.producers.first_unstable
-        if first is not None and first.offset < self.log_start_offset:
-            first = LogPosition(self.log_start_offset)
-        self.marks.first_unstable = first
+        """Move the high watermark up to `offset`, within the log's bounds. Return True if it moved."""
+        return self._bounds.advance_high_watermark(offset)
 
     # Append
 
@@ -165,86 +137,21 @@ class PartitionLog:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Check batches, unless they are checked; give them offsets, in place where they can be written to; write."""
-        group, end = self.group, self.marks.log_end.offset
-        if isinstance(data, CheckedRecords):
-            plan = data.place(end, leader_epoch)
-        elif origin is Origin.CLIENT and (first := group.place(self, memoryview(data), leader_epoch, now_ms)) >= 0:
-            group.write(self, now_ms)
-            return AppendResult(first, group.end_offset - 1, NO_TIMESTAMP, self.marks.log_start_offset)
-        else:
-            plan = validate_produced(
-                data,
-                config=self.config,
-                base_offset=end,
-                leader_epoch=leader_epoch,
-                now_ms=now_ms,
-                origin=origin,
-                partition=self.partition,
-            )
-        return self._append(plan, origin, now_ms, transaction_version) if plan.batches else self._nothing_appended()
+        """Check a batch, give it its offsets, in place where the buffer is writable, and write it."""
+        result = self.place(data, leader_epoch, now_ms, origin, transaction_version)
+        self.write_placed(now_ms)
+        return result
 
     def append_as_follower(self, data: Buffer, *, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
         """Write a leader's batches as they are, at the offsets they have."""
-        plan = plan_follower_append(
-            data, partition=self.partition, log_end_offset=self.log_end_offset, leader_epoch=leader_epoch
-        )
-        return self._append(plan, Origin.REPLICATION, now_ms) if plan else self._nothing_appended()
-
-    def _nothing_appended(self) -> AppendResult:
-        return AppendResult(-1, -1, -1, self.log_start_offset)
-
-    def _append(self, plan: AppendPlan, origin: Origin, now_ms: int, transaction_version: int = 0) -> AppendResult:
-        for batch in plan.batches:
-            if batch.magic == 2:
-                self.epochs.assign(batch.leader_epoch, batch.base_offset)
-            elif self.epochs.entries:
-                # A leader back at an old format: without epochs in its records, the ones known are no help any more.
-                self.epochs.clear()
-        segment = self._segment_for(plan, now_ms)
-        changes = plan_producers(plan, self.producers, origin, segment, transaction_version)
-        if changes is not None and changes.duplicate is not None:
-            known = changes.duplicate
-            return AppendResult(known.first_offset, known.last_offset, known.timestamp, self.log_start_offset, True)
-        segment.append(plan.data, plan.batches)
-        end = plan.last_offset + 1
-        self.marks.log_end = LogPosition(end, segment.base_offset, segment.size)
-        self.producers.end_offset = end
-        if changes is not None:
-            if changes.in_sequence is not None:
-                state, only = changes.in_sequence
-                state.go_on_with(only)
-            else:
-                self._apply_producers(changes, segment)
-        if end - self.recovery_point >= self.config.flush_messages:
-            self.flush(now_ms)
-        return AppendResult(plan.first_offset, end - 1, plan.log_append_time_ms, self.marks.log_start_offset)
-
-    def _apply_producers(self, changes: ProducerPlan, segment: Segment) -> None:
-        self.producers.apply_all(changes.appends)
-        aborted = []
-        for ended in changes.ended:
-            if ended.is_aborted:
-                stable = self.producers.last_stable_offset_after(ended)
-                aborted.append(AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable))
-            self.producers.complete(ended)
-        self._update_first_unstable()
-        # Last, since it may fail: what could not be written is kept and written with the next.
-        for transaction in aborted:
-            segment.transaction_index.append(transaction)
+        result = self._append.place_replicated(data, leader_epoch, now_ms)
+        self.write_placed(now_ms)
+        return result
 
     def _set_log_end(self, offset: Offset) -> None:
         active = self.segments.active
         self.marks.log_end = LogPosition(offset, active.base_offset, active.size)
-        self.recovery_point = min(self.recovery_point, offset)
-
-    def _segment_for(self, plan: AppendPlan, now_ms: int) -> Segment:
-        active = self.segments.active
-        reason = roll_reason(active, self.config, len(plan.data), plan.max_timestamp, plan.last_offset, now_ms)
-        if reason is None:
-            return active
-        check_segment_size(len(plan.data), self.partition, self.config)
-        return self.roll(now_ms, first_offset=plan.first_offset, reason=reason)
+        self.durability.note_cut(offset)
 
     # Roll and flush
 
@@ -290,36 +197,18 @@ class PartitionLog:
 
     def flush(self, now_ms: int) -> None:
         """Make everything durable."""
-        if self.log_end_offset + 1 > self.recovery_point:
-            self._flush_segments(self.log_end_offset + 1)
-            self.note_flushed(self.log_end_offset, now_ms)
+        self.durability.flush(now_ms)
 
     def flush_to(self, offset: Offset, now_ms: int) -> None:
         """Make everything below `offset` durable."""
-        offset = min(offset, self.log_end_offset)  # a truncation may have come between
-        if offset > self.recovery_point:
-            self._flush_segments(offset)
-            self.note_flushed(offset, now_ms)
+        self.durability.flush_to(offset, now_ms)
 
     def flush_if_due(self, now_ms: int) -> bool:
         """Flush if `flush.ms` has passed since the last time and there is something to flush."""
-        due = self.log_end_offset > self.recovery_point and now_ms - self.last_flush_ms >= self.config.flush_ms
+        due = self.durability.begin_if_due(now_ms, self.config.flush_ms)
         if due:
-            self.last_flush_ms = now_ms
             self.flush_soon(self, self.log_end_offset, now_ms)
         return due
-
-    def _flush_segments(self, end: Offset) -> None:
-        # Names are durable since the next segment was created, and recovery reads the last one anyway.
-        for segment in self.segments.between(self.recovery_point, end):
-            segment.flush()
-
-    def note_flushed(self, offset: Offset, now_ms: int) -> None:
-        """Everything below `offset` is durable, and so noted once the epochs are: recovery does not look for them."""
-        if offset > self.recovery_point:
-            self.last_flush_ms = now_ms
-            if self.epochs.make_durable():
-                self.recovery_point = offset
 
     # Read
 
@@ -354,22 +243,14 @@ class PartitionLog:
         if self.epochs.truncate_start(offset):
             self._write_epochs_soon(now_ms)
         self.producers.log_start_moved(offset)
-        self._update_first_unstable()
+        self._bounds.update_first_unstable()
 
     def delete_old_segments(self, now_ms: int) -> dict[retention.DeletionReason, int]:
-        """Apply retention; how many segments went for which reason."""
-        deleted = {
-            retention.DeletionReason.LOG_START: self._delete_segments(
-                retention.below_log_start(self.segments, self.marks), now_ms
-            )
-        }
-        if self.config.is_deleted_by_retention:
-            deleted[retention.DeletionReason.SIZE] = self._delete_segments(
-                retention.beyond_size(self.segments, self.marks, self.config), now_ms
-            )
-            deleted[retention.DeletionReason.AGE] = self._delete_segments(
-                retention.beyond_age(self.segments, self.marks, self.config, now_ms), now_ms
-            )
+        """Apply retention. Return how many segments were deleted for which reason."""
+        deleted = {}
+        for reason in retention.reasons(self.config):
+            going = retention.segments_to_delete(reason, self.segments, self.marks, self.config, now_ms)
+            deleted[reason] = self._delete_segments(going, now_ms)
         return deleted
 
     def _delete_segments(self, going: list[Segment], now_ms: int) -> int:
@@ -381,7 +262,7 @@ class PartitionLog:
         if start > self.log_start_offset:
             self._move_start(start, now_ms)
         self._remove_segments(going, now_ms)
-        self.recovery_point = max(self.recovery_point, start)
+        self.durability.note_start(start)
         return len(going)
 
     def _remove_segments(self, going: Iterable[Segment], now_ms: int) -> None:
@@ -422,7 +303,7 @@ class PartitionLog:
             self._write_epochs_soon(now_ms)
         self.marks.log_start_offset = min(offset, self.marks.log_start_offset)
         self._reload_producers(offset, now_ms)
-        self._set_high_watermark(min(self.high_watermark, self.log_end_offset))
+        self._bounds.set_high_watermark(min(self.high_watermark, self.log_end_offset))
         self._write_lowered(before)
         return True
 
@@ -440,7 +321,7 @@ class PartitionLog:
         self.producers.truncate_fully(offset)
         self.marks.log_start_offset = offset if log_start_offset is None else log_start_offset
         self._reload_producers(offset, now_ms)
-        self._set_high_watermark(offset)
+        self._bounds.set_high_watermark(offset)
         self._write_lowered(before)
 
     def _write_lowered(self, before: tuple[Offset, Offset]) -> None:

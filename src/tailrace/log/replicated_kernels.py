@@ -13,6 +13,17 @@ from tailrace.records.codecs.crc32c import crc32c
 
 COMPILED = not __file__.endswith(".py")
 
+# Why the loop ended before the batch at its position, in the order of the checks.
+CUT_SHORT = 0  # also: at the end of the bytes
+NOT_A_BATCH = 1
+OLD_FORMAT = 2
+WRONG_CHECKSUM = 3
+TOO_FAR = 4
+LATER_EPOCH = 5
+NO_EPOCH = 6
+OFFSET_BELOW = 7
+OFFSET_OVERFLOW = 8
+
 
 def _int32(data: Buffer, position: int) -> int:
     """Big-endian and signed; the caller has checked that four bytes are there."""
@@ -24,39 +35,74 @@ def _int64(data: Buffer, position: int) -> int:
     return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
-def take_plain(
+def take_replicated(
     data: memoryview,
+    start: int,
     next_offset: int,
-    leader_epoch: int,
+    epoch_max: int,
     batches: list[tuple[int, int, int]],
-    produced: list[memoryview],
-) -> int:
-    """Take plain batches from the front; the size of those that were taken.
+    epochs: list[tuple[int, int]],
+    produced: list[tuple[int, memoryview]],
+) -> tuple[int, int, int]:
+    """Take whole v2 batches from `start` on.
 
-    Plain is a whole batch of format v2 and of this epoch, with a checksum that holds, no marker, at `next_offset` or
-    past it. `batches` gets the size, last offset and largest timestamp of each, `produced` those with a producer id.
+    Each batch has a checksum that holds, a leader epoch up to `epoch_max`, a base offset of `next_offset` or more, and
+    no offset more than 2^31 - 1 past the first one of all. `batches` gets the size, last offset and largest timestamp
+    of each. `epochs` gets an epoch and its first offset where it differs from the last one there. `produced` gets the
+    batches with a producer id, each with its position.
+
+    Returns the position after the last batch, why the next one is not taken, and the largest timestamp (-1 if none).
     """
     view = data
     end = len(view)
-    start = 0
-    while end - start >= 61:
+    epoch = -1
+    largest = -1
+    first_offset = -1
+    if start < 0:
+        raise ValueError(f"{start} is no position")
+    if epochs:
+        epoch = epochs[len(epochs) - 1][0]
+        first_offset = epochs[0][1]
+    while True:
+        if end - start < 12:
+            return start, 0, largest
         size = _int32(view, start + 8) + 12
-        if view[start + 16] != 2 or size < 61 or size > end - start or _int32(view, start + 12) != leader_epoch:
-            break
-        base_offset = _int64(view, start)
-        delta = _int32(view, start + 23)
-        if view[start + 22] & 0x20 or base_offset < next_offset or delta < 0:
-            break
-        if base_offset >= 0x7FFFFFFFFFFFFFFF - delta:
-            break  # the offset after the last one would not fit into 64 bits
+        if size > end - start:
+            return start, 0, largest
+        if size < 26 or view[start + 16] > 2:
+            return start, 1, largest
+        if view[start + 16] < 2:
+            return start, 2, largest
+        if size < 61:
+            return start, 1, largest
         crc = _int32(view, start + 17) & 0x7FFFFFFF
         if view[start + 17] & 0x80:
             crc = crc + 0x7FFFFFFF + 1
         if crc32c(data[start + 21 : start + size]) != crc:
-            break
+            return start, 3, largest
+        base_offset = _int64(view, start)
+        delta = _int32(view, start + 23)
+        if base_offset >= 0 and delta >= 0x7FFFFFFFFFFFFFFF - base_offset:
+            return start, 8, largest  # the offset after the last one would not fit into 64 bits
+        if first_offset >= 0 and base_offset + delta - first_offset > 0x7FFFFFFF:
+            return start, 4, largest
+        batch_epoch = _int32(view, start + 12)
+        if batch_epoch > epoch_max:
+            return start, 5, largest
+        if batch_epoch < 0:
+            return start, 6, largest
+        if base_offset < next_offset:
+            return start, 7, largest
+        if batch_epoch != epoch:
+            epoch = batch_epoch
+            epochs.append((epoch, base_offset))
+            if first_offset < 0:
+                first_offset = base_offset
         if view[start + 43] < 0x80:
-            produced.append(data[start : start + size])
+            produced.append((start, data[start : start + size]))
         next_offset = base_offset + delta + 1
-        batches.append((size, base_offset + delta, _int64(view, start + 35)))
+        timestamp = _int64(view, start + 35)
+        if timestamp > largest:
+            largest = timestamp
+        batches.append((size, base_offset + delta, timestamp))
         start += size
-    return start

@@ -17,6 +17,22 @@ class DeletionReason(Enum):
     AGE = "retention.ms passed"
 
 
+def reasons(config: TopicConfig) -> list[DeletionReason]:
+    """Return the reasons that apply to a topic, in the order in which its logs are looked at."""
+    return list(DeletionReason) if config.is_deleted_by_retention else [DeletionReason.LOG_START]
+
+
+def segments_to_delete(
+    reason: DeletionReason, segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int
+) -> list[Segment]:
+    """Return the oldest segments that must go for this reason."""
+    if reason is DeletionReason.LOG_START:
+        return below_log_start(segments, marks)
+    if reason is DeletionReason.SIZE:
+        return beyond_size(segments, marks, config)
+    return beyond_age(segments, marks, config, now_ms)
+
+
 def below_log_start(segments: SegmentList, marks: Watermarks) -> list[Segment]:
     """Segments of which every record is before the log start offset."""
     return _leading(

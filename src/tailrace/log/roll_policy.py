@@ -1,12 +1,16 @@
-"""When the active segment is sealed: size, age, a full index, offset overflow."""
+"""When a new segment has to be started: size, age, a full index, offset overflow."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final, NamedTuple
 
 from tailrace.log.segment import Segment
-from tailrace.model.ids import Offset
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import Offset, TopicPartition
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
+
+_EXPIRED: Final = -LONG_MAX - 2  # below any timestamp
 
 
 class RollReason(Enum):
@@ -16,18 +20,52 @@ class RollReason(Enum):
     OFFSET_OVERFLOW = "offset does not fit the segment"
 
 
-def roll_reason(
-    segment: Segment, config: TopicConfig, append_size: int, max_timestamp: int, last_offset: Offset, now_ms: int
-) -> RollReason | None:
-    """Why an append of this size, time and last offset must start a new segment; None if it need not."""
+class SegmentRoom(NamedTuple):
+    """What an active segment takes until a new one has to be started."""
+
+    bytes: int
+    timestamp_max: int
+    batches: int  # that need no further look at the indexes and the age
+    offset_max: Offset
+
+    def roll_reason(self, size: int, max_timestamp: int, last_offset: Offset) -> RollReason | None:
+        """Return why an append of this size, time and last offset must start a new segment, None if it need not."""
+        if size > self.bytes:
+            return RollReason.SIZE
+        if max_timestamp > self.timestamp_max:
+            return RollReason.AGE
+        if not self.batches:
+            return RollReason.FULL_INDEX
+        if last_offset > self.offset_max:
+            return RollReason.OFFSET_OVERFLOW
+        return None
+
+
+NO_ROOM: Final = SegmentRoom(0, _EXPIRED, 0, -1)
+
+
+def room_in(segment: Segment, config: TopicConfig, now_ms: int) -> SegmentRoom:
+    """Return the room in an active segment."""
     size = segment.size
-    if size > config.roll_bytes - append_size:
-        return RollReason.SIZE
-    # Jitter keeps thousands of partitions that were made together from rolling together.
-    if size and segment.waited_ms(now_ms, max_timestamp) > config.roll_ms - segment.jitter_ms:
-        return RollReason.AGE
-    if segment.has_full_index:
-        return RollReason.FULL_INDEX
-    if not segment.offset_index.fits(last_offset):
-        return RollReason.OFFSET_OVERFLOW
-    return None
+    batches = 0 if segment.has_full_index else segment.index_room
+    timestamp_max = LONG_MAX
+    if size:
+        # Jitter keeps thousands of partitions that were made together from rolling together.
+        age_max = config.roll_ms - segment.jitter_ms
+        first = segment.first_batch_timestamp()
+        if first >= 0:
+            timestamp_max = first + age_max
+        elif now_ms - segment.created_ms > age_max:
+            timestamp_max = _EXPIRED
+    elif batches:
+        batches = 1  # the age is counted from the first batch
+    return SegmentRoom(config.roll_bytes - size, timestamp_max, batches, segment.base_offset + INT_MAX)
+
+
+def check_segment_size(size: int, partition: TopicPartition, config: TopicConfig) -> None:
+    """Raise KafkaError if an append does not even fit into a new segment."""
+    if size > config.roll_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{size} bytes in one append to {partition} exceed the segment size of {config.roll_bytes}",
+        )

@@ -11,7 +11,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from tailrace.log.batch_reader import BatchHeader, read_batches, walk_headers
 from tailrace.log.disk import file_names
@@ -19,6 +18,7 @@ from tailrace.log.disk.files import File, Files, join
 from tailrace.log.indexes.index_trust import (
     find_batch,
     holds,
+    index_problem,
     largest_after_cut,
     largest_timestamp,
     offset_after,
@@ -30,7 +30,7 @@ from tailrace.log.indexes.transaction_index import TransactionIndex
 from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.recovery.scan_kernels import SegmentScan
 from tailrace.model.ids import NO_TIMESTAMP, Offset
-from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
 from tailrace.records.batch import Buffer, CorruptBatch
 
 SEGMENT_KINDS = (
@@ -41,19 +41,8 @@ SEGMENT_KINDS = (
 )
 
 
-class PlacedBatch(Protocol):
-    """What an append needs to know of a batch, of whatever format, that has its offsets."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def last_offset(self) -> Offset: ...
-    @property
-    def max_timestamp(self) -> int: ...
-
-
 class SegmentOverflow(Exception):
-    """An offset that cannot be told relative to the segment's base offset."""
+    """An offset that is too far from the segment's base offset."""
 
     def __init__(self, segment: Segment, offset: Offset) -> None:
         super().__init__(f"offset {offset} does not fit into {segment.log.path}")
@@ -161,7 +150,7 @@ class Segment:
     def largest(self) -> TimestampOffset:
         """The largest timestamp and the last offset of the first batch with it; from the time index after a reopen."""
         if self._largest is None:
-            self._largest = largest_timestamp(self)
+            self._largest = largest_timestamp(self.log, self.offset_index, self.time_index, self.size)
         return self._largest
 
     @property
@@ -194,13 +183,6 @@ class Segment:
         first = self.first_batch_timestamp()
         return first if first >= 0 else LONG_MAX
 
-    def waited_ms(self, now_ms: int, append_timestamp: int) -> int:
-        """How old the segment is for `segment.ms`: by the records' own time where they have one."""
-        first = self._first_batch_timestamp
-        if first is None:
-            first = self.first_batch_timestamp()
-        return append_timestamp - first if first >= 0 else now_ms - self.created_ms
-
     def headers(self, start: int = 0) -> Iterator[BatchHeader]:
         return walk_headers(self.log, start, self.size)
 
@@ -209,19 +191,22 @@ class Segment:
 
     def next_offset(self) -> Offset:
         """One past the last offset, found from the last index entry on."""
-        return offset_after(self)
+        return offset_after(self.log, self.offset_index, self.size)
+
+    def index_problem(self) -> str | None:
+        """Return why the indexes must not be appended to, None if the log agrees with them."""
+        return index_problem(self.log, self.offset_index, self.time_index, self.size)
 
     # Append
 
-    def append(self, data: Buffer, batches: Sequence[PlacedBatch]) -> None:
-        """Write validated batches at the end, with the index entries they call for."""
-        last_offset = batches[-1].last_offset
-        if not self.offset_index.fits(last_offset):
-            raise SegmentOverflow(self, last_offset)
-        self.append_joined(data, [(batch.size, batch.last_offset, batch.max_timestamp) for batch in batches])
+    def append(self, data: Buffer, batches: Sequence[tuple[int, Offset, int]]) -> None:
+        """Write batches at the end, with the index entries they call for.
 
-    def append_joined(self, data: Buffer, batches: Sequence[tuple[int, Offset, int]]) -> None:
-        """The same for a group that fits: the size, last offset and largest timestamp of each of its batches."""
+        `batches` has the size, last offset and largest timestamp of each. If the write fails, nothing has changed.
+        """
+        last_offset = batches[-1][1]
+        if last_offset - self.base_offset > INT_MAX:
+            raise SegmentOverflow(self, last_offset)
         position = self.size
         try:
             self.log.write(position, data)
@@ -308,7 +293,7 @@ class Segment:
             self._first_batch_timestamp = None
         self._bytes_since_index_entry = 0
         if self.max_timestamp >= 0:
-            self._largest = largest_after_cut(self)
+            self._largest = largest_after_cut(self.log, self.offset_index, self.time_index, self.size)
         return cut
 
     def start_rebuild(self) -> None:

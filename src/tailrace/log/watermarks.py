@@ -56,6 +56,12 @@ class Watermarks:
             return self.last_stable
         return self.high_watermark
 
+    def set_first_unstable(self, first: LogPosition | None) -> None:
+        """Set where the first undecided transaction begins, within the log; None if there is none."""
+        if first is not None and first.offset < self.log_start_offset:
+            first = LogPosition(self.log_start_offset)
+        self.first_unstable = first
+
     def place(self, find: Callable[[Offset], LogPosition]) -> Watermarks:
         """These, once what is known by number only has been found."""
         if self.high_watermark.segment_base_offset < 0:

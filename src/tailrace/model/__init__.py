@@ -11,6 +11,7 @@ pem.py                 PEM text in properties files
 jwt.py                 JSON Web Tokens in compact form
 oauthbearer.py         the first client message of SASL/OAUTHBEARER
 java_hash.py           Java's String.hashCode
+patterns.py            regular expressions of clients, compiled by RE2 and bounded in cost
 steps.py               Steps: work as a generator that can pause
 shortage.py            errors of a process without free descriptors or memory
 log_fields.py          structured fields of log lines

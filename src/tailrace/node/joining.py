@@ -13,9 +13,9 @@ from select import epoll
 from typing import TYPE_CHECKING
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.client.address import Address
-from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
 from tailrace.client.settings import ClientSettings
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
@@ -23,7 +23,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol.messages import DescribeClusterRequest
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.clock import monotonic_ms, wall_clock_ms
+from tailrace.server.loop.clock import monotonic_ms, wall_clock_ms
 from tailrace.server.peers.heartbeats import Heartbeats
 from tailrace.server.peers.outgoing_security import OutgoingSecurity, outgoing_security
 from tailrace.server.peers.peers import Peers

@@ -26,7 +26,7 @@ from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.timed_files import TimedFiles
 from tailrace.server.broker_seam import Surroundings
-from tailrace.server.clock import wall_clock_ms
+from tailrace.server.loop.clock import wall_clock_ms
 from tailrace.server.settings import ServerSettings
 
 OWN_PREFIX: Final = "tailrace."

@@ -1,19 +1,17 @@
 """Kafka's messages: bytes to messages and back. No sockets. May import model.
 
-schemas/*.json ─► codegen/schema.py ─► registry.py (class) ─► compiler.py (reader, writer) ─► bytes
+schemas/*.json ─► codegen/schema.py ─► registry.py (class) ─► codegen/compiler.py (reader, writer) ─► bytes
 
 api_keys.py              ApiKey: name, number and versions of every API
 messages.py              every message by its name (types in messages.pyi)
 registry.py              message classes by name, API key or record type
 message.py               Message and Struct: one class per message, for all versions
-compiler.py              compiles readers and writers of one version, on first use
 field_versions.py        the first version of a message that has a field
 headers.py               request and response headers
 primitives.py            primitive types: varints, strings, arrays
 framing.py               the length prefix of frames
 strings.py               strings for hand-written encoders
 errors.py                malformed, unsupported or unwritable messages
-diagnosis.py             which field could not be written, and why
 error_codes.py           counts the error codes of a response
 json_form.py             messages as JSON, as Kafka's converters write them
 release.py               frees a large message in small steps
@@ -21,5 +19,6 @@ request_kernels.py       fast readers of the most frequent requests (Cython)
 replica_fetch.py         fast encoder and decoder of a follower's Fetch
 coordinator_records.py   records of `__consumer_offsets`, `__transaction_state`, `__share_group_state`
 metadata_frames.py       records of `__cluster_metadata`
+flat/                    Produce and Fetch as flat tuples, read and written by kernels
 codegen/                 schemas, and the Python generated from them
 """

@@ -78,7 +78,9 @@ class Message(Struct):
         try:
             return cls._readers[version]
         except KeyError:
-            from tailrace.protocol.compiler import compile_reader  # here, because most programs start without it
+            from tailrace.protocol.codegen.compiler import (
+                compile_reader,  # here, because most programs start without it
+            )
 
             return cls._readers.setdefault(version, compile_reader(cls, version))
 
@@ -88,7 +90,7 @@ class Message(Struct):
         try:
             return cls._writers[version]
         except KeyError:
-            from tailrace.protocol.compiler import compile_writer
+            from tailrace.protocol.codegen.compiler import compile_writer
 
             return cls._writers.setdefault(version, compile_writer(cls, version))
 

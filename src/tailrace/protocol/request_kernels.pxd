@@ -27,11 +27,6 @@ cdef (Py_ssize_t, Py_ssize_t) _topic(const unsigned char[::1] data, Py_ssize_t p
                topic_stop=Py_ssize_t, index=i64, size=i64, start=Py_ssize_t, stop=Py_ssize_t)
 cpdef read_produce(const unsigned char[::1] data)
 
-@cython.locals(end=Py_ssize_t, position=Py_ssize_t, version=cython.int, wait_ms=i64, least=i64, most=i64,
-               isolation=cython.int, topic=Py_ssize_t, topic_stop=Py_ssize_t, index=i64, epoch=i64, offset=i64,
-               partition_most=i64, rack=i64)
-cpdef read_fetch(const unsigned char[::1] data)
-
 @cython.locals(end=Py_ssize_t, position=Py_ssize_t, version=cython.int, size=i64, group=Py_ssize_t,
                group_stop=Py_ssize_t, generation=i64, member=Py_ssize_t, member_stop=Py_ssize_t, instance=Py_ssize_t,
                instance_stop=Py_ssize_t, count=i64, topic=Py_ssize_t, topic_stop=Py_ssize_t, number=i64,

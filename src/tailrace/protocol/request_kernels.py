@@ -1,7 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""The requests that come most, read in one go: a Produce of one batch, a Fetch of one partition without a session, an
-OffsetCommit.
+"""Frequent requests, read in one pass: a Produce of one batch, an OffsetCommit.
 
 Plain Python that Cython compiles in place, with its C types in request_kernels.pxd, by the rules of records/kernels.py:
 every read is checked against the end first. A request that is anything else, or is malformed, gives None, and the
@@ -17,7 +16,6 @@ from tailrace.protocol.primitives import Buffer
 COMPILED = not __file__.endswith(".py")
 
 Produced = tuple[int, int, int, int, int, int, int, int]
-Fetched = tuple[int, int, int, int, int, int, int, int, int, int, int, int]
 Topics = list[tuple[int, int, int, int]]
 Committing = tuple[int, int, int, int, int, int, int, int, int, Topics]
 T = TypeVar("T", bound=tuple[object, ...])
@@ -120,62 +118,6 @@ def read_produce(data: Buffer) -> Produced | None:
     if data[start + 22] & 0x10:  # in the batch's attributes
         return None
     return version, _int32(data, 4), acks, topic, topic_stop, index, start, stop
-
-
-def read_fetch(data: Buffer) -> Fetched | None:
-    """(version, correlation id, most to wait, fewest and most bytes, isolation level, topic's start and stop,
-    partition, leader epoch, offset, partition's most bytes) of Fetch v12 to v18.
-
-    A consumer's, without a session; one partition, no last fetched epoch, no tagged fields.
-    """
-    end = len(data)
-    position = _body(data, 1, 12, 18, end)
-    if position < 0:
-        return None
-    version = _int16(data, 2)
-    if version < 15:
-        if position + 4 > end or _int32(data, position) != -1:
-            return None
-        position += 4
-    if position + 21 > end:
-        return None
-    wait_ms = _int32(data, position)
-    least = _int32(data, position + 4)
-    most = _int32(data, position + 8)
-    isolation = data[position + 12]
-    if isolation > 1 or _int32(data, position + 13) != 0 or _int32(data, position + 17) != -1:
-        return None
-    topic, position = _topic(data, position + 21, end, version >= 13)
-    if position < 0 or position + 33 > end:
-        return None
-    topic_stop = position - 1
-    index = _int32(data, position)
-    epoch = _int32(data, position + 4)
-    offset = _int64(data, position + 8)
-    if _int32(data, position + 16) >= 0:
-        return None
-    partition_most = _int32(data, position + 28)
-    position += 32
-    # Tags of the partition and of the topic, forgotten topics, rack, tags.
-    if position + 5 > end or data[position] or data[position + 1] or data[position + 2] != 1:
-        return None
-    rack, position = _length(data, position + 3, end)
-    if position < 0 or rack == 0 or position + rack != end or data[end - 1]:
-        return None
-    return (
-        version,
-        _int32(data, 4),
-        wait_ms,
-        least,
-        most,
-        isolation,
-        topic,
-        topic_stop,
-        index,
-        epoch,
-        offset,
-        partition_most,
-    )
 
 
 def read_offset_commit(data: Buffer) -> Committing | None:

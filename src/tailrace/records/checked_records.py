@@ -1,8 +1,7 @@
-"""Produced records between their checks and their place in the log.
+"""CheckedRecords: produced records between their checks and their place in the log.
 
-`CheckedRecords` are the outcome of all checks that need neither the log nor its end. They can be made anywhere, beside
-the broker's one thread as well. `place` gives them their offsets there, and the `ValidatedRecords` are ready to be
-written. `check_cost` says beforehand how much work the checks may be.
+They are the outcome of all checks that need neither the log nor its end. They can be made on any thread. The log's
+`place` takes them as it takes records that were not checked yet. `check_cost` estimates the work of the checks.
 """
 
 from __future__ import annotations
@@ -33,22 +32,6 @@ _OLD_FORMAT_COST: Final = 4_096  # per byte: each message becomes an object
 _REBUILD_COST: Final = 256  # a batch that is compressed again, with the slowest level that a topic may ask for
 
 
-class ValidatedRecords(NamedTuple):
-    """Batches with their offsets set, ready to be written; `data` spans them all."""
-
-    data: Buffer
-    batches: list[RecordBatch]
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time_ms: int = NO_TIMESTAMP  # -1 where records keep the time that their producer gave them
-    records_converted: int = 0
-    size_may_have_changed: bool = False
-
-
-NOTHING = ValidatedRecords(b"", [], -1, -1, NO_TIMESTAMP)
-
-
 class CheckedRecords(NamedTuple):
     """One batch that passed all checks and has no offset yet, or the reason for its refusal."""
 
@@ -60,25 +43,12 @@ class CheckedRecords(NamedTuple):
     size_may_have_changed: bool = False
     refusal: KafkaError | None = None
 
-    def place(self, base_offset: int, leader_epoch: int) -> ValidatedRecords:
-        """Give the records their offsets, in place. Raise the refusal if there is one."""
+    def accepted(self) -> RecordBatch | None:
+        """Return the batch, None if there is nothing to append. Raise the refusal if there is one."""
         if self.refusal is not None:
             # A copy: what is raised refers to all callers, and they to these records.
             raise copy(self.refusal)
-        batch = self.batch
-        if batch is None:
-            return NOTHING
-        batch.set_offset_and_epoch(base_offset + batch.record_count - 1 - batch.last_offset_delta, leader_epoch)
-        return ValidatedRecords(
-            batch.view,
-            [batch],
-            batch.base_offset,
-            batch.last_offset,
-            self.max_timestamp,
-            self.log_append_time_ms,
-            self.records_converted,
-            self.size_may_have_changed,
-        )
+        return self.batch
 
 
 def check_cost(records: Buffer, config: TopicConfig) -> int:

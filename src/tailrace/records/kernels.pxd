@@ -39,23 +39,17 @@ cdef int _check_count(i64 count) except -1
 @cython.locals(count=i64, length=i64)
 cdef Py_ssize_t _skip_headers(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) noexcept
 
-@cython.locals(end=Py_ssize_t, position=Py_ssize_t, start=Py_ssize_t, index=i64, size=i64, length=i64,
-               timestamp_delta=i64, offset_delta=i64, timestamp=i64, sequential=bint, missing_keys=i64, smallest=i64,
-               largest=i64, largest_delta=i64, has_key=bint)
-cdef (bint, i64, i64, i64, i64) _walk_records(const unsigned char[::1] data, i64 count, i64 base_timestamp,
-                                              bint check_sizes, list found) except *
-
-cpdef tuple validate_records(const unsigned char[::1] payload, i64 count, i64 base_timestamp, bint check_sizes,
-                             list found=*)
-
 cdef class RecordWalk:
-    cdef readonly i64 index, missing_keys, smallest, largest
+    cdef readonly i64 index, refused, largest
     cdef readonly bint sequential
     cdef readonly list found
     cdef i64 count, base_timestamp, earliest, latest, skip, passed, start, size, timestamp_delta, offset_delta, headers
     cdef bint check_sizes, needs_keys, has_key
     cdef Py_ssize_t found_max
     cdef int stage
+
+    cdef int _begin(self, i64 count, i64 base_timestamp, bint check_sizes, bint needs_keys, i64 earliest, i64 latest,
+                    Py_ssize_t found_max) except -1
 
     @cython.locals(end=Py_ssize_t, position=Py_ssize_t, following=Py_ssize_t, value=i64)
     cpdef Py_ssize_t feed(self, const unsigned char[::1] data, bint is_last) except -1
@@ -92,9 +86,17 @@ cpdef find_record(const unsigned char[::1] data, i64 count, i64 base_offset, i64
                kept=i64, largest=i64, fixed=bint, fixed_timestamp=i64, based=bint, base=i64, name=bytes)
 cpdef tuple rewrite_records(bytes payload, i64 count, keep, i64 base_timestamp, append_time, new_base_timestamp)
 
-@cython.locals(count=i64, sequential=bint, missing_keys=i64, smallest=i64, largest=i64)
-cpdef bint place_produced(unsigned char[::1] data, i64 crc, i64 base_offset, int leader_epoch, i64 now_ms,
-                          i64 before_ms, i64 after_ms, bint needs_keys) except -1
+@cython.locals(last_offset_delta=i64, count=i64)
+cpdef int header_fault(const unsigned char[::1] data) except? -1
+
+@cython.locals(last=i64, latest=i64)
+cpdef (i64, i64) timestamp_bounds(i64 now_ms, i64 before_ms, i64 after_ms) noexcept
+
+@cython.locals(end=Py_ssize_t, position=Py_ssize_t, earliest=i64, latest=i64, walk=RecordWalk, is_filled=bint)
+cpdef bint is_sound(const unsigned char[::1] data, i64 crc, i64 now_ms, i64 before_ms, i64 after_ms,
+                    bint needs_keys) except -1
+
+cpdef int set_offset_and_epoch(unsigned char[::1] data, i64 base_offset, int leader_epoch) except -1
 
 cdef int _put_int32(unsigned char[::1] data, Py_ssize_t position, i64 value) noexcept
 

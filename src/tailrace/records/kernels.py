@@ -156,92 +156,17 @@ def _skip_headers(data: Buffer, position: int, end: int) -> int:
     return position
 
 
-def _walk_records(
-    data: Buffer, count: int, base_timestamp: int, check_sizes: bool, found: list[tuple[int, int, bool]] | None
-) -> tuple[bool, int, int, int, int]:
-    end = len(data)
-    position = 0
-    sequential = True
-    missing_keys = 0
-    smallest = 0x7FFFFFFFFFFFFFFF
-    largest = -1
-    largest_delta = -1
-    for index in range(count):
-        size, start = _varint(data, position, end)
-        if start < 0 or start >= end:
-            raise _broken(index, position)
-        timestamp_delta, position = _varlong(data, start + 1, end)
-        if position < 0:
-            raise _broken(index, start)
-        offset_delta, position = _varint(data, position, end)
-        if position < 0:
-            raise _broken(index, start)
-        length, position = _varint(data, position, end)
-        if position < 0 or length > end - position:
-            raise _broken(index, start)
-        has_key = length >= 0
-        if has_key:
-            position += length
-        else:
-            missing_keys += 1
-        length, position = _varint(data, position, end)
-        if position < 0 or length > end - position:
-            raise _broken(index, start)
-        if length > 0:
-            position += length
-        if position < end and data[position] == 0:
-            position += 1
-        else:
-            position = _skip_headers(data, position, end)
-            if position < 0:
-                raise _broken(index, start)
-        if check_sizes and position - start != size:
-            raise _broken(index, start)
-        if offset_delta != index:
-            sequential = False
-        timestamp = _add(base_timestamp, timestamp_delta)
-        if found is not None:
-            found.append((offset_delta, timestamp, has_key))
-        if timestamp > largest:
-            largest = timestamp
-            largest_delta = offset_delta
-        if timestamp < smallest and timestamp != -1:
-            smallest = timestamp
-    if position != end:
-        raise _left_over(end - position, count)
-    return sequential, missing_keys, smallest, largest, largest_delta
-
-
-def validate_records(
-    payload: Buffer,
-    count: int,
-    base_timestamp: int,
-    check_sizes: bool,
-    found: list[tuple[int, int, bool]] | None = None,
-) -> tuple[bool, int, int, int, int]:
-    """Walk an uncompressed v2 payload without making anything of it.
-
-    Returns whether the offset deltas are 0, 1, 2 …, how many records have no key, the smallest timestamp other than -1
-    (2^63 - 1 without any), the largest one (at least -1), and the offset delta of the first record that has it.
-    Raises CorruptBatch unless exactly `count` records fill the payload. With check_sizes each record must also be as
-    long as it says: Kafka looks at that in uncompressed batches but not when it skims compressed ones. A list `found`
-    is filled with each record's offset delta, timestamp and whether it has a key.
-    """
-    _check_count(count)
-    return _walk_records(payload, count, base_timestamp, check_sizes, found)
-
-
 class RecordWalk:
     """A walk over an uncompressed v2 payload that comes in pieces; nothing of it is kept.
 
     `feed` takes the next piece. After the last one `index` records were walked, and the other fields describe them all:
-    if their offset deltas are 0, 1, 2 …, how many have no key, the smallest timestamp other than -1 (2^63 - 1 without
-    any), and the largest one (at least -1). Raises CorruptBatch unless exactly `count` records fill the payload.
+    if their offset deltas are 0, 1, 2 …, and the largest timestamp (at least -1). Raises CorruptBatch unless exactly
+    `count` records fill the payload.
 
     With `check_sizes` each record must also be as long as it claims: Kafka checks that in uncompressed batches but not
-    when it skims compressed ones. `found` has up to `found_max` records that lack a needed key or have a timestamp not
-    within `earliest` and `latest`: (index, offset delta, timestamp, has a key). A timestamp of -1 is within, unless
-    `latest` is less than `earliest`: then none is.
+    when it skims compressed ones. `refused` counts the records that lack a needed key or have a timestamp not within
+    `earliest` and `latest`. `found` lists the first `found_max` of them: (index, offset delta, timestamp, has a key).
+    A timestamp of -1 is within, unless `latest` is less than `earliest`: then none is.
     """
 
     def __init__(
@@ -254,8 +179,19 @@ class RecordWalk:
         latest: int = 2**63 - 1,
         found_max: int = 0,
     ) -> None:
-        if count < 0:
-            raise CorruptBatch(f"record count is {count}")
+        _check_count(count)
+        self._begin(count, base_timestamp, check_sizes, needs_keys, earliest, latest, found_max)
+
+    def _begin(
+        self,
+        count: int,
+        base_timestamp: int,
+        check_sizes: bool,
+        needs_keys: bool,
+        earliest: int,
+        latest: int,
+        found_max: int,
+    ) -> None:
         self.count = count
         self.base_timestamp = base_timestamp
         self.check_sizes = check_sizes
@@ -265,9 +201,8 @@ class RecordWalk:
         self.found_max = found_max
         self.found: list[tuple[int, int, int, bool]] = []
         self.index = 0
+        self.refused = 0
         self.sequential = True
-        self.missing_keys = 0
-        self.smallest = 0x7FFFFFFFFFFFFFFF
         self.largest = -1
         # The record that is not yet complete: which field comes next, and what is known.
         self.stage = 0
@@ -356,21 +291,15 @@ class RecordWalk:
         """Note a whole record."""
         if offset_delta != self.index:
             self.sequential = False
-        if not has_key:
-            self.missing_keys += 1
         timestamp = _add(self.base_timestamp, timestamp_delta)
         if timestamp > self.largest:
             self.largest = timestamp
-        if timestamp != -1 and timestamp < self.smallest:
-            self.smallest = timestamp
-        if (
-            (self.needs_keys and not has_key)
-            or (
-                (timestamp != -1 or self.earliest > self.latest)
-                and (timestamp < self.earliest or timestamp > self.latest)
-            )
-        ) and len(self.found) < self.found_max:
-            self.found.append((self.index, offset_delta, timestamp, has_key))
+        if (self.needs_keys and not has_key) or (
+            (timestamp < self.earliest or timestamp > self.latest) and (timestamp != -1 or self.earliest > self.latest)
+        ):
+            if self.refused < self.found_max:
+                self.found.append((self.index, offset_delta, timestamp, has_key))
+            self.refused += 1
         self.index += 1
 
     def _take_field(self, value: int, position: int) -> None:
@@ -671,42 +600,73 @@ def _subtract(a: int, b: int) -> int:
 # --- batches and indexes ---------------------------------------------------------------------------------------------
 
 
-def place_produced(
-    data: bytearray | memoryview,
-    crc: int,
-    base_offset: int,
-    leader_epoch: int,
-    now_ms: int,
-    before_ms: int,
-    after_ms: int,
-    needs_keys: bool,
-) -> bool:
-    """Check what most producers send, one sound v2 batch as it should be, and give it its offset and leader epoch.
+# The rules for the header of a client's batch, in the order in which Kafka checks them: what `header_fault` returns.
+NO_FAULT = 0
+NEGATIVE_OFFSET_DELTA = 1
+NO_RECORDS = 2
+WRONG_RECORD_COUNT = 3
+IS_CONTROL_BATCH = 4
+NO_SEQUENCE_NUMBER = 5
 
-    That is: nothing before or after it; neither compressed nor a control batch, with the producer's time; offsets that
-    count from 0; a sequence number if it has a producer id; `crc`, computed by the caller, in its header. Its records
-    fill it, lie at most `before_ms` before `now_ms` and `after_ms` after it (none of these is negative), have keys if
-    they must, and the latest is as late as the header says. Otherwise False, and nothing was changed.
-    """
-    if len(data) < 61 or _int32(data, 8) + 12 != len(data) or _int64(data, 0) or data[16] != 2 or data[22] & 0x2F:
-        return False
+
+def header_fault(data: Buffer) -> int:
+    """Return the first rule that the header of a client's v2 batch breaks."""
+    if len(data) < 61:
+        raise ValueError(f"{len(data)} bytes are no batch")
+    last_offset_delta = _int32(data, 23)
     count = _int32(data, 57)
-    if count <= 0 or _int32(data, 23) != count - 1 or _uint32(data, 17) != crc:
-        return False
+    if last_offset_delta < 0:
+        return 1
+    if count <= 0:
+        return 2
+    if last_offset_delta + 1 != count:
+        return 3
+    if data[22] & 0x20:
+        return 4
     if _int64(data, 43) >= 0 and _int32(data, 53) < 0:
+        return 5
+    return 0
+
+
+def timestamp_bounds(now_ms: int, before_ms: int, after_ms: int) -> tuple[int, int]:
+    """Return the earliest and the latest timestamp of a record that is not refused. No argument is negative."""
+    last = 0x7FFFFFFFFFFFFFFF
+    latest = last
+    if after_ms < last - now_ms:
+        latest = now_ms + after_ms
+    return now_ms - before_ms, latest
+
+
+def is_sound(data: Buffer, crc: int, now_ms: int, before_ms: int, after_ms: int, needs_keys: bool) -> bool:
+    """Return True if the bytes are one sound v2 batch of a client that can be kept as it is: nearly always.
+
+    The batch is uncompressed, has the producer's time, starts at offset 0, breaks no rule of `header_fault`, and has
+    `crc`, computed by the caller, in its header. Its records fill the batch, their offsets count up, none is refused by
+    `RecordWalk`, and the latest is as late as the header claims. For any other batch `validation.py` finds the reason.
+    """
+    end = len(data)
+    if end < 61 or _int32(data, 8) + 12 != end or _int64(data, 0) or data[16] != 2 or data[22] & 0x0F:
         return False
+    if _uint32(data, 17) != crc or header_fault(data):
+        return False
+    earliest, latest = timestamp_bounds(now_ms, before_ms, after_ms)
+    walk = RecordWalk.__new__(RecordWalk)
+    walk._begin(_int32(data, 57), _int64(data, 27), True, needs_keys, earliest, latest, 0)
     try:
-        sequential, missing_keys, smallest, largest, _ = _walk_records(data[61:], count, _int64(data, 27), True, None)
+        position = walk._whole_records(data, 61, end)
     except CorruptBatch:
         return False
-    if not sequential or (needs_keys and missing_keys) or largest != _int64(data, 35):
-        return False
-    if smallest < now_ms - before_ms or largest - after_ms > now_ms:
-        return False
+    is_filled = position == end and walk.index == walk.count
+    return is_filled and walk.sequential and not walk.refused and walk.largest == _int64(data, 35)
+
+
+def set_offset_and_epoch(data: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Place a batch in a log. Its checksum does not cover either field."""
+    if len(data) < 61:
+        raise ValueError(f"{len(data)} bytes are no batch")
     _put_int32(data, 0, base_offset >> 32)
     _put_int32(data, 4, base_offset)
     _put_int32(data, 12, leader_epoch)
-    return True
 
 
 def _put_int32(data: bytearray | memoryview, position: int, value: int) -> None:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.records.kernels import timestamp_bounds
 from tailrace.records.record import wrapped
 
 RECORD_ERRORS_MAX: Final = 1_000
@@ -54,8 +55,7 @@ class RecordRules:
         everything, nothing = (_LONG_MIN, LONG_MAX), (LONG_MAX, _LONG_MIN)
         if self.broker_sets_time:
             return everything if append_time is None else nothing
-        earliest = max(self.now_ms - self.before_max_ms, _LONG_MIN)
-        latest = min(self.now_ms + self.after_max_ms, LONG_MAX)
+        earliest, latest = timestamp_bounds(self.now_ms, self.before_max_ms, self.after_max_ms)
         if append_time is None:
             return earliest, latest
         return everything if append_time != NO_TIMESTAMP and earliest <= append_time <= latest else nothing

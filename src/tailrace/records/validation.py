@@ -37,7 +37,7 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.checked_records import NOTHING, CheckedRecords, ValidatedRecords
+from tailrace.records.checked_records import CheckedRecords
 from tailrace.records.codecs.compression import topic_codec
 from tailrace.records.codecs.crc32c import crc32c
 from tailrace.records.codecs.decompression import DecompressedTooLarge, DecompressionFailed, produced_size, rebuilt_size
@@ -50,6 +50,14 @@ from tailrace.records.record_walk import walk_batch
 
 MESSAGES_MAX: Final = 100_000  # of an old format, for one partition in one request; each becomes an object
 
+_HEADER_FAULTS: Final = {
+    kernels.NEGATIVE_OFFSET_DELTA: "batch with offsets {0.base_offset}..{0.last_offset}",
+    kernels.NO_RECORDS: "batch with a record count of {0.record_count}",
+    kernels.WRONG_RECORD_COUNT: "batch with {0.record_count} records for offsets {0.base_offset}..{0.last_offset}",
+    kernels.IS_CONTROL_BATCH: "control batch from a client",
+    kernels.NO_SEQUENCE_NUMBER: "batch of producer {0.producer_id} with sequence number {0.base_sequence}",
+}
+
 
 class Origin(Enum):
     """Where an append comes from, and so how far it is trusted."""
@@ -60,32 +68,49 @@ class Origin(Enum):
     REPLICATION = "replication"  # a leader's bytes, taken as they are
 
 
-def validate_produced(
+def is_kept_as_sent(view: memoryview, config: TopicConfig, now_ms: int) -> bool:
+    """Return True for one sound, uncompressed batch of a client that the topic keeps as it is: the frequent case.
+
+    For any other batch `check_produced` finds the reason, or the change that it needs.
+    """
+    return (
+        config.keeps_plain_batches
+        and HEADER_SIZE <= len(view) <= config.max_message_bytes
+        and not view[CODEC_POSITION] & CODEC_MASK
+        and kernels.is_sound(
+            view,
+            crc32c(view[ATTRIBUTES_POSITION:]),
+            now_ms,
+            config.message_timestamp_before_max_ms,
+            config.message_timestamp_after_max_ms,
+            config.is_compacted,
+        )
+    )
+
+
+def check_given(
     data: Buffer,
     *,
     config: TopicConfig,
     base_offset: int,
     leader_epoch: int,
-    now_ms: int,
-    origin: Origin = Origin.CLIENT,
+    origin: Origin = Origin.RAFT_LEADER,
     partition: TopicPartition | None = None,
-) -> ValidatedRecords:
-    """Check records and place them at base_offset; patched in the given buffer if that is writable.
-
-    Bytes of a last batch that is cut short are left out. KafkaError, or RecordsRefused, says why not.
-    """
-    view = memoryview(data)
-    if view.readonly:
-        view = memoryview(bytearray(view))
-    if origin is Origin.CLIENT or origin is Origin.COORDINATOR:
-        common = _validate_common_case(view, config, base_offset, leader_epoch, now_ms)
-        if common is not None:
-            return common
-    if origin in (Origin.RAFT_LEADER, Origin.REPLICATION):
-        batches, _ = _checked_bytes(view, origin, leader_epoch, config, partition)
-        return _as_given(view, batches, base_offset, partition) if batches else NOTHING
-    checked = check_produced(view, config=config, now_ms=now_ms, origin=origin, partition=partition)
-    return checked.place(base_offset, leader_epoch)
+) -> list[RecordBatch]:
+    """Return batches whose offsets were set elsewhere: the offsets must only go up, from `base_offset` on."""
+    batches, _ = _checked_bytes(memoryview(data), origin, leader_epoch, config, partition)
+    whole = [batch for batch in batches if isinstance(batch, RecordBatch)]
+    if len(whole) < len(batches):
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"messages of an old format among the batches for {partition}")
+    expected = base_offset
+    for batch in whole:
+        if batch.base_offset < expected:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"batch at offset {batch.base_offset} for {partition} lies below the next offset {expected}",
+            )
+        expected = batch.next_offset
+    return whole
 
 
 def check_produced(
@@ -129,34 +154,6 @@ def _checked_bytes(
     return batches, source
 
 
-def _validate_common_case(
-    view: memoryview, config: TopicConfig, base_offset: int, leader_epoch: int, now_ms: int
-) -> ValidatedRecords | None:
-    """One sound, uncompressed batch for a topic that takes it as it is: most of what producers send, checked quickly.
-
-    None if anything is out of the ordinary; what is wrong, if it is wrong, the thorough way finds out.
-    """
-    size = len(view)
-    if (
-        not config.keeps_plain_batches
-        or not HEADER_SIZE <= size <= config.max_message_bytes
-        or view[CODEC_POSITION] & CODEC_MASK
-        or not kernels.place_produced(
-            view,
-            crc32c(view[ATTRIBUTES_POSITION:]),
-            base_offset,
-            leader_epoch,
-            now_ms,
-            config.message_timestamp_before_max_ms,
-            config.message_timestamp_after_max_ms,
-            config.is_compacted,
-        )
-    ):
-        return None
-    batch = RecordBatch(view)
-    return ValidatedRecords(view, [batch], base_offset, batch.last_offset, batch.max_timestamp)
-
-
 def _check_size(size: int, config: TopicConfig, partition: TopicPartition | None) -> None:
     if size > config.max_message_bytes:
         raise KafkaError(
@@ -193,26 +190,6 @@ def _check_bytes(
     if code > Codec.ZSTD:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {code} in {partition}")
     return Codec(code)
-
-
-def _as_given(
-    view: memoryview, batches: list[RecordBatch | Message], base_offset: int, partition: TopicPartition | None
-) -> ValidatedRecords:
-    """Batches whose offsets were set elsewhere: they must only go up, from the log's end."""
-    whole = [batch for batch in batches if isinstance(batch, RecordBatch)]
-    if len(whole) < len(batches):
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"messages of an old format among the batches for {partition}")
-    expected = base_offset
-    for batch in whole:
-        if batch.base_offset < expected:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"batch at offset {batch.base_offset} for {partition} lies below the next offset {expected}",
-            )
-        expected = batch.next_offset
-    size = sum(batch.size for batch in whole)
-    largest = max(batch.max_timestamp for batch in whole)
-    return ValidatedRecords(view[:size], whole, whole[0].base_offset, expected - 1, largest)
 
 
 class _Validation:
@@ -278,17 +255,9 @@ class _Validation:
         return CheckedRecords(batch.size, batch, max_timestamp, self.log_append_time_ms)
 
     def _check_client_batch(self, batch: RecordBatch) -> None:
-        count = batch.record_count
-        if batch.last_offset_delta < 0:
-            self.refuse(f"batch with offsets {batch.base_offset}..{batch.last_offset}")
-        if count <= 0:
-            self.refuse(f"batch with a record count of {count}")
-        if batch.last_offset_delta + 1 != count:
-            self.refuse(f"batch with {count} records for offsets {batch.base_offset}..{batch.last_offset}")
-        if batch.is_control:
-            self.refuse("control batch from a client")
-        if batch.has_producer_id and batch.base_sequence < 0:
-            self.refuse(f"batch of producer {batch.producer_id} with sequence number {batch.base_sequence}")
+        fault = kernels.header_fault(batch.view)
+        if fault:
+            self.refuse(_HEADER_FAULTS[fault].format(batch))
 
     def _rebuild(self, batch: RecordBatch, sequential: bool) -> CheckedRecords:
         """The same records in the topic's codec."""

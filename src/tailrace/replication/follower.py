@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tailrace.log.follower_append import append_plain
 from tailrace.log.leader_epochs import UNKNOWN_END, EpochEnd
 from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset
@@ -54,8 +53,7 @@ class FollowerRole:
         log = self._log
         if len(records):
             self._make_room_for(records, now_ms)
-            if not append_plain(log, memoryview(records), self.leader_epoch, now_ms):
-                log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+            log.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         high_watermark_moved = log.advance_high_watermark(high_watermark)
         # Not past our own high watermark: those offsets are not known to be committed here. A later answer tells again.
         log_start_moved = leader_log_start_offset <= log.high_watermark and log.delete_records(

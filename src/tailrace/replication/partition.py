@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+from tailrace.log.append import AppendResult
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
-from tailrace.log.partition_log import AppendResult, PartitionLog
+from tailrace.log.partition_log import PartitionLog
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -17,7 +17,7 @@ from typing import Final
 
 from tailrace.server.broker_seam import BrokerBuilder
 from tailrace.server.connections.descriptors import raise_soft_limit
-from tailrace.server.garbage import look_once
+from tailrace.server.loop.garbage import look_once
 from tailrace.server.server import Server
 from tailrace.server.settings import ServerSettings
 

@@ -19,16 +19,16 @@ from typing import Any, Final, Generic, Self, TypeVar
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.server.broker_seam import BrokerBuilder, BrokerCore, Chore
-from tailrace.server.chores import Chores
-from tailrace.server.clock import wall_clock_ms
 from tailrace.server.connections.descriptors import current_descriptors
 from tailrace.server.connections.endpoints import Endpoint, advertise
 from tailrace.server.connections.listener import Listener
-from tailrace.server.loop import Loop
+from tailrace.server.loop.chores import Chores
+from tailrace.server.loop.clock import wall_clock_ms
+from tailrace.server.loop.loop import Loop
+from tailrace.server.loop.turn import Turn
+from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.metrics.statistics import ServerStatistics
 from tailrace.server.settings import LimitSettings, ServerSettings
-from tailrace.server.turn import Turn
-from tailrace.server.wakeup import WakeUp
 
 T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("tailrace.server")

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from tailrace.client.bootstrap import parse_bootstrap
 from tailrace.client.errors import ClientError
+from tailrace.client.network.bootstrap import parse_bootstrap
 from tailrace.client.security.security import SETTINGS as SECURITY_SETTINGS
 from tailrace.client.security.security import security_of
 from tailrace.client.settings import ClientSettings

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.network.address import Address
 from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey, api, apis

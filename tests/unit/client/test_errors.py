@@ -4,7 +4,6 @@ import pickle
 
 import pytest
 
-from tailrace.client.address import Address
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,
@@ -17,6 +16,7 @@ from tailrace.client.errors import (
     Unreachable,
     code_text,
 )
+from tailrace.client.network.address import Address
 from tailrace.client.producing.producer import NotDelivered, Produced
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tailrace.log.roll_policy import RollReason, roll_reason
+import pytest
+
+from tailrace.log.roll_policy import RollReason, check_segment_size, room_in
 from tailrace.log.segment import Segment
+from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.small_logs import FOLDER, NOW_MS, new_files, placed, put
 
@@ -28,7 +32,7 @@ def reason(
     last_offset: int = 10,
     now_ms: int = NOW_MS,
 ) -> RollReason | None:
-    return roll_reason(segment, config, size, timestamp, last_offset, now_ms)
+    return room_in(segment, config, now_ms).roll_reason(size, timestamp, last_offset)
 
 
 def test_l3_a_segment_rolls_when_its_size_would_pass_segment_bytes() -> None:
@@ -96,3 +100,26 @@ def test_a_reason_is_a_word_for_the_log_line() -> None:
         "index is full",
         "offset does not fit the segment",
     ]
+
+
+def test_an_append_larger_than_a_segment_is_refused() -> None:
+    partition = TopicPartition("topic", 0)
+    check_segment_size(1000, partition, TopicConfig(internal_segment_bytes=1000))
+    with pytest.raises(KafkaError, match="1001 bytes in one append to topic-0") as caught:
+        check_segment_size(1001, partition, TopicConfig(internal_segment_bytes=1000))
+    assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+def test_the_age_is_counted_by_the_records_own_time_where_they_have_one() -> None:
+    segment, config = segment_of({"segment.ms": "40"}, 50, 10)
+    assert room_in(segment, config, NOW_MS + 99).timestamp_max == 90
+    untimed, config = segment_of({"segment.ms": "7"}, -1)
+    assert room_in(untimed, config, NOW_MS + 7).roll_reason(1, 90, 1) is None
+    assert room_in(untimed, config, NOW_MS + 8).roll_reason(1, 90, 1) is RollReason.AGE
+
+
+def test_an_empty_segment_takes_one_batch_from_which_its_age_is_counted() -> None:
+    segment, config = segment_of({})
+    assert room_in(segment, config, NOW_MS).batches == 1
+    segment, config = segment_of({}, NOW_MS)
+    assert room_in(segment, config, NOW_MS).batches > 1

@@ -184,18 +184,7 @@ def test_a_segment_cut_to_nothing_is_as_young_as_a_new_one() -> None:
     segment = filled(new_files())
     segment.truncate_to(100, NOW_MS + 5000)
     assert (segment.size, segment.first_batch_timestamp(), segment.max_timestamp) == (0, -1, -1)
-    assert segment.waited_ms(NOW_MS + 5001, NOW_MS + 9999) == 1
-
-
-def test_the_age_is_counted_by_the_records_own_time_where_they_have_one() -> None:
-    segment = new_segment(new_files())
-    assert segment.waited_ms(NOW_MS + 7, 5) == 7
-    put(segment, placed(0, b"a", timestamp=50))
-    put(segment, placed(1, b"b", timestamp=10))
-    assert segment.waited_ms(NOW_MS + 7, 90) == 40
-    untimed = new_segment(new_files())
-    put(untimed, placed(0, b"a", timestamp=-1))
-    assert untimed.waited_ms(NOW_MS + 7, 90) == 7
+    assert segment.created_ms == NOW_MS + 5000
 
 
 def test_compaction_waits_for_ever_where_no_time_is_known() -> None:

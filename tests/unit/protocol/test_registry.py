@@ -37,11 +37,11 @@ def test_importing_loads_no_schema_and_no_compiler() -> None:
         "import sys, tailrace.protocol.messages as m\n"
         "from tailrace.protocol.codegen import schema\n"
         "assert schema.index.cache_info().currsize == 0\n"
-        "assert 'tailrace.protocol.compiler' not in sys.modules\n"
+        "assert 'tailrace.protocol.codegen.compiler' not in sys.modules\n"
         "heavy = {'dataclasses', 'inspect', 'importlib.resources', 'uuid', 'asyncio', 'socket'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "m.FetchRequest().encode(4)\n"
-        "assert 'tailrace.protocol.compiler' in sys.modules\n"
+        "assert 'tailrace.protocol.codegen.compiler' in sys.modules\n"
     )
     subprocess.run(
         [sys.executable, "-S", "-c", program], check=True, env={"PYTHONPATH": ":".join(filter(None, sys.path))}

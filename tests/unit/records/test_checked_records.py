@@ -16,7 +16,7 @@ from tailrace.records.record_rules import RecordsRefused
 def test_a_refusal_is_raised_with_all_that_it_says() -> None:
     refusal = RecordsRefused(ErrorCode.INVALID_RECORD, "two records", [(1, "no key"), (3, "no key")])
     with pytest.raises(RecordsRefused, match="two records") as caught:
-        CheckedRecords(10, None, refusal=refusal).place(0, 0)
+        CheckedRecords(10, None, refusal=refusal).accepted()
     assert (caught.value.code, caught.value.record_errors) == (ErrorCode.INVALID_RECORD, refusal.record_errors)
     assert caught.value is not refusal
 
@@ -32,7 +32,7 @@ def test_a_raised_refusal_is_freed_without_a_look_for_garbage() -> None:
         assert checked.refusal is not None
         is_alive = weakref.ref(checked.refusal)
         with pytest.raises(Refusal):
-            checked.place(0, 0)
+            checked.accepted()
         del checked
         assert is_alive() is None
     finally:

@@ -17,7 +17,8 @@ from tailrace.records.checked_records import LOOP_COST_MAX, check_cost
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import PIECE_SIZE, DecompressionFailed, decompress, decompressed_pieces
 from tailrace.records.record import PORTION_SIZE, record_portions
-from tailrace.records.validation import check_produced, validate_produced
+from tailrace.records.validation import check_produced
+from tests.support.validated import placed, validate_produced
 
 PACKED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 
@@ -101,7 +102,10 @@ def test_a_walk_in_pieces_ends_as_a_walk_over_the_whole(size):
         builder.append(random_.randrange(5_000), key, random_.randbytes(random_.randrange(300)), headers)
     made = RecordBatch(memoryview(builder.build()))
     payload = bytes(made.payload)
-    sequential, missing, smallest, largest, _ = kernels.validate_records(payload, 200, made.base_timestamp, True)
+    rows = [
+        (delta, made.base_timestamp + time, key is not None)
+        for delta, time, key, *_ in kernels.decode_records(payload, 200)
+    ]
     walk = kernels.RecordWalk(200, made.base_timestamp, True, True, 0, 2_500, 10_000)
     rest = b""
     for start in range(0, len(payload), size):
@@ -110,13 +114,11 @@ def test_a_walk_in_pieces_ends_as_a_walk_over_the_whole(size):
         rest = data[used:]
         assert len(rest) < 10
     walk.feed(rest, True)
-    assert (walk.index, walk.sequential, walk.missing_keys) == (200, sequential, missing)
-    assert (walk.smallest, walk.largest) == (smallest, largest)
-    found: list[tuple[int, int, bool]] = []
-    kernels.validate_records(payload, 200, made.base_timestamp, True, found)
+    assert (walk.index, walk.sequential, walk.largest) == (200, True, max(time for _, time, _ in rows))
     assert walk.found == [
-        (index, delta, time, key) for index, (delta, time, key) in enumerate(found) if not key or time > 2_500
+        (index, delta, time, key) for index, (delta, time, key) in enumerate(rows) if not key or time > 2_500
     ]
+    assert walk.refused == len(walk.found)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
@@ -159,7 +161,7 @@ def test_checked_records_placed_later_are_the_bytes_of_a_validation_at_once(targ
     config = TopicConfig(compression_type=target)
     data = batch(compress(Codec.LZ4, records(3_000)), 3_000, Codec.LZ4)
     at_once = validate_produced(data, config=config, base_offset=70, leader_epoch=4, now_ms=2_000)
-    later = check_produced(data, config=config, now_ms=2_000).place(70, 4)
+    later = placed(check_produced(data, config=config, now_ms=2_000), 70, 4)
     assert bytes(later.data) == bytes(at_once.data)
     assert later[2:] == at_once[2:]
     assert (later.first_offset, later.last_offset) == (70, 3_069)

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from tailrace.records import kernels
-from tailrace.records.batch import CorruptBatch
+from tailrace.records.batch import HEADER, CorruptBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import encode_message
 
@@ -23,44 +23,59 @@ ROWS = ((0, 5, b"a", b"1"), (1, 9, None, b"2"), (2, -3, b"b", None), (3, 9, b"a"
 # --- records ---
 
 
-def test_validation_sums_up_a_payload():
-    assert kernels.validate_records(payload(*ROWS), 4, 100, True) == (True, 1, 97, 109, 1)
+def walked(data: bytes | bytearray, count: int, base_timestamp: int, check_sizes: bool, **rules) -> kernels.RecordWalk:
+    walk = kernels.RecordWalk(count, base_timestamp, check_sizes, **rules)
+    walk.feed(data, True)
+    return walk
 
 
-def test_timestamps_of_minus_one_are_not_the_smallest():
-    assert kernels.validate_records(payload((0, -1, b"a", b""), (1, 7, b"a", b"")), 2, 0, True)[2:] == (7, 7, 1)
-    assert kernels.validate_records(payload((0, -1, b"a", b"")), 1, 0, True)[2:] == (2**63 - 1, -1, -1)
+def test_a_walk_sums_up_a_payload():
+    walk = walked(payload(*ROWS), 4, 100, True)
+    assert (walk.index, walk.sequential, walk.largest, walk.refused) == (4, True, 109, 0)
+
+
+def test_a_walk_finds_records_without_a_needed_key():
+    walk = walked(payload(*ROWS), 4, 100, True, needs_keys=True, found_max=9)
+    assert (walk.refused, walk.found) == (1, [(1, 1, 109, False)])
+
+
+def test_timestamps_of_minus_one_are_within_any_bounds():
+    rows = payload((0, -1, b"a", b""), (1, 7, b"a", b""))
+    walk = walked(rows, 2, 0, True, earliest=3, latest=5, found_max=9)
+    assert (walk.largest, walk.refused, walk.found) == (7, 1, [(1, 1, 7, True)])
+    assert walked(payload((0, -1, b"a", b"")), 1, 0, True).largest == -1
+    assert walked(rows, 2, 0, True, earliest=5, latest=3).refused == 2
 
 
 def test_timestamps_wrap_as_java_longs_do():
-    found: list = []
-    kernels.validate_records(payload((0, 1, b"a", b""), (1, -1, b"a", b"")), 2, 2**63 - 1, True, found)
-    assert found == [(0, -(2**63), True), (1, 2**63 - 2, True)]
+    rows = payload((0, 1, b"a", b""), (1, -1, b"a", b""))
+    found = walked(rows, 2, 2**63 - 1, True, earliest=1, latest=0, found_max=9).found
+    assert found == [(0, 0, -(2**63), True), (1, 1, 2**63 - 2, True)]
 
 
 def test_gaps_in_the_offsets_are_seen():
-    assert kernels.validate_records(payload((0, 0, b"a", b""), (2, 0, b"a", b"")), 2, 0, True)[0] is False
+    assert walked(payload((0, 0, b"a", b""), (2, 0, b"a", b"")), 2, 0, True).sequential is False
 
 
 def test_a_record_longer_than_it_says_passes_only_where_kafka_skims():
     data = bytearray(payload(*ROWS))
     data[0] += 2
-    assert kernels.validate_records(data, 4, 100, False)[1] == 1
+    assert walked(data, 4, 100, False).index == 4
     with pytest.raises(CorruptBatch, match="record 0 is broken"):
-        kernels.validate_records(data, 4, 100, True)
+        walked(data, 4, 100, True)
 
 
 @pytest.mark.parametrize("count", [0, 3, 5])
 def test_too_few_and_too_many_records_are_refused(count):
     with pytest.raises(CorruptBatch, match=r"follow the last|is broken"):
-        kernels.validate_records(payload(*ROWS), count, 0, True)
+        walked(payload(*ROWS), count, 0, True)
 
 
 def test_every_cut_of_a_payload_is_refused():
     whole = payload(*ROWS)
     for size in range(len(whole)):
         with pytest.raises(CorruptBatch):
-            kernels.validate_records(whole[:size], 4, 0, False)
+            walked(whole[:size], 4, 0, False)
         with pytest.raises(CorruptBatch):
             kernels.decode_records(whole[:size], 4)
 
@@ -199,3 +214,38 @@ def test_xxh32_check_values():
     assert kernels.xxh32(b"") == 0x02CC5D05
     assert kernels.xxh32(b"abc") == 0x32D153FF
     assert kernels.xxh32(bytes(range(101))) == 0x1A20E95B
+
+
+# --- the header of a client's batch ---
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, kernels.NO_FAULT),
+        ({6: -1}, kernels.NEGATIVE_OFFSET_DELTA),
+        ({12: 0}, kernels.NO_RECORDS),
+        ({12: -5}, kernels.NO_RECORDS),
+        ({12: 2}, kernels.WRONG_RECORD_COUNT),
+        ({5: 0x20}, kernels.IS_CONTROL_BATCH),
+        ({9: 7, 11: -1}, kernels.NO_SEQUENCE_NUMBER),
+        ({9: 7, 11: 0}, kernels.NO_FAULT),
+        ({6: -1, 12: 0, 5: 0x20}, kernels.NEGATIVE_OFFSET_DELTA),
+    ],
+)
+def test_a_header_is_reported_by_the_first_rule_that_it_breaks(change, fault):
+    builder = BatchBuilder()
+    builder.append(5, b"k", b"v")
+    data = bytearray(builder.build())
+    fields = list(HEADER.unpack_from(data))
+    for field, value in change.items():
+        fields[field] = value
+    HEADER.pack_into(data, 0, *fields)
+    assert kernels.header_fault(data) == fault
+
+
+def test_bytes_shorter_than_a_header_have_no_fault_to_report():
+    with pytest.raises(ValueError, match="60 bytes are no batch"):
+        kernels.header_fault(bytes(60))
+    with pytest.raises(ValueError, match="60 bytes are no batch"):
+        kernels.set_offset_and_epoch(bytearray(60), 0, 0)

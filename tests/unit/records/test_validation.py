@@ -1,7 +1,5 @@
 """Produce validation by example; tests/property compares it with Kafka's own."""
 
-from unittest import mock
-
 import pytest
 
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -10,13 +8,13 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records import validation
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.checked_records import ValidatedRecords
 from tailrace.records.codecs.compression import compress
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records
 from tailrace.records.record_rules import RecordsRefused
-from tailrace.records.validation import Origin, validate_produced
+from tailrace.records.validation import Origin
+from tests.support.validated import ValidatedRecords, validate_produced
 
 NOW = 1_700_000_000_000
 ORDERS = TopicPartition("orders", 3)
@@ -30,7 +28,7 @@ def build(*timestamps: int, key: bytes | None = b"k", **options) -> bytes:
     return builder.build()
 
 
-def validate(data, config: TopicConfig | None = None, origin: Origin = Origin.CLIENT) -> ValidatedRecords:
+def validate(data, config: TopicConfig | None = None, origin: Origin = Origin.CLIENT, **how) -> ValidatedRecords:
     return validate_produced(
         data,
         config=config or TopicConfig(),
@@ -39,6 +37,7 @@ def validate(data, config: TopicConfig | None = None, origin: Origin = Origin.CL
         now_ms=NOW,
         origin=origin,
         partition=ORDERS,
+        **how,
     )
 
 
@@ -67,11 +66,10 @@ def test_a_batch_in_the_producers_codec_is_patched_where_it_lies(codec):
     assert (result.max_timestamp, result.log_append_time_ms, result.records_converted) == (NOW - 5, -1, 0)
 
 
-def test_the_quick_way_takes_what_most_producers_send_and_does_the_same():
-    quick = validation._validate_common_case(memoryview(bytearray(build(NOW, NOW - 5))), TopicConfig(), 500, 7, NOW)
-    assert quick is not None
-    with mock.patch.object(validation, "_validate_common_case", return_value=None):
-        thorough = validate(build(NOW, NOW - 5))
+def test_a_batch_that_is_kept_as_sent_passes_the_thorough_check_with_the_same_bytes():
+    assert validation.is_kept_as_sent(memoryview(build(NOW, NOW - 5)), TopicConfig(), NOW)
+    quick = validate(build(NOW, NOW - 5))
+    thorough = validate(build(NOW, NOW - 5), thorough=True)
     assert bytes(quick.data) == bytes(thorough.data)
     assert quick[2:] == thorough[2:] == (500, 501, NOW, -1, 0, False)
 

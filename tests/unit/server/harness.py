@@ -8,13 +8,13 @@ from collections.abc import Callable
 from struct import Struct
 from types import TracebackType
 
-from tailrace.server.chores import Chores
 from tailrace.server.connections.endpoints import Endpoint
 from tailrace.server.connections.listener import Listener
-from tailrace.server.loop import Loop
+from tailrace.server.loop.chores import Chores
+from tailrace.server.loop.loop import Loop
+from tailrace.server.loop.turn import Turn
+from tailrace.server.loop.wakeup import WakeUp
 from tailrace.server.settings import ServerSettings
-from tailrace.server.turn import Turn
-from tailrace.server.wakeup import WakeUp
 from tests.unit.server.fake_broker import FakeBroker
 
 SIZE = Struct(">i")

@@ -37,13 +37,9 @@ class PartitionWriter:
 
     def append(self, key: TopicPartition, batch: bytes, now_ms: int, transaction_version: int = 0) -> Offset:
         partition = self._led(key)
-        records = bytearray(batch)
         try:
-            if self._append_plain(partition, records, now_ms):
-                self._appended(key, now_ms)
-                return partition.log.log_end_offset
             done = partition.append_as_leader(
-                records,
+                batch,
                 required_acks=ALL_ACKS,
                 now_ms=now_ms,
                 origin=Origin.COORDINATOR,
@@ -54,19 +50,6 @@ class PartitionWriter:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self._appended(key, now_ms)
         return done.result.last_offset + 1
-
-    @staticmethod
-    def _append_plain(partition: Partition, records: bytearray, now_ms: int) -> bool:
-        """Append a batch that is like most, by a shorter way; False, with nothing done, for any other."""
-        leader, log = partition.leader, partition.log
-        if leader is None or leader.is_under_min_isr or len(log.group):
-            return False
-        if log.group.place(log, memoryview(records), partition.leader_epoch, now_ms) < 0:
-            records[:8] = bytes(8)  # an offset may have been given before the refusal
-            return False
-        log.group.write(log, now_ms)
-        leader.advance_high_watermark(now_ms)
-        return True
 
     def commit_error(self, key: TopicPartition, end: Offset) -> ErrorCode | None:
         partition = self._partitions.get(key)

@@ -6,6 +6,7 @@ to its handler, which was bound to its services when it was loaded (`handler_bin
 
     handler_binding.py  bind: a handler with the services that it names
     request_decoder.py  RequestDecoder: bodies, decoded on the loop or by a chore
+    flat_requests.py    requests whose handlers take flat tuples
     request_pieces.py   requests about many things, handled a few things at a time
     request_chores.py   RequestChores: decoding and encoding beside the loop, one chore at a time
     request_work.py     RequestWork: parts of requests that look into many records, done beside the loop

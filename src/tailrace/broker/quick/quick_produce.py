@@ -4,7 +4,7 @@ One batch for one partition that is led here, from a client that may write there
 other replicas, acks=all waits for them (`waiting_produce.py`). Everything else, and everything that is refused, is left
 to `apis/produce.py`: the same request gets the same answer, byte for byte, on either way.
 
-What comes together for one partition is written together (`log/append_group.py`). A request that is taken has its
+What comes together for one partition is written together (`log/append.py`). A request that is taken has its
 offset; it is carried out and answered when the round ends, or before a request that goes another way.
 """
 
@@ -19,9 +19,13 @@ from tailrace.broker.quick.waiting_produce import Run, WaitingProduce
 from tailrace.broker.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.services import Services
-from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
+from tailrace.log.append import AppendResult
+from tailrace.model.errors import KafkaError
+from tailrace.model.ids import TopicPartition
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import read_produce
+from tailrace.records.batch import CODEC_MASK, CODEC_POSITION
+from tailrace.records.checked_records import LOOP_COST_MAX
 from tailrace.replication.partition import Partition
 
 _TOPIC_IDS_FROM = 13
@@ -40,9 +44,11 @@ def _response(topic_size: int, has_length: bool) -> Struct:
 _BY_ID = _response(16, False).pack
 
 
-# A request whose batch has been placed: its answer, None if it wants none, what it takes to do it another way, and what
-# it waits as, if it waits for other replicas.
-Taken: TypeAlias = tuple[Partition, bytes | None, Buffer, ConnectionContext, memoryview, WaitingProduce | None]
+# A request whose batch has been placed, and where: its answer, None if it wants none, what it takes to do it another
+# way, and what it waits as, if it waits for other replicas.
+Taken: TypeAlias = tuple[
+    Partition, AppendResult, bytes | None, Buffer, ConnectionContext, memoryview, WaitingProduce | None
+]
 
 
 class QuickProduce:
@@ -91,18 +97,25 @@ class QuickProduce:
             )
         ):
             return False
-        records, log, epoch = memoryview(frame)[start:stop], partition.log, partition.leader_epoch
-        offset = log.group.place(log, records, epoch, now_ms)
-        if offset < 0:
-            if not log.group:
-                return False
-            self._round.settle()
-            offset = log.group.place(log, records, epoch, now_ms)
-            if offset < 0:
-                return False
+        records, log = memoryview(frame)[start:stop], partition.log
+        if (
+            not log.config.keeps_plain_batches
+            or records[CODEC_POSITION] & CODEC_MASK
+            or len(records) > LOOP_COST_MAX
+            or records.readonly
+        ):
+            return False
+        try:
+            placed = log.place(records, partition.leader_epoch, now_ms)
+        except KafkaError:
+            return False
+        except OSError:
+            self.settle(has_failed=True)
+            return False
+        offset = placed.first_offset
         answer = None
         if acks:
-            values = (2, index, 0, offset, NO_TIMESTAMP, log.marks.log_start_offset, *_REST)
+            values = (2, index, 0, offset, placed.log_append_time_ms, placed.log_start_offset, *_REST)
             if version >= _TOPIC_IDS_FROM:
                 answer = _BY_ID(correlation_id, 0, 2, topic, *values)
             else:
@@ -118,33 +131,41 @@ class QuickProduce:
             (timeout_ms,) = _TIMEOUT.unpack_from(frame, topic_start - (5 if version >= _TOPIC_IDS_FROM else 6))
             run.count += 1
             run.deadline_ms = max(run.deadline_ms, now_ms + timeout_ms)
-            head, offsets = bytes(frame[:topic_start]), (offset, log.group.end_offset)
+            head, offsets = bytes(frame[:topic_start]), (offset, placed.last_offset + 1)
             waiting = WaitingProduce(self._services, context, head, run, offsets, answer, run.deadline_ms)
-        self._taken.append((partition, answer, frame, context, records, waiting))
+        self._taken.append((partition, placed, answer, frame, context, records, waiting))
         self._partitions_taken[partition] = None
         self._now_ms = now_ms
         self._round.collect(self)
         return True
 
-    def settle(self) -> None:
-        """Write what was taken, a partition at a time, and answer in order."""
+    def settle(self, has_failed: bool = False) -> None:
+        """Write what was taken, a partition at a time, and answer in order. `has_failed`: one write failed already."""
         now_ms = self._now_ms
         taken, self._taken = self._taken, []
         partitions, self._partitions_taken = self._partitions_taken, {}
         done = 0
         try:
-            failed = [partition for partition in partitions if not self._write(partition, now_ms)]
-            for one in taken:
-                self._answer(one, failed, now_ms)
+            for partition in partitions:
+                has_failed |= not self._write(partition, now_ms)
+            # All are looked at before one of them is appended another way, at the same offset.
+            lost = [self._is_lost(*one[:2]) for one in taken] if has_failed else [False] * len(taken)
+            for one, is_lost in zip(taken, lost, strict=True):
+                self._answer(one, is_lost, now_ms)
                 done += 1
         except Exception as error:
             for one in taken[done:]:
-                self._replies.close(one[3].connection_id)
+                self._replies.close(one[4].connection_id)
             self._services.internal_errors.survive("a group of appends", error, now_ms)
 
-    def _answer(self, taken: Taken, failed: list[Partition], now_ms: int) -> None:
-        partition, answer, frame, context, records, waiting = taken
-        if failed and partition in failed:
+    def _is_lost(self, partition: Partition, placed: AppendResult) -> bool:
+        """Return True if a placed batch could not be written, or its partition is offline."""
+        is_written = placed.last_offset < partition.log.log_end_offset
+        return not is_written or self._partitions.get(partition.key) is not partition
+
+    def _answer(self, taken: Taken, is_lost: bool, now_ms: int) -> None:
+        partition, placed, answer, frame, context, records, waiting = taken
+        if is_lost:
             if waiting is not None and not waiting.leaves_run():
                 # Its answer would overtake those before it: the client asks again, elsewhere.
                 self._replies.close(context.connection_id)
@@ -152,6 +173,10 @@ class QuickProduce:
             records[:8] = _NO_OFFSET
             self._handle_generally(frame, context, now_ms)
             return
+        traffic = partition.traffic
+        traffic.produce_requests += 1
+        traffic.bytes_in += len(records)
+        traffic.messages_in += placed.last_offset - placed.first_offset + 1
         if waiting is not None:
             if not self._services.purgatory.try_complete_or_watch(waiting, (partition.key,), now_ms):
                 self._replies.parked(context, waiting)
@@ -161,17 +186,14 @@ class QuickProduce:
         self._replies.put(Reply(context.connection_id, None if answer is None else [answer]))
 
     def _write(self, partition: Partition, now_ms: int) -> bool:
-        log, traffic = partition.log, partition.traffic
-        group, start = log.group, log.marks.log_end.offset
-        count, size = len(group), group.size
+        end = partition.log.log_end_offset
         try:
-            group.write(log, now_ms)
-        except OSError:
+            partition.log.write_placed(now_ms)
+        except OSError as error:
+            if partition.log.log_end_offset > end:
+                self._partitions.failed(partition, error)  # written, but the flush failed: it must not be written again
             return False
         if partition.leader is not None:
             partition.leader.advance_high_watermark(now_ms)
-        traffic.produce_requests += count
-        traffic.bytes_in += size
-        traffic.messages_in += group.end_offset - start
         self._round.appended(partition.key, now_ms)
         return True

@@ -25,10 +25,6 @@ def quick_handler(
         from tailrace.broker.quick.quick_produce import QuickProduce
 
         return QuickProduce(services, runs, handle_generally).handle
-    if api_key == ApiKey.FETCH:
-        from tailrace.broker.quick.quick_fetch import QuickFetch
-
-        return QuickFetch(services).handle
     if api_key == ApiKey.OFFSET_COMMIT:
         from tailrace.broker.quick.quick_commit import QuickCommit
 

@@ -1,7 +1,7 @@
 """NewReplicas: replicas that the metadata gives to this broker and that have no log yet.
 
-Logs are made in pieces beside the thread of the broker (`log/directories/new_logs.py`), which serves others meanwhile.
-A partition is hosted, as the metadata says by then, when its log is there; until then clients are told
+Logs are made in pieces beside the thread of the broker (`log/directories/log_creation.py`), which serves others
+meanwhile. A partition is hosted, as the metadata says by then, when its log is there; until then clients are told
 NOT_LEADER_OR_FOLLOWER, as by a broker of Kafka's that has yet to read of it, and ask again. Whoever is to be answered
 when partitions can be used says so: `when_made`.
 """
@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from tailrace.log.directories.log_creation import LogCreation
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
-from tailrace.log.directories.new_logs import NewLog, NewLogs
+from tailrace.log.directories.new_logs import NewLog
 from tailrace.log.directories.serial_work import do_at_once
 from tailrace.model.ids import TopicPartition
 from tailrace.model.shortage import is_shortage
@@ -63,7 +64,7 @@ class NewReplicas:
             by_place.setdefault(directory.path, (directory, []))[1].append(new)
         for directory, news in by_place.values():
             for start in range(0, len(news), _PIECE):
-                work = NewLogs(directory, news[start : start + _PIECE], now_ms, self._are_made, self._failed)
+                work = LogCreation(directory, news[start : start + _PIECE], now_ms, self._are_made, self._failed)
                 if at_once:
                     do_at_once(work, now_ms)
                 else:

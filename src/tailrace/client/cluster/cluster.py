@@ -16,8 +16,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from tailrace.client.address import Address
-from tailrace.client.bootstrap import parse_bootstrap
 from tailrace.client.cluster.metadata import (
     NO_LEADER,
     Broker,
@@ -26,12 +24,14 @@ from tailrace.client.cluster.metadata import (
     read_brokers,
     read_topic,
 )
-from tailrace.client.connection import Connection, Ticket
-from tailrace.client.connections import Connections
 from tailrace.client.errors import ClientError, Refused, UnknownBroker, UnknownTopic, Unreachable
-from tailrace.client.patience import Clock, Patience, SystemClock
+from tailrace.client.network.address import Address
+from tailrace.client.network.bootstrap import parse_bootstrap
+from tailrace.client.network.connection import Connection, Ticket
+from tailrace.client.network.connections import Connections
+from tailrace.client.network.patience import Clock, Patience, SystemClock
+from tailrace.client.network.sockets import OpenSocket
 from tailrace.client.settings import ClientSettings
-from tailrace.client.sockets import OpenSocket
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from tailrace.protocol.message import Message

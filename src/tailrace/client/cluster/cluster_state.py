@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from tailrace.client.address import Address
 from tailrace.client.admin import describe_cluster
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, PartitionMetadata, TopicMetadata
@@ -27,6 +26,7 @@ from tailrace.client.cluster.quorum import Quorum, QuorumReplica, describe_quoru
 from tailrace.client.cluster.replicas import Reassignment, ask_brokers, end_offsets, reassignments
 from tailrace.client.configs import topics_setting
 from tailrace.client.errors import ClientError, UnsupportedByBroker, code_text
+from tailrace.client.network.address import Address
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tailrace.client.address import Address
 from tailrace.client.errors import UnknownPartition
+from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from tailrace.protocol.codegen.schema import ZERO_UUID

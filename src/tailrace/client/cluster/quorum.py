@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import Refused
+from tailrace.client.network.address import Address
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId
 from tailrace.protocol.codegen.schema import ZERO_UUID
 from tailrace.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse

@@ -18,11 +18,11 @@ import ssl
 from struct import Struct
 from typing import Any, Final
 
-from tailrace.client.address import Address
 from tailrace.client.errors import UnsupportedSecurity
-from tailrace.client.patience import SystemClock
+from tailrace.client.network.address import Address
+from tailrace.client.network.patience import SystemClock
+from tailrace.client.network.sockets import OpenSocket, PlainSocket, fill, opener
 from tailrace.client.security.security import Security
-from tailrace.client.sockets import OpenSocket, PlainSocket, fill, opener
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from tailrace.client.address import Address
 from tailrace.client.errors import UnsupportedSecurity
+from tailrace.client.network.address import Address
 from tailrace.client.security.key_entries import UnreadableStore
 from tailrace.client.security.key_stores import is_pem_file, read_store
 from tailrace.client.security.tls_settings import Tls

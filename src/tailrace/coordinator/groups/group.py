@@ -1,4 +1,4 @@
-"""Group: what the coordinator asks of a group, whichever protocol its members speak."""
+"""Group: the interface of all kinds of groups, and the values of offset commits."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tailrace.protocol.messages import ListGroupsResponse
 
 
 class PartitionCommit(NamedTuple):
-    """What a client wants to have committed for a partition."""
+    """The offset that a client commits for a partition."""
 
     partition: int
     offset: int
     leader_epoch: int
     metadata: str | None
-    timestamp_ms: int = -1  # only clients of version 1 say when
+    timestamp_ms: int = -1  # only in version 1
 
 
 class TopicCommit(NamedTuple):
@@ -26,32 +26,32 @@ class TopicCommit(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """Who wants to commit, as the request says, and in which version of it."""
+    """The sender of an offset commit, and the version of its request."""
 
     member_id: str
     instance_id: str | None
-    generation: int  # or the member's epoch
+    generation: int  # or the member epoch
     version: int
     is_transactional: bool = False
 
     @property
     def is_unnamed(self) -> bool:
-        """A producer that does not say who consumes."""
+        """Return True for a transactional producer that sends no group metadata."""
         return self.is_transactional and self.generation == -1 and not self.member_id and self.instance_id is None
 
 
 class CommittedOffset(NamedTuple):
-    """How far a group has read a partition."""
+    """The committed offset of a partition."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
-    expire_timestamp_ms: int  # of commits in the oldest versions; -1 for none
-    record_offset: int  # where in the log it was committed: of two commits the later one counts
+    expire_timestamp_ms: int  # only for commits in version 1; -1: none
+    record_offset: int  # position in the log: the later of two commits counts
 
 
-IdleSince: TypeAlias = Callable[[CommittedOffset], int]  # from when on an offset's retention counts, in ms
+IdleSince: TypeAlias = Callable[[CommittedOffset], int]  # the time in ms from which the retention of an offset counts
 
 
 class Group(Protocol):
@@ -60,34 +60,34 @@ class Group(Protocol):
 
     @property
     def type(self) -> str:
-        """As clients name it: classic, consumer, share, streams."""
+        """The name in the protocol: classic, consumer, share, streams."""
 
     @property
     def state_name(self) -> str:
-        """As clients name it: Empty, Stable, …"""
+        """The name in the protocol: Empty, Stable, …"""
 
     @property
     def is_empty(self) -> bool:
-        """Without members, and none about to join."""
+        """True if the group has no members, and none is about to join."""
 
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
-        """A KafkaError for a commit that is not a current member's, or not of what that member has."""
+        """Raise a KafkaError if the commit is not from a current member, or not for its partitions."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """A KafkaError for a fetch that is not a current member's."""
+        """Raise a KafkaError if the fetch is not from a current member."""
 
     def check_offset_delete(self) -> None:
-        """A KafkaError if no offset may be deleted."""
+        """Raise a KafkaError if no offset may be deleted."""
 
     def check_delete(self) -> None:
-        """A KafkaError if the group may not be deleted."""
+        """Raise a KafkaError if the group may not be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def offsets_idle_since(self) -> IdleSince | None:
-        """None as long as no offset may expire."""
+        """Return None while no offset may expire."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Records that make the group forgotten, without its offsets."""
+        """Return the records that delete the group, without its offsets."""
 
     def listed(self) -> ListGroupsResponse.ListedGroup: ...

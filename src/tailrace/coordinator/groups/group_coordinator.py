@@ -1,26 +1,26 @@
-"""GroupCoordinator: the shard behind a partition of `__consumer_offsets`: its groups and what they have committed.
+"""GroupCoordinator: the shard behind one partition of `__consumer_offsets`: its groups and their committed offsets.
 
-Requests come in as plain values, free of the memory they were received in, and yield StateChanges. What is told of an
-error is a KafkaError; how a version of an API says that is the handler's (`broker/apis/`).
+Requests arrive as plain values, without references to the request buffer, and yield StateChanges. An error is a
+KafkaError; the request handlers (`broker/requests/`) encode it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
-from tailrace.coordinator.groups.classic.classic_join import Joining, JoinRequest
+from tailrace.coordinator.groups.classic.classic_join import ClassicJoins, JoinRequest
 from tailrace.coordinator.groups.classic.classic_member import JoinAnswer, SyncAnswer
-from tailrace.coordinator.groups.classic.classic_membership import LeavingMember, Membership, SyncRequest
+from tailrace.coordinator.groups.classic.classic_membership import ClassicMembership, LeavingMember, SyncRequest
 from tailrace.coordinator.groups.classic.classic_rebalance import Rebalances
 from tailrace.coordinator.groups.classic.classic_records import new_group_record, restored_group
 from tailrace.coordinator.groups.consumer.classic_protocol_members import ClassicProtocolMembers
-from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from tailrace.coordinator.groups.consumer.consumer_group import CONSUMER_REPLAY, ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_groups import ConsumerGroups
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import ConsumerHeartbeat
-from tailrace.coordinator.groups.consumer.consumer_replay import CONSUMER_REPLAY
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.group_settings import GroupSettings
@@ -28,9 +28,8 @@ from tailrace.coordinator.groups.share.share_group import ShareGroup
 from tailrace.coordinator.groups.share.share_groups import ShareGroups
 from tailrace.coordinator.groups.share.share_offsets import ShareOffsets
 from tailrace.coordinator.groups.share.share_settings import ShareSettings
-from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
+from tailrace.coordinator.groups.streams.streams_group import STREAMS_REPLAY, StreamsGroup
 from tailrace.coordinator.groups.streams.streams_groups import StreamsGroups
-from tailrace.coordinator.groups.streams.streams_replay import STREAMS_REPLAY
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
 from tailrace.coordinator.offsets.commit_replay import CommitReplay
 from tailrace.coordinator.offsets.committed_offsets import CommittedOffsets
@@ -74,8 +73,8 @@ class GroupCoordinator:
         streams_settings: Callable[[str], StreamsSettings] = lambda _: StreamsSettings(),
         new_member_id: Callable[[], str] | None = None,
     ) -> None:
-        """`new_uuid` gives what makes a classic member's id unique, `new_member_id` the id of a member of a consumer
-        group that brings none, if not the same; `consumer_settings(group_id)` may be the group's own."""
+        """`new_uuid` returns the unique part of a classic member's id. `new_member_id` returns the id of a member of a
+        consumer group that sends none; by default it is `new_uuid`. Settings are per group id."""
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets(
             metadata_size_max=settings.offset_metadata_size_max, retention_ms=settings.offsets_retention_ms
@@ -84,18 +83,26 @@ class GroupCoordinator:
         self._settings = settings
         self._rebalances = Rebalances(self._classic, timers, settings)
         self.commits = OffsetCommits(self.groups, self.offsets, self._ensure, self._rebalances)
-        self._joining = Joining(self._rebalances, settings, new_uuid)
-        self._membership = Membership(self._rebalances)
+        self._joining = ClassicJoins(self._rebalances, settings, new_uuid)
+        self._membership = ClassicMembership(self._rebalances)
         new_id = new_member_id or new_uuid
-        self._consumers = ConsumerGroups(self.groups, timers, consumer_settings, image, new_id, self._go_on_as_classic)
+        self._consumers = ConsumerGroups(
+            self.groups, timers, consumer_settings, image, new_id, self._rebalance_converted
+        )
         self._classic_members = ClassicProtocolMembers(self._consumers, timers, consumer_settings, image, new_id)
         self.shares = ShareGroups(self.groups, timers, share_settings, image)
         self.share_offsets = ShareOffsets(self.groups, self.shares, image)
         self.streams = StreamsGroups(self.groups, timers, streams_settings, image)
+        self._loaded: Mapping[type[Any], Callable[[Any, int], None]] = {
+            ClassicGroup: self._rebalances.loaded,
+            ConsumerGroup: self._consumers.loaded,
+            ShareGroup: self.shares.loaded,
+            StreamsGroup: self.streams.loaded,
+        }
         self._epoch_replays = {
             key: replay for replay in (CONSUMER_REPLAY, self.shares.replay, STREAMS_REPLAY) for key in replay.keys
         }
-        self._now_ms = 0  # of what is being done: a group that a replayed offset makes has to have some
+        self._now_ms = 0  # time of the current operation, for a group that a replayed offset creates
 
     # Groups
 
@@ -110,7 +117,7 @@ class GroupCoordinator:
         return group
 
     def _ensure(self, group_id: str, now_ms: int | None = None) -> Group:
-        """The group; one that only commits offsets, without members, is made by that."""
+        """Return the group. A first offset commit creates a group without members."""
         if now_ms is not None:
             self._now_ms = now_ms
         group = self.groups.get(group_id)
@@ -134,7 +141,7 @@ class GroupCoordinator:
             answer(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id), now_ms)
             return _NO_CHANGE
         if before is not None and is_new_group:
-            del self.groups[request.group_id]  # empty, and of another kind
+            del self.groups[request.group_id]  # an empty group of another kind
         group = self._ensure(request.group_id)
         assert isinstance(group, ClassicGroup)
         if not is_new_group:
@@ -148,7 +155,7 @@ class GroupCoordinator:
         try:
             change = self._joining.join(group, request, answer, now_ms)
         except Exception:
-            take_back()  # the log does not know of the new group
+            take_back()  # the new group is not in the log
             raise
         if change is not None:
             return change
@@ -188,24 +195,24 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
         return self._membership.leave(group, leaving, now_ms)
 
-    def _go_on_as_classic(self, group_id: str, now_ms: int) -> None:
-        """A consumer group has become a classic one: its members join again, and say which protocols they know."""
+    def _rebalance_converted(self, group_id: str, now_ms: int) -> None:
+        """Start a rebalance of a group that was converted from a consumer group: its members join again."""
         group = self.groups[group_id]
         assert isinstance(group, ClassicGroup), group
         for member in group.members.values():
             self._rebalances.extend_session(group, member, now_ms)
         change = self._rebalances.prepare(group, "it was a consumer group so far", now_ms)
-        assert change is None, "nobody has joined again yet"
+        assert change is None, "no member has joined again yet"
 
     def consumer_heartbeat(self, beat: ConsumerHeartbeat, now_ms: int) -> StateChange[ConsumerGroupHeartbeatResponse]:
         self._now_ms = now_ms
         return self._consumers.heartbeat(beat, now_ms)
 
-    # What is told of groups
+    # List, describe, delete
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListGroupsResponse.ListedGroup]:
-        """Those in one of the states and of one of the types, in small letters; without any, all."""
-        wanted = {state.replace("_", "") for state in states}  # Kafka's own name of NotReady is not_ready
+        """Return the groups in any of the states and of any of the types, in lower case. None given means all."""
+        wanted = {state.replace("_", "") for state in states}  # Kafka names NotReady not_ready
         return [
             group.listed()
             for group in self.groups.values()
@@ -222,7 +229,7 @@ class GroupCoordinator:
         return self._consumers.describe(group_id)
 
     def delete_groups(self, group_ids: Sequence[str]) -> StateChange[list[ErrorCode]]:
-        """Groups without members are forgotten, with what they have committed."""
+        """Delete groups without members, and their committed offsets."""
         records: list[CoordinatorRecord] = []
         errors = []
         for group_id in group_ids:
@@ -240,12 +247,12 @@ class GroupCoordinator:
     # Offsets
 
     def forget_topics(self, is_gone: Callable[[str], bool]) -> StateChange[None] | None:
-        """Topics were deleted: what was committed for them goes as well."""
+        """Delete the committed offsets of deleted topics."""
         records = self.offsets.plan_forget_topics(is_gone)
         return StateChange(records, None, is_atomic=False) if records else None
 
     def _expire(self, now_ms: int) -> StateChange[None]:
-        """Offsets that were kept long enough go, and groups that have neither members nor offsets."""
+        """Delete expired offsets, and groups that have neither members nor offsets."""
         self._schedule_expiry(now_ms)
         records: list[CoordinatorRecord] = []
         for group in self.groups.values():
@@ -280,10 +287,10 @@ class GroupCoordinator:
         elif (replay := self._epoch_replays.get(type(key))) is not None:
             replay(self.groups, key, value)
         else:
-            _log.debug("a record of another kind of group is passed over: %s", key)
+            _log.debug("a record of an unknown kind of group is ignored: %s", key)
 
     def quick_replay(self) -> Callable[[bytes, bytes, int], bool]:
-        """As `replay`, of the bytes of a batch's offsets, from the first on; False for what is anything else."""
+        """Return a function that replays the bytes of a commit. It returns False for any other record."""
         return CommitReplay(self.offsets, self._ensure).take
 
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
@@ -292,14 +299,7 @@ class GroupCoordinator:
     def loaded(self, now_ms: int) -> Iterator[Part]:
         self._schedule_expiry(now_ms)
         for group in tuple(self.groups.values()):
-            if isinstance(group, ClassicGroup):
-                yield partial(self._rebalances.loaded, group)
-            elif isinstance(group, ConsumerGroup):
-                yield partial(self._consumers.loaded, group)
-            elif isinstance(group, ShareGroup):
-                yield partial(self.shares.loaded, group)
-            elif isinstance(group, StreamsGroup):
-                yield partial(self.streams.loaded, group)
+            yield partial(self._loaded[type(group)], group)
 
     def unloaded(self, now_ms: int) -> Iterator[Part]:
         for group in tuple(self.groups.values()):

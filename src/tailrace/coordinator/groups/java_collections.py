@@ -1,8 +1,8 @@
-"""The orders of Java's collections that Kafka's groups go by, so that their shares are ours to the task.
+"""Iteration orders of Java's collections, on which Kafka's assignments depend.
 
-A HashMap lists its buckets in turn, and the keys of one bucket as they came in. Kafka's own TimelineHashMap, in which a
-group has its members, spreads hashes by a multiplication and never shrinks. A PriorityQueue keeps a binary heap: among
-equals, who comes first follows from how exactly it sifts.
+A HashMap lists its buckets in order, and the keys of one bucket in the order of insertion. Kafka's TimelineHashMap has
+the members of a group; it spreads hashes by a multiplication and never shrinks. A PriorityQueue keeps a binary heap:
+the order of equal elements follows from how it sifts.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ _FIBONACCI = -7046029254386353131
 
 
 def hash_map_capacity(count: int) -> int:
-    """The buckets of `new HashMap(count)`."""
+    """Return the number of buckets of `new HashMap(count)`."""
     return 1 if count <= 1 else 1 << (count - 1).bit_length()
 
 
 def hash_map_order(keys: Iterable[str], capacity: int = FIRST_CAPACITY) -> list[str]:
-    """Keys, given in the order they came in, as a HashMap made with that many buckets lists them."""
+    """Return the keys, given in the order of insertion, in the order of a HashMap with that many buckets."""
     return in_hash_order(dict.fromkeys(keys), java_hash, capacity)
 
 
 def in_hash_order(keys: Collection[T], code: Callable[[T], int], capacity: int = FIRST_CAPACITY) -> list[T]:
-    """As `hash_map_order`, of different keys that have these hash codes."""
+    """Like `hash_map_order`, for distinct keys with the hash codes `code(key)`."""
     mask = grown_capacity(capacity, len(keys)) - 1
     return sorted(keys, key=lambda key: _spread(code(key)) & mask)
 
 
 def _spread(code: int) -> int:
-    """The bits of a hash code by which a HashMap chooses a bucket."""
+    """Return the bits of a hash code by which a HashMap chooses a bucket."""
     code &= 0xFFFFFFFF
     return code ^ (code >> 16)
 
 
 def grown_timeline_capacity(capacity: int, count: int) -> int:
-    """The slots of a TimelineHashMap once it holds `count` keys."""
+    """Return the number of slots of a TimelineHashMap that holds `count` keys."""
     while count * 0.75 > capacity:
         capacity *= 2
     return capacity
@@ -53,8 +53,13 @@ def timeline_order(keys: Iterable[str], capacity: int) -> list[str]:
     return sorted(keys, key=lambda key: ((java_hash(key) * _FIBONACCI) & 0xFFFFFFFFFFFFFFFF) >> shift)
 
 
+def text_order(text: str) -> bytes:
+    """Return the key by which Java sorts strings: their UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
 class PriorityQueue(Generic[T]):
-    """java.util.PriorityQueue: the least first; what is in it must not change its priority."""
+    """java.util.PriorityQueue: the least element first. The priority of an element must not change."""
 
     def __init__(self, priority: Callable[[T], float], items: Iterable[T] = ()) -> None:
         self._priority = priority

@@ -1,1 +1,17 @@
-"""Log directories: the logs of all partitions, locks, checkpoints and background flushes."""
+"""Log directories: the logs of all partitions, locks, checkpoints, and work beside the thread that changes logs.
+
+A LogDirectory takes its lock, opens every partition, and from then on creates, deletes and checkpoints logs. Work that
+takes long has a `run` for any thread and an `apply` for the thread that changes the logs.
+
+    log_directory.py          LogDirectory: the logs below one log.dir
+    log_directories.py        LogDirectories: several log.dirs as one
+    partition_folders.py      which folders are partitions
+    data_directory.py         DataDirectory: the contents of a directory by names and checkpoints, nothing opened
+    directory_checkpoints.py  the checkpoint files with an offset for each partition
+    new_logs.py               makes logs, many at a time
+    log_creation.py           LogCreation: makes logs as background work
+    sealed_flush.py           SealedFlush and LogFlush: fsync as background work
+    epoch_writes.py           EpochWrites: leader epoch files as background work
+    serial_work.py            SerialWork: background work in order
+    load_proposal.py          LoadProposal: segments of a bulk load, for a broker that is running
+"""

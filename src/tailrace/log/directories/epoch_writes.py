@@ -2,7 +2,7 @@
 
 Whoever takes over thousands of partitions notes an epoch in each. It counts at once; the file may follow, since a crash
 finds the epochs again in the records. Not so in records that recovery does not read: a log's recovery point stays where
-it is until the file has its epochs (`PartitionLog.note_flushed`).
+it is until the file has its epochs (`Durability.note_flushed`).
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ from tailrace.log.directories.directory_checkpoints import CheckpointWrites, Dir
 from tailrace.log.directories.epoch_writes import EpochWrites
 from tailrace.log.directories.new_logs import NewLog, make_logs
 from tailrace.log.directories.partition_folders import partition_folders
-from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush, flush_at_once
+from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush
 from tailrace.log.directories.serial_work import SerialWork, Submit, Task, Work, do_at_once, patient_submit
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.disk.files import Files, Space, join
 from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.partition_log import PartitionLog
+from tailrace.log.partition_log import PartitionLog, flush_at_once
 from tailrace.log.recovery.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.log.segment import Segment
 from tailrace.model.errors import KafkaError

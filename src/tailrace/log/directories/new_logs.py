@@ -1,4 +1,4 @@
-"""NewLogs: logs that are made many at a time, beside the thread that changes logs.
+"""Making logs, many at a time, on any thread.
 
 A log counts when all that it begins with is durable: its folder, the files of its first segment, the topic's id, and
 the epoch of its leader if that is this broker. So three syncs for each log, and one of the directory for all of them.
@@ -7,8 +7,8 @@ After a crash on the way any of these may be missing, and is made by whoever ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from tailrace.log.deferred import Deferred
 from tailrace.log.disk import file_names
@@ -24,9 +24,6 @@ from tailrace.log.segment_list import SegmentList
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import NO_LEADER_EPOCH, LeaderEpoch, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
-
-if TYPE_CHECKING:
-    from tailrace.log.directories.log_directory import LogDirectory
 
 
 class NewLog(NamedTuple):
@@ -87,42 +84,3 @@ def _make_log(
         new_jitter_ms=new_jitter_ms,
         now_ms=now_ms,
     )
-
-
-class NewLogs:
-    def __init__(
-        self,
-        directory: LogDirectory,
-        wanted: Sequence[NewLog],
-        now_ms: int,
-        made: Callable[[Sequence[NewLog], int], None],
-        failed: Callable[[LogDirectory, Sequence[NewLog], OSError, int], None],
-    ) -> None:
-        """`made` is told when they are among the directory's logs, `failed` when none is. They are `being_made`."""
-        self._directory = directory
-        self._wanted = wanted
-        self._now_ms = now_ms
-        self._made = made
-        self._failed = failed
-
-    def run(self) -> list[PartitionLog]:
-        """On any thread."""
-        return self._directory.make(self._wanted, self._now_ms)
-
-    def apply(self, logs: list[PartitionLog], now_ms: int) -> None:
-        directory = self._directory
-        directory.being_made -= len(self._wanted)
-        if directory.failure is not None:
-            for log in logs:
-                log.abandon()
-            self._failed(directory, self._wanted, directory.failure, now_ms)
-            return
-        for log in logs:
-            directory.add(log)
-        self._made(self._wanted, now_ms)
-
-    def failed(self, error: BaseException, now_ms: int) -> None:
-        if not isinstance(error, OSError):
-            raise error
-        self._directory.being_made -= len(self._wanted)
-        self._failed(self._directory, self._wanted, error, now_ms)

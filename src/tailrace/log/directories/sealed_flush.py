@@ -13,20 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from tailrace.log.disk.files import Files
+from tailrace.log.partition_log import PartitionLog
+from tailrace.log.segment import Segment
 from tailrace.model.ids import Offset
-
-if TYPE_CHECKING:
-    from tailrace.log.partition_log import PartitionLog
-    from tailrace.log.segment import Segment
-
-
-def flush_at_once(log: PartitionLog, following: Segment, now_ms: int) -> None:
-    """Where nobody else can do it: sync what lies before a segment, here and now."""
-    log.producers.sync_snapshots()
-    log.flush_to(following.base_offset, now_ms)
 
 
 def _sync(files: Files, paths: Iterable[str]) -> None:
@@ -66,7 +57,7 @@ class SealedFlush:
         end = self._following.base_offset
         # A truncation below it would have taken that segment away, and another one would be there after the next roll.
         if self._log.segments.get(end) is self._following:
-            self._log.note_flushed(end, now_ms)
+            self._log.durability.note_flushed(end, now_ms)
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):
@@ -93,7 +84,7 @@ class LogFlush:
     def apply(self, result: None, now_ms: int) -> None:
         # After a cut other records may be where the synced ones were.
         if self._log.cuts == self._cuts:
-            self._log.note_flushed(self._end, now_ms)
+            self._log.durability.note_flushed(self._end, now_ms)
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):

@@ -1,1 +1,8 @@
-"""The disk: files, names of files, checkpoint files."""
+"""The disk: the only place that opens, writes and renames files.
+
+files.py           Files and File: the operations of the file system that a log needs
+file_names.py      every name and suffix in a log directory
+checkpoints.py     small text files that are replaced as a whole
+overlay_files.py   OverlayFiles: reads the disk, writes to memory
+unsynced_files.py  UnsyncedFiles: files without fsync, for data that nobody keeps
+"""

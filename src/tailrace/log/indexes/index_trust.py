@@ -11,18 +11,14 @@ A time index entry names the largest timestamp so far and the batch that has it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from tailrace.log.batch_reader import BatchHeader, find_header, walk_headers
 from tailrace.log.disk.files import File
 from tailrace.log.indexes.offset_index import OffsetIndex, OffsetPosition
-from tailrace.log.indexes.time_index import TimestampOffset
+from tailrace.log.indexes.time_index import TimeIndex, TimestampOffset
 from tailrace.model.ids import NO_TIMESTAMP, Offset
 from tailrace.model.topic_config import LONG_MAX
 from tailrace.records.batch import CorruptBatch
-
-if TYPE_CHECKING:
-    from tailrace.log.segment import Segment
 
 _log = logging.getLogger(__name__)
 
@@ -72,51 +68,54 @@ def _distrust(index: OffsetIndex, entry: OffsetPosition) -> None:
         index.is_trusted = False
 
 
-def offset_after(segment: Segment) -> Offset:
-    """One past the last offset of a segment, found from the last index entry on; offsets that do not grow are wrong."""
-    last = trusted(segment.log, segment.offset_index, segment.size, segment.offset_index.last())
-    next_offset = segment.base_offset
-    for header in segment.headers(last.position):
+def offset_after(log: File, index: OffsetIndex, size: int) -> Offset:
+    """Return one past the last offset of a log file, found from the last index entry on.
+
+    Raises CorruptBatch if offsets do not grow.
+    """
+    last = trusted(log, index, size, index.last())
+    next_offset = index.base_offset
+    for header in walk_headers(log, last.position, size):
         if not max(next_offset, header.base_offset) <= header.last_offset < LONG_MAX:
             reason = f"offset {header.last_offset} where {next_offset} or more is next"
-            raise CorruptBatch(reason, path=segment.log.path, position=header.position)
+            raise CorruptBatch(reason, path=log.path, position=header.position)
         next_offset = header.next_offset
     return next_offset
 
 
-def largest_timestamp(segment: Segment) -> TimestampOffset:
-    """What the last time index entry says, if the log agrees; otherwise what the log says."""
-    last = segment.time_index.last()
-    if not segment.time_index.count or _has_timestamp(segment, last):
+def largest_timestamp(log: File, index: OffsetIndex, times: TimeIndex, size: int) -> TimestampOffset:
+    """Return the last time index entry if the log agrees, otherwise the largest timestamp that the log has."""
+    last = times.last()
+    if not times.count or _has_timestamp(log, index, size, last):
         return last
-    _log.warning("%s is wrong about timestamp %d and is not used", segment.time_index.file.path, last.timestamp)
-    return _walk(segment, 0, TimestampOffset(NO_TIMESTAMP, segment.base_offset))
+    _log.warning("%s is wrong about timestamp %d and is not used", times.file.path, last.timestamp)
+    return _largest_from(log, size, 0, TimestampOffset(NO_TIMESTAMP, index.base_offset))
 
 
-def largest_after_cut(segment: Segment) -> TimestampOffset:
-    """The largest timestamp of a segment that was cut, as its indexes were: the last entry's, or one after it."""
-    last = segment.time_index.last()
-    return _walk(segment, segment.offset_start(last.offset).position, last)
+def largest_after_cut(log: File, index: OffsetIndex, times: TimeIndex, size: int) -> TimestampOffset:
+    """Return the largest timestamp of a log file that was cut, as its indexes were: the last entry's or a later one."""
+    last = times.last()
+    return _largest_from(log, size, trusted(log, index, size, index.lookup(last.offset)).position, last)
 
 
-def _walk(segment: Segment, start: int, largest: TimestampOffset) -> TimestampOffset:
-    for header in segment.headers(start):
+def _largest_from(log: File, size: int, start: int, largest: TimestampOffset) -> TimestampOffset:
+    for header in walk_headers(log, start, size):
         if header.max_timestamp > largest.timestamp:
             largest = TimestampOffset(header.max_timestamp, header.last_offset)
     return largest
 
 
-def _has_timestamp(segment: Segment, entry: TimestampOffset) -> bool:
-    header = segment.find(entry.offset)
+def _has_timestamp(log: File, index: OffsetIndex, size: int, entry: TimestampOffset) -> bool:
+    header = find_batch(log, index, size, entry.offset)
     return header is not None and header.max_timestamp == entry.timestamp
 
 
-def index_problem(segment: Segment) -> str | None:
-    """Why the indexes of a segment must not be appended to: a last entry that its log contradicts."""
-    entry = segment.offset_index.last()
-    if not holds(segment.log, segment.size, entry):
-        return f"{segment.offset_index.file.path}: its last entry ({entry.offset} → {entry.position}) is wrong"
-    last = segment.time_index.last()
-    if segment.time_index.count and not _has_timestamp(segment, last):
-        return f"{segment.time_index.file.path}: its last entry ({last.timestamp} → {last.offset}) is wrong"
+def index_problem(log: File, index: OffsetIndex, times: TimeIndex, size: int) -> str | None:
+    """Return why the indexes of a log file must not be appended to: a last entry that the log contradicts."""
+    entry = index.last()
+    if not holds(log, size, entry):
+        return f"{index.file.path}: its last entry ({entry.offset} → {entry.position}) is wrong"
+    last = times.last()
+    if times.count and not _has_timestamp(log, index, size, last):
+        return f"{times.file.path}: its last entry ({last.timestamp} → {last.offset}) is wrong"
     return None

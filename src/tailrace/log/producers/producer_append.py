@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tailrace.log.position import LogPosition
-from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.producers.producer_state import ProducerState, is_next_in_sequence
 from tailrace.log.producers.producer_verification import Verification
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE, Offset, ProducerId, TopicPartition
-from tailrace.model.topic_config import INT_MAX
 from tailrace.records.batch import RecordBatch
 from tailrace.records.control import EndTransactionMarker, end_marker
 from tailrace.records.validation import Origin
@@ -70,10 +69,7 @@ class ProducerAppend:
         if self.origin is Origin.CLIENT:
             self._check_sequence(batch)
         self.updated.enter_epoch(batch.producer_epoch)
-        self.updated.remember(
-            BatchMemory(batch.last_sequence, batch.last_offset, batch.last_offset_delta, batch.max_timestamp)
-        )
-        self.updated.last_timestamp = batch.max_timestamp
+        self.updated.note_next(batch)
         if self.updated.transaction_first_offset is not None and not batch.is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -132,11 +128,7 @@ class ProducerAppend:
             last = NO_SEQUENCE
         else:
             last = self.updated.last_sequence if self.updated.batches else self.current.last_sequence
-            in_order = (
-                self.current.producer_epoch == NO_PRODUCER_EPOCH
-                or first == last + 1
-                or (first == 0 and last == INT_MAX)
-            )
+            in_order = self.current.producer_epoch == NO_PRODUCER_EPOCH or is_next_in_sequence(first, last)
         if not in_order:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

@@ -17,6 +17,11 @@ from tailrace.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, RecordBatch
 BATCHES_REMEMBERED = 5
 
 
+def is_next_in_sequence(first: int, last: int) -> bool:
+    """Return True if a batch that begins with sequence number `first` follows one that ends with `last`."""
+    return first == last + 1 or (first == 0 and last == INT_MAX)
+
+
 class BatchMemory(NamedTuple):
     """A batch that was appended: enough to answer its retry."""
 
@@ -60,17 +65,20 @@ class ProducerState:
                     return memory
         return None
 
-    def goes_on_with(self, batch: RecordBatch) -> bool:
-        """Whether a batch is the next in sequence, of the same epoch, and neither begins nor ends a transaction."""
+    def is_continued_by(self, batch: RecordBatch, before: RecordBatch | None = None) -> bool:
+        """Return True if a batch is the next in sequence, of the same epoch, and neither begins nor ends a transaction.
+
+        `before` is the last one of the producer's batches that continue this state and are not yet noted in it.
+        """
         in_transaction = 0 if self.transaction_first_offset is None else TRANSACTIONAL_BIT
         return (
             batch.producer_epoch == self.producer_epoch
-            and batch.base_sequence == self.last_sequence + 1
+            and is_next_in_sequence(batch.base_sequence, self.last_sequence if before is None else before.last_sequence)
             and batch.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) == in_transaction
         )
 
-    def go_on_with(self, batch: RecordBatch) -> None:
-        """Take the next batch in sequence, once it is written."""
+    def note_next(self, batch: RecordBatch) -> None:
+        """Remember the next batch of the current epoch."""
         timestamp = self.last_timestamp = batch.max_timestamp
         self.remember(BatchMemory(batch.last_sequence, batch.last_offset, batch.last_offset_delta, timestamp))
 

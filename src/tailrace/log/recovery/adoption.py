@@ -52,7 +52,7 @@ def adopt(files: Files, log: PartitionLog, folder: str, leader_epoch: LeaderEpoc
     log.marks.log_end = LogPosition(end, active.base_offset, active.size)
     log.producers.end_offset = end
     log.producers.take_snapshot()
-    log.note_flushed(end, now_ms)  # its writer synced every file before it let go
+    log.durability.note_flushed(end, now_ms)  # its writer synced every file before it let go
     # Offsets may jump here; recovery takes that for lost writes where it does not know that they were durable.
     log.write_checkpoints()
     return Adopted(len(bases), size, bases[0], end)

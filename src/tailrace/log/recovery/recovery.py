@@ -22,7 +22,6 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import read_topic_id
 from tailrace.log.disk.files import Files, join
 from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.index_trust import index_problem
 from tailrace.log.inspect.resync import next_position
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.partition_log import PartitionLog
@@ -213,7 +212,7 @@ class _Loader:
                 self._rebuild_indexes(segment, problem)
             self.segments.add(segment)
         if self.clean and len(self.segments) and self.segments.active.base_offset not in self.unindexed:
-            problem = index_problem(self.segments.active)
+            problem = self.segments.active.index_problem()
             if problem:
                 self._rebuild_indexes(self.segments.active, problem)
 
@@ -378,7 +377,7 @@ class _Loader:
                     suffix=file_names.CLEANED,
                 )
                 parts.append(part)
-            parts[-1].append(view, [header])
+            parts[-1].append(view, [(header.size, header.last_offset, header.max_timestamp)])
         for part in parts:
             part.seal()
             part.flush()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from tailrace.protocol.codegen.diagnosis import unwritable
 from tailrace.protocol.codegen.schema import ZERO_UUID, Field, StructSchema
 from tailrace.protocol.codegen.source import NUMBERS, Source
-from tailrace.protocol.diagnosis import unwritable
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.primitives import (
     ARRAYS,

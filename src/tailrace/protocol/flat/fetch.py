@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.protocol.field_versions import FETCH_REPLICA_STATE, FETCH_TOPIC_IDS
-from tailrace.protocol.flat.read_kernels import read_fetch
+from tailrace.protocol.flat.read_kernels import read_flat_fetch
 from tailrace.protocol.flat.write_kernels import write_fetched
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.messages import FetchRequest, FetchResponse
@@ -77,13 +77,13 @@ class FetchAnswer(NamedTuple):
     nodes: Iterable[LeaderEndpoint] = ()
 
 
-# From the positions of `read_fetch`: version, correlation id and client id stand before the request itself.
+# From the positions of `read_flat_fetch`: version, correlation id and client id stand before the request itself.
 _ASK_BEGINS: Final = 3
 
 
 def read_fetch_ask(frame: memoryview, elements_max: int) -> tuple[int, int, str | None, FetchAsk] | None:
     """Return (version, correlation id, client id, request), or None for what has to be read as a message."""
-    found = read_fetch(frame, elements_max)
+    found = read_flat_fetch(frame, elements_max)
     if found is None:
         return None
     return found[0], found[1], found[2], tuple.__new__(FetchAsk, found[_ASK_BEGINS:])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS
-from tailrace.protocol.flat.read_kernels import read_produce
+from tailrace.protocol.flat.read_kernels import read_flat_produce
 from tailrace.protocol.flat.write_kernels import write_produced
 from tailrace.protocol.headers import write_response
 from tailrace.protocol.messages import ProduceRequest, ProduceResponse
@@ -56,13 +56,13 @@ class LeaderHint(NamedTuple):
 
 ProducedTopic: TypeAlias = tuple[bytes | str, list[Any]]  # name or id; ProducedPartitions
 
-# Version, correlation id and client id stand before the request itself in what `read_produce` returns.
+# Version, correlation id and client id stand before the request itself in what `read_flat_produce` returns.
 _ASK_BEGINS: Final = 3
 
 
 def read_produce_ask(frame: memoryview, elements_max: int) -> tuple[int, int, str | None, ProduceAsk] | None:
     """Return (version, correlation id, client id, request), or None for what has to be read as a message."""
-    found = read_produce(frame, elements_max)
+    found = read_flat_produce(frame, elements_max)
     if found is None:
         return None
     return found[0], found[1], found[2], tuple.__new__(ProduceAsk, found[_ASK_BEGINS:])

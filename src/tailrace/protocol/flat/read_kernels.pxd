@@ -25,14 +25,14 @@ cdef (Py_ssize_t, Py_ssize_t) _string(const unsigned char[::1] data, Py_ssize_t 
 @cython.locals(size=cython.int)
 cdef _client_id(frame, const unsigned char[::1] data)
 
-cdef (Py_ssize_t, Py_ssize_t) _topic(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end,
+cdef (Py_ssize_t, Py_ssize_t) _topic_place(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end,
                                      bint by_id) noexcept
 
 cdef _identity(frame, Py_ssize_t start, Py_ssize_t stop, bint by_id)
 
 @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, version=cython.int, size=i64,
                start=Py_ssize_t, acks=cython.int, timeout_ms=i64)
-cpdef read_produce(frame, i64 elements_max)
+cpdef read_flat_produce(frame, i64 elements_max)
 
 @cython.locals(count=i64, start=Py_ssize_t, stop=Py_ssize_t, number=i64, index=i64, size=i64, topics=list,
                partitions=list)
@@ -41,7 +41,7 @@ cdef _produced_topics(frame, const unsigned char[::1] data, Py_ssize_t position,
 @cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, version=cython.int,
                replica_id=i64, replica_epoch=i64, first=Py_ssize_t, start=Py_ssize_t, stop=Py_ssize_t,
                isolation=cython.int)
-cpdef read_fetch(frame, i64 elements_max)
+cpdef read_flat_fetch(frame, i64 elements_max)
 
 @cython.locals(by_id=bint, kind=cython.int, count=i64, start=Py_ssize_t, stop=Py_ssize_t, number=i64, topics=list,
                forgotten=list, partitions=list)

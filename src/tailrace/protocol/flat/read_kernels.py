@@ -75,7 +75,7 @@ def _client_id(frame: Any, data: Buffer) -> str | None:
     return str(frame[10 : 10 + size], "utf-8") if size >= 0 else None
 
 
-def _topic(data: Buffer, position: int, end: int, by_id: bool) -> tuple[int, int]:
+def _topic_place(data: Buffer, position: int, end: int, by_id: bool) -> tuple[int, int]:
     """Return where a topic's id or name begins and ends, or -1 as its end."""
     if by_id:
         return position, position + 16 if position + 16 <= end else -1
@@ -86,7 +86,7 @@ def _identity(frame: Any, start: int, stop: int, by_id: bool) -> bytes | str:
     return bytes(frame[start:stop]) if by_id else str(frame[start:stop], "utf-8")
 
 
-def read_produce(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
+def read_flat_produce(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
     """Return (version, correlation id, client id, transactional id, acks, timeout, topics) of Produce v9 to v13.
 
     A topic is (name or id, partitions), and a partition is (index, records or None). Records are slices of the frame,
@@ -123,7 +123,7 @@ def _produced_topics(frame: Any, data: Buffer, position: int, end: int, by_id: b
         return None
     while count > 1:
         count -= 1
-        start, stop = _topic(data, position, end, by_id)
+        start, stop = _topic_place(data, position, end, by_id)
         if stop < 0:
             return None
         topic = _identity(frame, start, stop, by_id)
@@ -152,7 +152,7 @@ def _produced_topics(frame: Any, data: Buffer, position: int, end: int, by_id: b
     return topics
 
 
-def read_fetch(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
+def read_flat_fetch(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
     """Return (version, correlation id, client id, replica id, replica epoch, wait, fewest and most bytes, isolation
     level, session id and epoch, topics, forgotten topics, rack) of Fetch v12 to v18.
 
@@ -223,7 +223,7 @@ def _fetched_topics(
             return topics, forgotten, -1
         while count > 1:
             count -= 1
-            start, stop = _topic(data, position, end, by_id)
+            start, stop = _topic_place(data, position, end, by_id)
             if stop < 0:
                 return topics, forgotten, -1
             topic = _identity(frame, start, stop, by_id)

@@ -25,8 +25,8 @@ from socket import socket
 from typing import TYPE_CHECKING, Final
 
 from tailrace.broker.request_context import ConnectionContext
-from tailrace.server.frame_input import FrameInput
 from tailrace.server.metrics.api_meter import ApiMeter, RequestTimes
+from tailrace.server.receiving.frame_input import FrameInput
 from tailrace.server.sending.response_writer import ResponseWriter, Stream
 
 if TYPE_CHECKING:

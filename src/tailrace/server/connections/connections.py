@@ -16,8 +16,8 @@ from tailrace.server.broker_seam import BrokerCore, Handle
 from tailrace.server.connections.connection import CLOSING, THROTTLED, WAITING, Connection
 from tailrace.server.connections.listener import Accepted
 from tailrace.server.connections.slow_requests import SlowRequests
-from tailrace.server.frame_input import FrameInput
-from tailrace.server.receive_buffers import FrameBuffers
+from tailrace.server.receiving.frame_input import FrameInput
+from tailrace.server.receiving.receive_buffers import FrameBuffers
 from tailrace.server.sending.slice_sender import SliceSender
 from tailrace.server.settings import ServerSettings
 from tailrace.server.tls.undecrypted import Undecrypted

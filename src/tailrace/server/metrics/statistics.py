@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailrace.server.chores import Chores
 from tailrace.server.connections.acceptor import Acceptor
 from tailrace.server.connections.connection import THROTTLED, WAITING, WRITING
 from tailrace.server.connections.connections import Connections
+from tailrace.server.loop.chores import Chores
 from tailrace.server.metrics.request_meter import RequestMeter
-from tailrace.server.receive_buffers import ReceiveArena
+from tailrace.server.receiving.receive_buffers import ReceiveArena
 from tailrace.server.sending.slice_sender import SliceSender
 
 

@@ -13,15 +13,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tailrace.client.address import Address
-from tailrace.client.connection import Connection
 from tailrace.client.errors import ClientError
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
 from tailrace.client.security.security import PLAIN_TEXT, Security
 from tailrace.client.settings import ClientSettings
 from tailrace.metadata.quorum.broker_lifecycle import BrokerLifecycle
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import BrokerRegistrationRequest
-from tailrace.server.clock import monotonic_ms
+from tailrace.server.loop.clock import monotonic_ms
 from tailrace.server.peers.last_will import LastWill
 
 REQUEST_TIMEOUT_MS: Final = 4_000  # below half of the session that it keeps

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tailrace.client.address import Address
+from tailrace.client.network.address import Address
 from tailrace.protocol.framing import frame_length
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import BrokerHeartbeatRequest

@@ -28,7 +28,7 @@ from tailrace.client.security.security import PLAIN_TEXT
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.server.broker_seam import Chore
-from tailrace.server.clock import monotonic_ms
+from tailrace.server.loop.clock import monotonic_ms
 from tailrace.server.peers.peer_connection import PeerConnection, PeerLost
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
 

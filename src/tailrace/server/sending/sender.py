@@ -7,7 +7,7 @@ from select import EPOLLIN, EPOLLOUT
 
 from tailrace.server.connections.connection import CLOSING, WAITING, WRITING, Connection
 from tailrace.server.connections.connections import Connections
-from tailrace.server.loop_timers import LoopTimers
+from tailrace.server.loop.loop_timers import LoopTimers
 from tailrace.server.metrics.request_meter import RequestMeter
 from tailrace.server.sending.slice_sender import SliceSender
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
 from tailrace.server.connections.connection import Connection
-from tailrace.server.frame_input import FrameInput
+from tailrace.server.receiving.frame_input import FrameInput
 from tailrace.server.tls.tls_stream import TlsStream
 from tailrace.server.tls.tls_writer import TlsWriter
 

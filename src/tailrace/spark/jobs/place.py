@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tailrace.client.bootstrap import parse_bootstrap
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused
+from tailrace.client.network.bootstrap import parse_bootstrap
 from tailrace.client.producing.producer import NotDelivered
 from tailrace.model.ids import TopicPartition
 from tailrace.object_stores.address import WrongAddress, is_remote, parse_place

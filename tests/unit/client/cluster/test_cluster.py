@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.address import Address
 from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
 from tailrace.client.errors import (
     AnswerTimedOut,
@@ -14,6 +13,7 @@ from tailrace.client.errors import (
     UnknownTopic,
     Unreachable,
 )
+from tailrace.client.network.address import Address
 from tailrace.client.offsets import FoundOffset, latest_offsets
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tailrace.cli.cluster.cluster_status_view import show, state_json
-from tailrace.client.address import Address
 from tailrace.client.cluster.cluster_state import BrokerState, ClusterState, LogDirectoryState, PartitionState
 from tailrace.client.cluster.quorum import Quorum, QuorumReplica
 from tailrace.client.cluster.replicas import Reassignment
+from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 

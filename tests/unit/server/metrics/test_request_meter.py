@@ -11,10 +11,10 @@ import pytest
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.server.connections.connection import Connection
-from tailrace.server.frame_input import FrameInput
 from tailrace.server.metrics.api_meter import ApiMeter
 from tailrace.server.metrics.request_meter import OTHER, VERSIONS_MAX, RequestMeter
-from tailrace.server.receive_buffers import FrameBuffers
+from tailrace.server.receiving.frame_input import FrameInput
+from tailrace.server.receiving.receive_buffers import FrameBuffers
 
 MS = 1_000_000
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tailrace.client.address import Address
+from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.headers import read_request_header
 from tailrace.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -54,7 +54,7 @@ def test_a_broker_that_is_killed_asks_to_be_fenced() -> None:
     controller = Controller()
     program = (
         "import sys, signal; from tailrace.server.peers.last_will import LastWill; "
-        "from tailrace.client.address import Address; will = LastWill(); "
+        "from tailrace.client.network.address import Address; will = LastWill(); "
         f"will.write(4, 16, [Address('127.0.0.1', {controller.address.port})]); "
         f"will.write(4, 17, [Address('127.0.0.1', {controller.address.port})]); "
         "print('written', flush=True); signal.pause()"

@@ -20,27 +20,21 @@ Version notes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
-from tailrace.fetch.context import FetchContext
-from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch, Reason
-from tailrace.fetch.fetch_plan import FetchParams
+from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.response import refused_fetch
 from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps, run_steps
-from tailrace.protocol.flat.fetch import FetchAnswer, ask_of, message_of
-from tailrace.protocol.messages import FetchResponse
+from tailrace.protocol.flat.fetch import FetchAnswer, FetchAsk, PartitionAnswer, parts_of
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.topic_traffic import TopicTraffic
 
 
 def handle(
@@ -54,124 +48,103 @@ def handle(
     request_work: RequestWork,
     throttling: Throttling,
 ) -> Steps[None] | None:
-    steps = _fetch(
-        request,
-        now_ms,
-        fetches=fetches,
-        long_requests=long_requests,
-        partitions=partitions,
-        replies=replies,
-        request_work=request_work,
-        throttling=throttling,
-    )
-    if fetches.sessions.partitions_in(ask_of(request.body, request.version)) > PARTITIONS_AT_ONCE:
+    """Handle a Fetch whose body is a `FetchAsk`."""
+    response = _Response(request.without_body(), partitions, replies, request_work, throttling)
+    steps = _fetch(request, now_ms, fetches, long_requests, response)
+    if fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
         return steps
     return run_steps(steps, now_ms)
 
 
 def _fetch(
-    request: Request,
-    now_ms: int,
-    *,
-    fetches: Fetches,
-    long_requests: LongRequests,
-    partitions: HostedPartitions,
-    replies: Replies,
-    request_work: RequestWork,
-    throttling: Throttling,
+    request: Request, now_ms: int, fetches: Fetches, long_requests: LongRequests, response: _Response
 ) -> Steps[None]:
-    waiting = request.without_body()
-
-    def later(steps: Steps[None], now_ms: int) -> None:
-        long_requests.start(waiting, steps, now_ms)
-
+    ask: FetchAsk = request.body
+    context = request.context
     try:
         fetch = yield from fetches.begin(
-            ask_of(request.body, request.version),
+            ask,
             request.version,
             now_ms,
-            _answer_to(
-                waiting, partitions=partitions, replies=replies, request_work=request_work, throttling=throttling
-            ),
-            client=request.context,
-            listener=request.context.listener,
-            quota_bytes=throttling.fetch_bytes_max(request),
-            later=later,
+            response.make,
+            client=context,
+            listener=context.listener,
+            quota_bytes=response.throttling.fetch_bytes_max(request),
+            later=lambda steps, now_ms: long_requests.start(response.request, steps, now_ms),
         )
     except KafkaError as error:
-        replies.answer(
-            request,
-            message_of(refused_fetch(ask_of(request.body, request.version), request.version, error.code)),
-            now_ms,
-        )
+        response.refuse(refused_fetch(ask, request.version, error.code), now_ms)
         return
     if fetch.operation is not None and fetch.operation.is_waiting:
-        replies.parked(request.context, fetch.operation)
+        response.replies.parked(context, fetch.operation)
 
 
-def go_on(
-    request: Request,
-    context: FetchContext,
-    params: FetchParams,
-    now_ms: int,
-    *,
-    fetches: Fetches,
-    partitions: HostedPartitions,
-    replies: Replies,
-    request_work: RequestWork,
-    throttling: Throttling,
-) -> None:
-    """Answer a fetch that has waited elsewhere with what can be read now."""
-    listener = request.context.listener
-    answer = _answer_to(
-        request, partitions=partitions, replies=replies, request_work=request_work, throttling=throttling
-    )
-    fetch = Fetch(fetches.services, context, params, request.version, listener, answer, now_ms)
-    fetch.find_again()
-    fetch.woken(Reason.DEADLINE, None, now_ms)
+class _Response:
+    """The response to one Fetch request, made when the fetch is ready."""
 
+    __slots__ = ("_partitions", "_request_work", "replies", "request", "throttling")
 
-def _answer_to(
-    waiting: Request,
-    *,
-    partitions: HostedPartitions,
-    replies: Replies,
-    request_work: RequestWork,
-    throttling: Throttling,
-) -> Callable[[Fetch, int], Steps[None]]:
+    def __init__(
+        self,
+        request: Request,
+        partitions: HostedPartitions,
+        replies: Replies,
+        request_work: RequestWork,
+        throttling: Throttling,
+    ) -> None:
+        self.request = request
+        self.replies = replies
+        self.throttling = throttling
+        self._partitions = partitions
+        self._request_work = request_work
 
-    def answer(fetch: Fetch, now_ms: int) -> Steps[None]:
-        if throttling.is_on and not fetch.params.is_follower:
-            throttle_ms = throttling.of_fetch(waiting, fetch.response_size(), now_ms)
+    def refuse(self, answer: FetchAnswer, now_ms: int) -> None:
+        """Send the refusal of the whole request."""
+        throttle_ms = self.throttling.of_request(self.request, now_ms) if self.throttling.is_on else 0
+        self._send(answer, now_ms, throttle_ms)
+
+    def make(self, fetch: Fetch, now_ms: int) -> Steps[None]:
+        """Send the response, or only the throttle time if the client is over its quota."""
+        is_follower = fetch.params.is_follower
+        if self.throttling.is_on and not is_follower:
+            throttle_ms = self.throttling.of_fetch(self.request, fetch.response_size(), now_ms)
             if throttle_ms:
-                replies.reply(waiting, message_of(fetch.throttled_answer()), now_ms, throttle_ms)
+                self._send(fetch.throttled_answer(), now_ms, throttle_ms)
                 return
-        made = yield from fetch.make_answer(now_ms)
-        if fetch.needs_conversion and (conversions := fetch.conversions(made)):
-            request_work.start(waiting, conversions, partial(converted, made, fetch.params.is_follower))
-        else:
-            yield from send(made, now_ms, is_follower=fetch.params.is_follower)
+        answer = yield from fetch.make_answer(now_ms)
+        if fetch.needs_conversion and (conversions := fetch.conversions(answer)):
+            self._request_work.start(self.request, conversions, partial(self._converted, answer, is_follower))
+            return
+        yield from self._count_bytes(answer, is_follower=is_follower)
+        self._send(answer, now_ms)
 
-    def converted(made: FetchAnswer, is_follower: bool, parts: list[Any], now_ms: int) -> None:
-        parts_left = iter(parts)
-        topics = [(name, one, [next(parts_left) for _ in told]) for name, one, told in made.topics]
-        run_steps(send(made._replace(topics=topics), now_ms, is_follower=is_follower), now_ms)
+    def _converted(self, answer: FetchAnswer, is_follower: bool, converted: list[PartitionAnswer], now_ms: int) -> None:
+        left = iter(converted)
+        topics = [(name, topic_id, [next(left) for _ in parts]) for name, topic_id, parts in answer.topics]
+        answer = answer._replace(topics=topics)
+        run_steps(self._count_bytes(answer, is_follower=is_follower), now_ms)
+        self._send(answer, now_ms)
 
-    def send(made: FetchAnswer, now_ms: int, *, is_follower: bool) -> Steps[None]:
-        response = message_of(made)
-        yield from _count_bytes(response, partitions.traffic, is_follower=is_follower)
-        replies.reply(waiting, response, now_ms)
+    def _count_bytes(self, answer: FetchAnswer, *, is_follower: bool) -> Steps[None]:
+        traffic = self._partitions.traffic
+        for number, (name, _, parts) in enumerate(answer.topics, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
+            size = 0
+            for part in parts:
+                size += len(part.records)
+            if size and (counts := traffic.get(name)) is not None:
+                if is_follower:
+                    counts.replication_bytes_out += size
+                else:
+                    counts.bytes_out += size
 
-    return answer
-
-
-def _count_bytes(response: FetchResponse, traffic: dict[str, TopicTraffic], *, is_follower: bool) -> Steps[None]:
-    for number, topic in enumerate(response.responses, 1):
-        if not number % PARTITIONS_A_STEP:
-            yield
-        size = sum([len(one.records) for one in topic.partitions if one.records])
-        if size and (counts := traffic.get(topic.topic)) is not None:
-            if is_follower:
-                counts.replication_bytes_out += size
-            else:
-                counts.bytes_out += size
+    def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> None:
+        request = self.request
+        codes = self.replies.errors_of(request.api_key)
+        codes[answer.error_code] += 1
+        for _, _, parts in answer.topics:
+            for part in parts:
+                codes[part.error_code] += 1
+        encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)
+        self.replies.send(request, encode, now_ms, throttle_ms)

@@ -1,21 +1,20 @@
-"""ClassicGroup: the members of a group, its leader and protocol, and which state it is in.
+"""ClassicGroup: the members of a classic group, its leader, protocol and state.
 
     EMPTY ──a member joins──► PREPARING_REBALANCE ──all have (re)joined, or the time is up──► COMPLETING_REBALANCE
       ▲                           ▲        │                                                   │
-      │                           │        └──nobody is left──► EMPTY                          │ the leader has
-      │                           │                                                            │ handed out work
-      └── nobody is left ──       └── a member joins, leaves, fails or changes ◄── STABLE ◄────┘
+      │                           │        └──no member is left──► EMPTY                       │ the leader has sent
+      │                           │                                                            │ the assignment
+      └── no member is left ──    └── a member joins, leaves, fails or changes ◄── STABLE ◄────┘
 
-    DEAD: deleted, or another broker's now. From there no way leads back.
+    DEAD: deleted, or coordinated by another broker. This state is final.
 
 Invariants
     1. `leader_id` is a member, or None without members.
     2. `waiting_to_join` counts the members whose JoinGroup is unanswered; `awaiting_join` changes only here.
     3. Every member supports `protocol` in COMPLETING_REBALANCE and STABLE.
-    4. A static member's instance id leads to one member id: the latest. All others are fenced.
+    4. An instance id belongs to one member id, the latest. Older member ids are fenced.
 
-This is what a group *is*; what requests and timers do to it is in `classic_rebalance.py`, `classic_join.py` and
-`classic_membership.py`.
+Requests and timers change a group through `classic_join.py`, `classic_membership.py` and `classic_rebalance.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from tailrace.protocol.messages import (
     SyncGroupResponse,
 )
 
-CONSUMER_PROTOCOL = "consumer"  # what consumers call what they speak among themselves
+CONSUMER_PROTOCOL = "consumer"  # the protocol type of consumers
 _VERSION_SIZE = 2
 
 
@@ -74,12 +73,12 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}  # instance id → member id
-        self.pending: set[str] = set()  # ids given out, whose owners have yet to join with them
-        self.pending_sync: set[str] = set()  # members of this generation that have yet to ask for their work
+        self.pending: set[str] = set()  # member ids that were returned with MEMBER_ID_REQUIRED and have not joined yet
+        self.pending_sync: set[str] = set()  # members of this generation that have not sent SyncGroup yet
         self.waiting_to_join = 0
-        self.has_new_member = False  # since the first rebalance was last put off
-        self.subscribed_topics: frozenset[str] | None = None  # None: not known
-        self._supported: Counter[str] = Counter()  # protocol → how many members support it
+        self.has_new_member = False  # since the first rebalance was last delayed
+        self.subscribed_topics: frozenset[str] | None = None  # None: unknown
+        self._supported: Counter[str] = Counter()  # protocol → number of members that support it
 
     @property
     def group_id(self) -> str:
@@ -113,8 +112,13 @@ class ClassicGroup:
     def can_rebalance(self) -> bool:
         return self.state in _FROM[PREPARING]
 
+    def take_new_member(self) -> bool:
+        """Return True if a new member has joined the first rebalance since this was last called."""
+        has_new_member, self.has_new_member = self.has_new_member, False
+        return has_new_member
+
     @property
-    def has_everybody_joined(self) -> bool:
+    def have_all_joined(self) -> bool:
         return len(self.members) == self.waiting_to_join and not self.pending
 
     @property
@@ -122,7 +126,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def begin_generation(self, now_ms: int) -> None:
-        """Those who have joined are the group now; without any it is empty."""
+        """Begin the next generation with the members that have joined. Without members the group becomes empty."""
         self.generation += 1
         self.protocol = self.chosen_protocol() if self.members else None
         self.subscribed_topics = self.find_subscribed_topics()
@@ -139,15 +143,17 @@ class ClassicGroup:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
             self.leader_id = member.member_id
+        if member.is_new and self.state is PREPARING and self.previous_state is EMPTY:
+            self.has_new_member = True
         self.members[member.member_id] = member
         self._supported.update({name for name, _ in member.protocols})
-        member.awaiting_join = answer
+        member.wait_to_join(answer)
         if answer is not None:
             self.waiting_to_join += 1
         self.pending.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member, or an id that was given out."""
+        """Remove a member or a pending member id."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._supported.subtract({name for name, _ in member.protocols})
@@ -168,17 +174,15 @@ class ClassicGroup:
         session_timeout_ms: int,
         answer: JoinAnswer | None,
     ) -> None:
-        """A member joins again, perhaps with other protocols."""
+        """Update a member that joins again."""
         self._supported.subtract({name for name, _ in member.protocols})
-        member.protocols = tuple(protocols)
+        member.update(protocols, rebalance_timeout_ms, session_timeout_ms)
         self._supported.update({name for name, _ in member.protocols})
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_timeout_ms
         self.waiting_to_join += (answer is not None) - (member.awaiting_join is not None)
-        member.awaiting_join = answer
+        member.wait_to_join(answer)
 
     def replace_static(self, instance_id: str, old_id: str, new_id: str, now_ms: int) -> ClassicMember:
-        """A static member is back under a new id: whoever still acts under the old one is fenced."""
+        """Give a static member that has restarted its new id. Requests with the old id are fenced."""
         old = self.members.pop(old_id)
         self.answer_join(
             old,
@@ -197,14 +201,14 @@ class ClassicGroup:
         return member
 
     def answer_join(self, member: ClassicMember, response: JoinGroupResponse, now_ms: int) -> bool:
-        """Answer a member's JoinGroup, if it waits in one."""
+        """Answer the JoinGroup that the member waits in. Return False if there is none."""
         if member.awaiting_join is None:
             return False
         self.waiting_to_join -= 1
         return member.answer_join(response, now_ms)
 
     def elect_joined_leader(self) -> bool:
-        """See that the leader is one that has joined; False if nobody has."""
+        """Elect a leader among the members that have joined. Return False if no member has joined."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is None:
@@ -216,7 +220,7 @@ class ClassicGroup:
         return True
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """UNKNOWN_MEMBER_ID for a stranger, FENCED_INSTANCE_ID for a static member that has been replaced."""
+        """Raise UNKNOWN_MEMBER_ID for an unknown member, FENCED_INSTANCE_ID for a static member that was replaced."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -229,7 +233,7 @@ class ClassicGroup:
     # Protocols
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols can be in the group."""
+        """Return True if a member with these protocols can join the group."""
         if self.state is EMPTY:
             return bool(protocol_type and protocols)
         if self.protocol_type != protocol_type:
@@ -237,14 +241,14 @@ class ClassicGroup:
         return any(self._supported[name] == len(self.members) for name, _ in protocols)
 
     def chosen_protocol(self) -> str:
-        """What most members like best, of what all support; of equals the first as a Java map lists them."""
-        everybody = len(self.members)
-        candidates = frozenset(name for name, count in self._supported.items() if count == everybody)
+        """Return the protocol with the most votes, of those that all support. The order of a Java map breaks ties."""
+        member_count = len(self.members)
+        candidates = frozenset(name for name, count in self._supported.items() if count == member_count)
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(hash_map_order(votes), key=votes.__getitem__)
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
-        """What the members subscribe to, where they say so in a way that is known."""
+        """Return the topics that the members subscribe to, or None if their metadata cannot be decoded."""
         if not self.is_of_consumers:
             return None
         if not self.members:
@@ -254,20 +258,20 @@ class ClassicGroup:
         topics: set[str] = set()
         for member in self.members.values():
             try:
-                # The first fields are those of version 0 in every version.
+                # Every version begins with the fields of version 0.
                 opened, _ = ConsumerProtocolSubscription.read(member.metadata(self.protocol), 0, _VERSION_SIZE)
             except ProtocolError:
                 return None
             topics.update(opened.topics)
         return frozenset(topics)
 
-    # What the coordinator asks of any group
+    # All groups
 
     def check_offset_commit(self, committer: Committer, topics: Sequence[TopicCommit]) -> None:
         if self.state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if committer.generation < 0 and self.state is EMPTY:
-            return  # who reads without joining, or an administrator
+            return  # a consumer without group membership, or an administrator
         if committer.generation >= 0 or committer.member_id or committer.instance_id is not None:
             self.check_member(committer.member_id, committer.instance_id)
             if committer.generation != self.generation:
@@ -306,7 +310,7 @@ class ClassicGroup:
     def tombstones(self) -> list[CoordinatorRecord]:
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None)]
 
-    # What is told of it
+    # Responses
 
     def listed(self) -> ListGroupsResponse.ListedGroup:
         return ListGroupsResponse.ListedGroup(
@@ -327,7 +331,7 @@ class ClassicGroup:
         )
 
     def join_response(self, member_id: str) -> JoinGroupResponse:
-        """Who belongs to this generation; only the leader is told all of it."""
+        """Return the response for a member of this generation. Only the leader's lists the members."""
         members = (
             []
             if member_id != self.leader_id

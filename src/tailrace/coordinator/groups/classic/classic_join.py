@@ -1,9 +1,10 @@
-"""Joining: what a JoinGroup does to a classic group.
+"""JoinGroup requests of classic groups.
 
-A client that has no id yet gets one. Since version 4 it is told the id at once (MEMBER_ID_REQUIRED) and joins with it,
-so that one that gives up and tries again does not leave a member behind. A static member is known by its instance id:
-it gets a new member id after each restart and takes the place of the one before; while the group is stable and its
-protocol does not change, nobody else notices.
+A client without a member id gets one. Since version 4 the first response is MEMBER_ID_REQUIRED with the id, and the
+client joins with that id. So a client that gives up and retries leaves no member behind.
+
+A static member is identified by its instance id. It gets a new member id after each restart and replaces the member
+before. While the group is stable and its protocol does not change, this causes no rebalance.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, ClassicGroup
+from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
 from tailrace.coordinator.groups.classic.classic_records import group_record
@@ -30,7 +31,7 @@ _SKIP_ASSIGNMENT_FROM = 9
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup request, free of the memory it was received in."""
+    """A JoinGroup request, decoded."""
 
     group_id: str
     member_id: str
@@ -46,14 +47,14 @@ class JoinRequest(NamedTuple):
     sees: Sees = sees_all
 
 
-class Joining:
+class ClassicJoins:
     def __init__(self, rebalances: Rebalances, settings: GroupSettings, new_uuid: Callable[[], str]) -> None:
         self._rebalances = rebalances
         self._settings = settings
         self._new_uuid = new_uuid
 
     def join(self, group: ClassicGroup, request: JoinRequest, answer: JoinAnswer, now_ms: int) -> Change:
-        """`answer` is called once, now or when the group has gathered."""
+        """Handle a JoinGroup. `answer` is called once, now or when all members have joined."""
 
         def refuse(code: ErrorCode, member_id: str = "") -> None:
             answer(JoinGroupResponse(error_code=code, member_id=member_id), now_ms)
@@ -72,7 +73,7 @@ class Joining:
             return self._join_new(group, request, answer, now_ms)
         if request.member_id in group.pending:
             if request.instance_id is not None:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "an id that was given out is no static member's")
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a pending member id cannot have an instance id")
             return self._add(group, request, request.member_id, answer, now_ms)
         try:
             group.check_member(request.member_id, request.instance_id)
@@ -90,8 +91,7 @@ class Joining:
         limit = self._settings.size_max
         member = group.members.get(member_id)
         if group.state is PREPARING:
-            # Not the members but those who have come are counted: so the last to come are turned away should the
-            # limit have been lowered.
+            # Members that have joined are counted, not all members. If the limit was lowered, the last are refused.
             return (member is not None and member.awaiting_join is not None) or group.waiting_to_join < limit
         if group.state in (COMPLETING, STABLE):
             return member is not None or len(group.members) < limit
@@ -115,8 +115,10 @@ class Joining:
         return None
 
     def _new_member_id(self, named_after: str) -> str:
-        """Return an id that begins with the client's or the instance's name. UNKNOWN_SERVER_ERROR, as Kafka answers, if
-        no response and no record could hold it."""
+        """Return an id that begins with the client id or the instance id.
+
+        Raise UNKNOWN_SERVER_ERROR, as Kafka does, if the id is too long for responses and records.
+        """
         member_id = f"{named_after}-{self._new_uuid()}"
         size = len(member_id.encode("utf-8", "surrogatepass"))
         if size > STRING_MAX:
@@ -139,12 +141,10 @@ class Joining:
             protocol_type=request.protocol_type,
             protocols=request.protocols,
         )
-        member.is_new = True
-        if group.state is PREPARING and group.previous_state is EMPTY:
-            group.has_new_member = True
+        member.begin_first_join()
         group.add(member, answer)
-        # It cannot send heartbeats before it is answered. Should its client be gone and try again, as another
-        # member, this one goes in the end.
+        # The member cannot send heartbeats before its JoinGroup is answered. If its client gives up and joins again
+        # as another member, this timeout removes the first one.
         self._rebalances.extend_session(group, member, now_ms, self._settings.new_member_join_timeout_ms)
         return self._rebalances.prepare_or_complete(group, f"{member_id} joins: {request.reason}", now_ms)
 
@@ -164,7 +164,7 @@ class Joining:
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, answer)
         if group.state is COMPLETING:
-            # The leader may be assigning work to the old id just now.
+            # The leader may be computing an assignment for the old id.
             return self._rebalances.prepare(group, f"static member {request.instance_id} is back", now_ms)
         if group.state is not STABLE:
             return self._rebalances.complete_if_all_joined(group, now_ms)
@@ -193,7 +193,7 @@ class Joining:
             if request.version >= _SKIP_ASSIGNMENT_FROM:
                 response.skip_assignment = new_id == group.leader_id
             else:
-                # An old leader would hand out work anew: it is told of the leader that was, under its old id.
+                # An old client that is the leader would compute an assignment: the response names the leader's old id.
                 response.members = []
                 response.leader = leader_before or ""
             group.answer_join(member, response, now_ms)
@@ -207,12 +207,12 @@ class Joining:
         member = group.members[request.member_id]
         is_changed = member.protocols != tuple(request.protocols)
         is_leader = request.member_id == group.leader_id
-        # A leader that joins again knows why: there may be more partitions to hand out, say.
+        # A leader that joins again has a reason, for example new partitions.
         if group.state is PREPARING or is_changed or (group.state is STABLE and is_leader):
             group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, answer)
             return self._rebalances.prepare_or_complete(
                 group, f"{request.member_id} joins again: {request.reason}", now_ms
             )
-        # Nothing is new; it may have missed the answer.
+        # Nothing has changed; the client may have lost the response.
         answer(group.join_response(request.member_id), now_ms)
         return None

@@ -1,7 +1,7 @@
-"""ClassicMember: one member of a classic group, as it said who it is, and what it waits for.
+"""ClassicMember: one member of a classic group, and the responses that it waits for.
 
-A member waits in JoinGroup until the group has gathered, and in SyncGroup until the leader has handed out work. While
-it waits it is alive: its session cannot expire, except while it is new and has not been told its id yet.
+A member waits in JoinGroup until all members have joined, and in SyncGroup until the leader has sent the assignment.
+Its session cannot expire while it waits, unless the member is new and has not received its id yet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tailrace.protocol.messages import DescribeGroupsResponse, JoinGroupResponse
 
 JoinAnswer: TypeAlias = Callable[[JoinGroupResponse, int], None]  # (response, now_ms)
 SyncAnswer: TypeAlias = Callable[[SyncGroupResponse, int], None]
-Protocols: TypeAlias = Sequence[tuple[str, bytes]]  # what a member supports, best first: name, metadata
+Protocols: TypeAlias = Sequence[tuple[str, bytes]]  # (name, metadata), the preferred protocol first
 
 
 class ClassicMember:
@@ -59,7 +59,7 @@ class ClassicMember:
         self.is_new = False
 
     def replaced_by(self, member_id: str) -> ClassicMember:
-        """The same static member after a restart, under a new id."""
+        """Return this static member with the new id that it has after a restart."""
         return ClassicMember(
             member_id,
             instance_id=self.instance_id,
@@ -72,6 +72,30 @@ class ClassicMember:
             assignment=self.assignment,
         )
 
+    def update(self, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
+        """Take over the facts of another JoinGroup."""
+        self.protocols = tuple(protocols)
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+
+    def assign(self, assignment: bytes) -> None:
+        self.assignment = assignment
+
+    def wait_to_join(self, answer: JoinAnswer | None) -> None:
+        """Note the JoinGroup that the member waits in, if any."""
+        self.awaiting_join = answer
+
+    def wait_to_sync(self, answer: SyncAnswer) -> None:
+        """Note the SyncGroup that the member waits in."""
+        self.awaiting_sync = answer
+
+    def begin_first_join(self) -> None:
+        """Note that the member is new: it receives its id with the response of its first JoinGroup."""
+        self.is_new = True
+
+    def end_first_join(self) -> None:
+        self.is_new = False
+
     @property
     def is_static(self) -> bool:
         return self.instance_id is not None
@@ -81,21 +105,24 @@ class ClassicMember:
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it says about itself in a protocol that it supports."""
+        """Return the member's metadata for a protocol that it supports."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
         raise AssertionError(f"{self.member_id} does not support {protocol}")
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """The candidate that it likes best."""
+        """Return the candidate that the member prefers."""
         for name, _ in self.protocols:
             if name in candidates:
                 return name
         raise AssertionError(f"{self.member_id} supports none of {sorted(candidates)}")
 
     def answer_join(self, response: JoinGroupResponse, now_ms: int) -> bool:
-        """Answer its JoinGroup; whether there was one. The group counts who waits: see `ClassicGroup.answer_join`."""
+        """Answer the JoinGroup that the member waits in. Return False if there is none.
+
+        Call `ClassicGroup.answer_join` instead, which also counts the waiting members.
+        """
         answer, self.awaiting_join = self.awaiting_join, None
         if answer is None:
             return False
@@ -110,7 +137,7 @@ class ClassicMember:
         return True
 
     def described(self, protocol: str | None) -> DescribeGroupsResponse.DescribedGroupMember:
-        """For DescribeGroups; its metadata only once the group has settled on a protocol."""
+        """Return the member for DescribeGroups. Its metadata is empty while the group has no protocol."""
         return DescribeGroupsResponse.DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,

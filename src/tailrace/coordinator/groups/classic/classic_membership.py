@@ -1,4 +1,4 @@
-"""Membership: SyncGroup, Heartbeat and LeaveGroup: what members of a classic group do once they have joined."""
+"""SyncGroup, Heartbeat and LeaveGroup requests of members of classic groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class SyncRequest(NamedTuple):
-    """A SyncGroup request, free of the memory it was received in."""
+    """A SyncGroup request, decoded."""
 
     group_id: str
     member_id: str
@@ -35,14 +35,14 @@ class LeavingMember(NamedTuple):
     reason: str
 
 
-class Membership:
+class ClassicMembership:
     def __init__(self, rebalances: Rebalances) -> None:
         self._rebalances = rebalances
 
     # SyncGroup
 
     def sync(self, group: ClassicGroup, request: SyncRequest, answer: SyncAnswer, now_ms: int) -> Change:
-        """`answer` is called once, now or when the leader has handed out work."""
+        """Handle a SyncGroup. `answer` is called once, now or when the leader has sent the assignment."""
         try:
             _check_sync(group, request)
         except KafkaError as error:
@@ -62,14 +62,14 @@ class Membership:
             )
             return None
         assert group.state is COMPLETING, group.state
-        member.awaiting_sync = answer
+        member.wait_to_sync(answer)
         if request.member_id != group.leader_id:
             return None
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
 
         def stored(error: ErrorCode, now_ms: int) -> None:
             if group.state is not COMPLETING or group.generation != request.generation:
-                return  # somebody has joined or left meanwhile
+                return  # a member has joined or left meanwhile
             if error is ErrorCode.NONE:
                 self._rebalances.assign(group, assignments, now_ms)
             else:
@@ -83,7 +83,7 @@ class Membership:
     def heartbeat(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> ErrorCode:
-        """What the member has to do: nothing, or join again."""
+        """Restart the session. Return REBALANCE_IN_PROGRESS if the member must join again."""
         if group.state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         group.check_member(member_id, instance_id)
@@ -99,7 +99,7 @@ class Membership:
     def leave(
         self, group: ClassicGroup, leaving: Sequence[LeavingMember], now_ms: int
     ) -> StateChange[LeaveGroupResponse]:
-        """Members go, or an administrator sends static ones away by their instance id."""
+        """Remove members that leave, and static members that an administrator removes by their instance id."""
         if group.state is DEAD:
             return StateChange((), LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         response = LeaveGroupResponse()
@@ -154,6 +154,6 @@ def _check_sync(group: ClassicGroup, request: SyncRequest) -> None:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def _differs(said: str | None, known: str | None) -> bool:
-    """Old clients do not say."""
-    return said is not None and known is not None and said != known
+def _differs(requested: str | None, known: str | None) -> bool:
+    """Return True if the request has another value. Old clients send none."""
+    return requested is not None and known is not None and requested != known

@@ -1,10 +1,10 @@
-"""Rebalances: a classic group gathers its members, counts a new generation, and waits for the leader's assignment.
+"""Rebalances: a classic group gathers its members, begins a generation, and waits for the leader's assignment.
 
-    prepare ──► wait for every member's JoinGroup, at most as long as the slowest member said (rebalance.timeout.ms);
-    │           the first time for group.initial.rebalance.delay.ms, again and again as long as new members come
-    complete_join ──► who has not come is no member any more (static members stay); everybody's JoinGroup is answered
+    prepare ──► wait for the JoinGroup of every member, at most for the largest rebalance timeout of the members.
+    │           The first rebalance waits for group.initial.rebalance.delay.ms, again after each new member.
+    complete_join ──► remove members that have not joined, except static ones; answer all JoinGroups
     │
-    (SyncGroup of the leader: classic_membership.py) ──► assign ──► everybody's SyncGroup is answered
+    (SyncGroup of the leader: classic_membership.py) ──► assign ──► answer all SyncGroups
 
 Timers, by name: ("join", group) ends the gathering, ("sync", group) the wait for SyncGroups, and ("heartbeat", group,
 member) a session.
@@ -28,15 +28,15 @@ from tailrace.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 _log = logging.getLogger(__name__)
 
-Change: TypeAlias = "StateChange[None] | None"  # None: nothing to write
+Change: TypeAlias = "StateChange[None] | None"  # None: no records
 FindGroup: TypeAlias = Callable[[str], ClassicGroup | None]
 
-_STATIC_WAIT_MS_MIN = 100  # a client's rebalance timeout may be 0: looking again at once would never end
+_STATIC_WAIT_MS_MIN = 100  # a rebalance timeout may be 0, which would make an endless loop
 
 
 class Rebalances:
     def __init__(self, find: FindGroup, timers: Timers, settings: GroupSettings) -> None:
-        """`find(group_id)` is the classic group of that name, if there is one: timers outlive groups."""
+        """`find(group_id)` returns the classic group if it still exists: timers outlive groups."""
         self._find = find
         self._timers = timers
         self._settings = settings
@@ -44,13 +44,13 @@ class Rebalances:
     # Gathering
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str, now_ms: int) -> Change:
-        """Something about the members has changed."""
+        """Start a rebalance after a change of members, or complete the one that is under way if all have joined."""
         if group.can_rebalance:
             return self.prepare(group, reason, now_ms)
         return self.complete_if_all_joined(group, now_ms)
 
     def prepare(self, group: ClassicGroup, reason: str, now_ms: int) -> Change:
-        """Begin to gather: whoever is a member is told so with its next heartbeat."""
+        """Start a rebalance. Members learn of it by their next heartbeat."""
         if group.state is COMPLETING:
             self.reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
         group.pending_sync.clear()
@@ -64,7 +64,7 @@ class Rebalances:
         _log.info("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
         if is_first:
             return None
-        if group.has_everybody_joined:
+        if group.have_all_joined:
             return self.complete_join(group, now_ms)
         self._schedule_join(group, now_ms)
         return None
@@ -78,7 +78,7 @@ class Rebalances:
         return None if group is None else self.complete_join(group, now_ms)
 
     def _put_off(self, group_id: str, delay_ms: int, left_ms: int, now_ms: int) -> None:
-        """A new group's members come one after another: wait a little for the next."""
+        """Delay the first rebalance, so that more members can join."""
         self._timers.schedule(
             ("join", group_id), now_ms + delay_ms, partial(self._complete_first, group_id, delay_ms, left_ms)
         )
@@ -87,21 +87,20 @@ class Rebalances:
         group = self._find(group_id)
         if group is None:
             return None
-        if group.has_new_member and left_ms != 0:
-            group.has_new_member = False
+        if left_ms != 0 and group.take_new_member():
             next_ms = min(self._settings.initial_rebalance_delay_ms, left_ms)
             self._put_off(group_id, next_ms, max(left_ms - delay_ms, 0), now_ms)
             return None
         return self.complete_join(group, now_ms)
 
     def complete_if_all_joined(self, group: ClassicGroup, now_ms: int) -> Change:
-        """A first rebalance has its time, whoever has come."""
-        if group.state is PREPARING and group.previous_state is not EMPTY and group.has_everybody_joined:
+        """Complete the rebalance if all members have joined. The first rebalance always waits for its delay."""
+        if group.state is PREPARING and group.previous_state is not EMPTY and group.have_all_joined:
             return self.complete_join(group, now_ms)
         return None
 
     def complete_join(self, group: ClassicGroup, now_ms: int) -> Change:
-        """The members that have joined are a new generation."""
+        """Begin a new generation with the members that have joined."""
         self._timers.cancel(("join", group.group_id))
         missing = [one for one in group.members.values() if one.awaiting_join is None and not one.is_static]
         for member in missing:
@@ -111,7 +110,7 @@ class Rebalances:
         if group.state is DEAD:
             return None
         if not group.elect_joined_leader() and group.members:
-            # Only static members are left, and none has come: they have until their sessions end.
+            # Only static members are left and none has joined: wait until their sessions expire.
             self._schedule_join(group, now_ms, wait_ms_min=_STATIC_WAIT_MS_MIN)
             return None
         group.begin_generation(now_ms)
@@ -122,7 +121,7 @@ class Rebalances:
         for member in tuple(group.members.values()):
             group.answer_join(member, group.join_response(member.member_id), now_ms)
             self.extend_session(group, member, now_ms)
-            member.is_new = False
+            member.end_first_join()
             group.pending_sync.add(member.member_id)
         self._timers.schedule(
             ("sync", group.group_id),
@@ -134,33 +133,33 @@ class Rebalances:
     # Assignment
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], now_ms: int) -> None:
-        """What the leader has handed out is durable: tell everybody."""
+        """Send the assignment to all members. It has been stored."""
         for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
-        self._tell_assignments(group, ErrorCode.NONE, now_ms)
+            member.assign(assignments.get(member.member_id, b""))
+        self._send_assignments(group, ErrorCode.NONE, now_ms)
         group.move_to(STABLE, now_ms)
 
     def reset_assignments(self, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
-        """What the leader would have handed out does not count."""
+        """Discard the assignments, and answer all SyncGroups with the error."""
         for member in group.members.values():
-            member.assignment = b""
-        self._tell_assignments(group, error, now_ms)
+            member.assign(b"")
+        self._send_assignments(group, error, now_ms)
 
-    def _tell_assignments(self, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
-        is_told = error is ErrorCode.NONE
+    def _send_assignments(self, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
+        is_stored = error is ErrorCode.NONE
         for member in tuple(group.members.values()):
             response = SyncGroupResponse(
                 error_code=error,
-                protocol_type=group.protocol_type if is_told else None,
-                protocol_name=group.protocol if is_told else None,
+                protocol_type=group.protocol_type if is_stored else None,
+                protocol_name=group.protocol if is_stored else None,
                 assignment=member.assignment,
             )
             if member.answer_sync(response, now_ms):
-                # As long as it waited, its session could not end; from now on it can.
+                # The session could not expire while the member waited.
                 self.extend_session(group, member, now_ms)
 
     def _expire_sync(self, group_id: str, generation: int, now_ms: int) -> Change:
-        """Members that never asked for their work are gone, it seems."""
+        """Remove the members that have not sent SyncGroup in time."""
         group = self._find(group_id)
         if group is None or group.generation != generation or group.state not in (COMPLETING, STABLE):
             return None
@@ -173,7 +172,7 @@ class Rebalances:
         return self.prepare(group, f"{', '.join(late)} never asked for their assignment", now_ms)
 
     def synced(self, group: ClassicGroup, member_id: str) -> None:
-        """A member has asked for its work."""
+        """Note that a member has sent SyncGroup."""
         group.pending_sync.discard(member_id)
         if not group.pending_sync:
             self._timers.cancel(("sync", group.group_id))
@@ -210,26 +209,26 @@ class Rebalances:
         return self._complete_without(group, now_ms)
 
     def _complete_without(self, group: ClassicGroup, now_ms: int) -> Change:
-        if group.state is PREPARING and group.has_everybody_joined:
+        if group.state is PREPARING and group.have_all_joined:
             return self.complete_join(group, now_ms)
         return None
 
     def dismiss(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
-        """It is no member any more; should it wait to join, it may try again as a new one."""
+        """Remove a member. A JoinGroup that it waits in gets UNKNOWN_MEMBER_ID, so that it can join as a new member."""
         group.answer_join(member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), now_ms)
         group.remove(member.member_id)
 
     # Leadership
 
     def loaded(self, group: ClassicGroup, now_ms: int) -> None:
-        """The log has been read to its end: everybody has a whole session to show up."""
+        """Give every member a whole session after the log has been loaded."""
         for member in group.members.values():
             self.extend_session(group, member, now_ms)
         if len(group.members) > self._settings.size_max:
             self.prepare(group, "there are more members than are allowed", now_ms)
 
     def unloaded(self, group: ClassicGroup, now_ms: int) -> None:
-        """Another broker goes on: whoever waits here is told so."""
+        """Answer all waiting requests with NOT_COORDINATOR: another broker coordinates the group now."""
         was = group.state
         group.move_to(DEAD, now_ms)
         for member in tuple(group.members.values()):

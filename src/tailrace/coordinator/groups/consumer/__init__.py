@@ -7,7 +7,7 @@ and members that still use the classic protocol.
     JoinGroup, SyncGroup … of such a group ──► classic_protocol_members ──► consumer_groups
 
     consumer_groups.py            ConsumerGroups: the heartbeat, step by step; joining, leaving, fencing
-    consumer_group.py             ConsumerGroup: static members, patterns, the holder of each partition
+    consumer_group.py             ConsumerGroup: static members, patterns, the holder of each partition; replay
     consumer_member.py            ConsumerMember: subscription and partitions of a member
     consumer_heartbeat.py         the request, and the check of a static member
     consumer_reconciliation.py    one step of a member towards its target partitions
@@ -19,7 +19,6 @@ and members that still use the classic protocol.
     consumer_protocol.py          subscriptions and assignments that classic consumers embed in their requests
     group_conversion.py           a classic group becomes a consumer group, and the reverse
     consumer_records.py           messages and fields of the records
-    consumer_replay.py            replay of the records
     consumer_description.py       the ConsumerGroupDescribe response
     consumer_settings.py          the configuration of a group
 """

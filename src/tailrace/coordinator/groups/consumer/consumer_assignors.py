@@ -1,10 +1,10 @@
-"""Server-side assignors of consumer groups: who reads which partitions.
+"""Server-side assignors of consumer groups.
 
-    uniform   everybody about as many partitions, and as much as possible stays where it is
-    range     of each topic, consecutive partitions to members in order, so that equal partitions of several topics
-              meet at one member
+    uniform   gives all members about the same number of partitions, and moves as few partitions as possible
+    range     gives members, in order, consecutive partitions of each topic, so that a member gets the same partition
+              numbers of several topics
 
-Pure: members with what they subscribe to and what they have, partition counts, and out comes what everybody shall have.
+An assignor is a pure function of the members (subscriptions, last targets) and the partition counts of topics.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Assignments: TypeAlias = dict[str, Assignment]  # by member id
 
 
 class MemberSpec(NamedTuple):
-    """What an assignor knows of a member."""
+    """The facts of a member that an assignor uses."""
 
     topics: frozenset[bytes]  # ids of topics that exist
-    assigned: Mapping[bytes, frozenset[int]]  # what it shall have by the last assignment
+    assigned: Mapping[bytes, frozenset[int]]  # the last target assignment
     instance_id: str | None = None
 
 
@@ -32,7 +32,7 @@ Assignor: TypeAlias = Callable[[Members, PartitionCounts], Assignments]
 
 
 def assign_range(members: Members, partition_counts: PartitionCounts) -> Assignments:
-    """Members with an instance id come first, by that; the others by their member id."""
+    """Assign by ranges. Members with an instance id come first, sorted by it; then the others by member id."""
     order = sorted(members, key=lambda member_id: _range_order(member_id, members[member_id].instance_id))
     subscribers: dict[bytes, list[str]] = {}
     for member_id in order:
@@ -66,7 +66,7 @@ def assign_uniform(members: Members, partition_counts: PartitionCounts) -> Assig
 
 
 def _assign_evenly(members: Members, topics: frozenset[bytes], partition_counts: PartitionCounts) -> Assignments:
-    """Everybody subscribes to the same: each gets an equal share, and the first to ask one more while there are any."""
+    """Assign equal shares to members with equal subscriptions. The first members get the remaining partitions."""
     share, extra = divmod(sum(partition_counts[topic] for topic in topics), len(members))
     owned = {
         (topic, partition)
@@ -95,7 +95,7 @@ def _assign_evenly(members: Members, topics: frozenset[bytes], partition_counts:
                 keeps.setdefault(topic, set()).add(partition)
             else:
                 free.append((topic, partition))
-        # Whoever has no use for the extra one yet leaves it to somebody later, as long as there are enough of them.
+        # A member that does not have the extra partition yet leaves it to later members, if there are enough.
         if room > 0 and has_extra and still_to_ask > extra:
             room -= 1
             has_extra = False

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
-from tailrace.coordinator.groups.consumer.consumer_records import group_tombstones
+from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS, group_tombstones
 from tailrace.coordinator.groups.epoch.epoch_group import Assignment, EpochGroup
+from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
 from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.protocol.messages import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey
 
 
 class ResolvedPattern(NamedTuple):
@@ -47,6 +49,13 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
             self._holders[partition] = member.member_id
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
+
+    def put_pattern(self, pattern: str, resolved: ResolvedPattern | None) -> None:
+        """Take over the topics of a pattern, or forget the pattern."""
+        if resolved is None:
+            self.patterns.pop(pattern, None)
+        else:
+            self.patterns[pattern] = resolved
 
     def remove_member(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
@@ -154,3 +163,22 @@ def _held(member: ConsumerMember) -> Iterator[tuple[bytes, int]]:
         for topic, epochs in partitions.items():
             for partition in epochs:
                 yield topic, partition
+
+
+def _replay_own(group: ConsumerGroup, key: Any, value: Any) -> None:
+    """Replay a record that only consumer groups have."""
+    if isinstance(key, ConsumerGroupPartitionMetadataKey):
+        group.has_partition_metadata = value is not None
+    elif value is None:
+        group.put_pattern(key.regular_expression, None)
+    else:
+        resolved = ResolvedPattern(frozenset(value.topics), value.version, value.timestamp)
+        group.put_pattern(key.regular_expression, resolved)
+
+
+CONSUMER_REPLAY: Final = EpochReplay(
+    ConsumerGroup,
+    CONSUMER_RECORDS,
+    (ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey),
+    _replay_own,
+)

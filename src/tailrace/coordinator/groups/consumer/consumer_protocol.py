@@ -1,6 +1,6 @@
-"""What classic consumers say to each other through the coordinator: a subscription, an assignment.
+"""The subscriptions and assignments that classic consumers embed in JoinGroup and SyncGroup.
 
-Two bytes of version, then the message. A version that is too new is read as the newest that is known, as consumers do.
+Two bytes of version, then the message. An unknown newer version is read as the newest known version, as consumers do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERSION_SIZE = 2
 
 
 def read_subscription(embedded: bytes) -> ConsumerProtocolSubscription:
-    """A ProtocolError for what is none."""
+    """Return the subscription. Raise a ProtocolError if it cannot be decoded."""
     version = _version(embedded, ConsumerProtocolSubscription.SCHEMA.versions.high)
     subscription, _ = ConsumerProtocolSubscription.read(embedded, version, _VERSION_SIZE)
     return subscription
@@ -29,7 +29,7 @@ def read_assignment(embedded: bytes) -> ConsumerProtocolAssignment:
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], image: MetadataImage, subscription: bytes) -> bytes:
-    """In the version that the member's subscription is in."""
+    """Return the assignment in the version of the member's subscription."""
     version = _version(subscription, ConsumerProtocolAssignment.SCHEMA.versions.high)
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[

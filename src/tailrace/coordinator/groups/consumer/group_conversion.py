@@ -26,7 +26,7 @@ from tailrace.protocol.messages import GroupMetadataValue, JoinGroupResponse, Sy
 CONSUMER_PROTOCOL = "consumer"
 
 
-# ---------------------------------------------------------------------------------------------------------------- up
+# ------------------------------------------------------------------------------------------- to a consumer group
 
 
 def upgrade(
@@ -102,7 +102,7 @@ def _upgraded(classic: ClassicGroup, one: ClassicMember, image: MetadataImage) -
     )
 
 
-# -------------------------------------------------------------------------------------------------------------- down
+# -------------------------------------------------------------------------------------------- to a classic group
 
 
 def can_downgrade(members: Sequence[ConsumerMember], settings: ConsumerSettings) -> bool:
@@ -115,11 +115,11 @@ def can_downgrade(members: Sequence[ConsumerMember], settings: ConsumerSettings)
 def downgrade(group: ConsumerGroup, members: Sequence[ConsumerMember], image: MetadataImage) -> list[CoordinatorRecord]:
     """Return the records that convert the group into a classic group of these members."""
     protocol = _common_protocol(members)
-    told = []
+    members_of_record = []
     for member in members:
         assert member.classic is not None, f"{member.member_id} does not speak the classic protocol"
         subscription = dict(member.classic.protocols)[protocol]
-        told.append(
+        members_of_record.append(
             GroupMetadataValue.MemberMetadata(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
@@ -137,7 +137,7 @@ def downgrade(group: ConsumerGroup, members: Sequence[ConsumerMember], image: Me
         protocol=protocol,
         leader=members[0].member_id,
         current_state_timestamp=-1,
-        members=told,
+        members=members_of_record,
     )
     return [*group.tombstones(), value_record(group.group_id, value)]
 

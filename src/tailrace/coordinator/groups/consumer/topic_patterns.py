@@ -1,4 +1,4 @@
-"""Regular expressions that members subscribe with, looked up among the topics."""
+"""Regular expressions of subscriptions, matched with the names of topics (`model/patterns.py` bounds their cost)."""
 
 from __future__ import annotations
 

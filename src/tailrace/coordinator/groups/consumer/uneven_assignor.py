@@ -1,7 +1,7 @@
-"""The uniform assignor where members subscribe to different topics: as even as the subscriptions permit.
+"""The uniform assignor for members with different subscriptions: as even as the subscriptions permit.
 
-1. Everybody keeps what it has, of topics that it still subscribes to.
-2. What is free goes to the least loaded subscriber, topics with most partitions per subscriber first.
+1. Each member keeps its partitions of topics that it still subscribes to.
+2. Free partitions go to the least loaded subscriber, topics with most partitions per subscriber first.
 3. Topic by topic, partitions move from the most to the least loaded subscriber, until nothing improves.
 """
 
@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 
-PASSES_MAX = 16  # in practice two or three do
+PASSES_MAX = 16  # two or three suffice in practice
 
 
 def assign_unevenly(
     members: Mapping[str, tuple[frozenset[bytes], Mapping[bytes, frozenset[int]]]],
     partition_counts: Mapping[bytes, int],
 ) -> dict[str, dict[bytes, frozenset[int]]]:
-    """`members` have their topics and what they have been assigned so far."""
+    """Return the assignment. `members` maps each member id to its topics and its last target."""
     return _UnevenAssignment(members, partition_counts).build()
 
 
@@ -86,7 +86,7 @@ class _UnevenAssignment:
             heapreplace(least, (self._loads[index], index))
 
     def _balance(self, topic: bytes) -> bool:
-        """Move partitions of a topic where that makes two of its subscribers more equal; whether any was moved."""
+        """Move partitions of a topic from its most to its least loaded subscribers. Return True if any was moved."""
         subscribers = self._subscribers[topic]
         loads = [self._loads[index] for index in subscribers]
         if max(loads) - min(loads) <= 1:
@@ -105,7 +105,7 @@ class _UnevenAssignment:
             if -load != self._loads[giver] or not owned[giver]:
                 heappop(most)
                 continue
-            while least[0][0] != self._loads[least[0][1]]:  # it has given some away since
+            while least[0][0] != self._loads[least[0][1]]:  # an outdated entry: the load has changed
                 heapreplace(least, (self._loads[least[0][1]], least[0][1]))
             low, taker = least[0]
             if -load - low <= 1:

@@ -101,7 +101,7 @@ class EpochEngine(Generic[G, M, A]):
             return group.metadata_hash
         metadata_hash = self._hashes.of(topics(), image)
         if metadata_hash == group.metadata_hash:  # otherwise it is current once the epoch with it is written
-            group.hashed_topics = image.topics
+            group.note_hashed(image.topics)
         return metadata_hash
 
     def next_epoch(self, group: G, topics: Callable[[], Iterable[str]], bump: bool, records: Records) -> int:

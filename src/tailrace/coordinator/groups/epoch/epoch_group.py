@@ -40,6 +40,10 @@ class EpochGroup(Generic[M, A]):
         self.target: dict[str, A] = {}
         self.hashed_topics: Any = None  # `topics` of the image in which `metadata_hash` was last found to be current
 
+    def note_hashed(self, topics: Any) -> None:
+        """Note that `metadata_hash` is current in an image with these `topics`."""
+        self.hashed_topics = topics
+
     # Replay
 
     def put_epoch(self, value: Any) -> None:

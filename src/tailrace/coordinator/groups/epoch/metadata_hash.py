@@ -1,7 +1,7 @@
-"""The hash by which a group knows that its topics have changed: XXH3 over names, ids, partitions and racks.
+"""The metadata hash of a group: XXH3 over names, ids, partitions and racks of its topics.
 
-It is kept in the log with the group's epoch, so it has to be Kafka's to the bit: otherwise every group would be
-rebalanced once when a directory moves from one to the other.
+A group notices by it that its topics have changed. The hash is stored with the group epoch, so it must equal Kafka's.
+Otherwise every group would rebalance once when a directory moves between Kafka and Tailrace.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from struct import pack
 
 from xxhash import xxh3_64
 
+from tailrace.coordinator.groups.java_collections import text_order
 from tailrace.metadata.image.image import MetadataImage, TopicImage
 
 
 class TopicHashes:
-    """Hashes of topics, each computed once as long as the topic stays as it is."""
+    """Metadata hashes. The hash of each topic is cached until the topic changes."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[TopicImage, int]] = {}
 
     def of(self, topics: Iterable[str], image: MetadataImage) -> int:
-        """Of topics together; those that do not exist do not count."""
+        """Return the hash of several topics. Topics that do not exist are left out."""
         hasher = xxh3_64()
         found = False
-        for name in sorted(topics, key=_java_order):
+        for name in sorted(topics, key=text_order):
             topic = image.topics.get(name)
             if topic is None:
                 self._known.pop(name, None)
@@ -51,7 +52,7 @@ def topic_hash(topic: TopicImage, image: MetadataImage) -> int:
     for number in range(len(topic.partitions)):
         hasher.update(pack("<i", number))
         brokers = (image.brokers.get(replica) for replica in topic.partitions[number].replicas)
-        racks = sorted((broker.rack for broker in brokers if broker is not None and broker.rack), key=_java_order)
+        racks = sorted((broker.rack for broker in brokers if broker is not None and broker.rack), key=text_order)
         for rack in racks:
             hasher.update(pack("<i", len(rack)))
             hasher.update(_string(rack))
@@ -61,11 +62,6 @@ def topic_hash(topic: TopicImage, image: MetadataImage) -> int:
 def _string(text: str) -> bytes:
     encoded = text.encode("utf-16-le", "surrogatepass")
     return encoded + pack("<i", len(encoded) // 2)
-
-
-def _java_order(text: str) -> bytes:
-    """Java compares strings by UTF-16 units."""
-    return text.encode("utf-16-be", "surrogatepass")
 
 
 def _signed(value: int) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from tailrace.coordinator.groups.java_collections import text_order
+
 K = TypeVar("K", bytes, str)  # a topic id, or the name of a subtopology
 
 
@@ -42,8 +44,7 @@ def read_fields(fields: Sequence[RecordField], message: Any) -> dict[str, Any]:
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
-    """Return the texts in Java's order, which compares UTF-16 units."""
-    return sorted(texts, key=lambda text: text.encode("utf-16-be", "surrogatepass"))
+    return sorted(texts, key=text_order)
 
 
 @dataclass(frozen=True, slots=True)

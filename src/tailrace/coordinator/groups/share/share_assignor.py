@@ -1,13 +1,13 @@
-"""The simple assignor of share groups: every partition to some members, every member to about as many partitions.
+"""The simple assignor of share groups: every partition has some members, every member about as many partitions.
 
-Unlike in a consumer group a partition may be read by many. Partitions are shared by as many members as it takes for
-everybody to have one; what a member has stays with it as far as that is even.
+Unlike in a consumer group, several members may have the same partition: as many as it takes for every member to have
+one. Members keep their partitions as far as the result is even.
 
-1. Everybody keeps what it has, of topics that are still subscribed to.
-2. Whoever has more than its part lets go of some, and so do partitions that too many read.
-3. Partitions that too few read go to members that have less than their part.
+1. Each member keeps its partitions of topics that are still subscribed.
+2. Members with more than their share give up partitions, and partitions with too many members lose some.
+3. Partitions with too few members go to members with less than their share.
 
-Whatever is taken from a Java hash map in Kafka comes here in the order of that map, so that both come to the same.
+The order of every step is that of the Java hash map that Kafka uses, so that both compute the same assignment.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ NAME = "simple"
 
 
 class ShareSpec(NamedTuple):
-    """What the assignor knows of a member."""
+    """The facts of a member that the assignor uses."""
 
     topic_names: frozenset[str]
-    assigned: Mapping[bytes, frozenset[int]]  # what it shall have by the last assignment
+    assigned: Mapping[bytes, frozenset[int]]  # the last target
 
 
 def assign_simple(
     members: Mapping[str, ShareSpec], topic_ids: Mapping[str, bytes], assignable: Mapping[bytes, Collection[int]]
 ) -> Assignments:
-    """`topic_ids` has the topics that exist, `assignable` the partitions whose state is initialized."""
+    """Return the assignment. `topic_ids` are existing topics, `assignable` the partitions with an initialized state."""
     order = in_hash_order(members, java_hash)
     shared = _Shares([members[member_id].assigned for member_id in order])
     subscriptions = {spec.topic_names for spec in members.values()}
@@ -68,7 +68,7 @@ def _slots(topics: Iterable[bytes], assignable: Mapping[bytes, Collection[int]])
 
 
 class _Shares:
-    """What everybody has, by the member's number."""
+    """The partitions of all members, which are numbered."""
 
     def __init__(self, assigned: Iterable[Mapping[bytes, frozenset[int]]]) -> None:
         self.members: list[dict[bytes, set[int]]] = [
@@ -83,7 +83,7 @@ class _Shares:
     def balance(
         self, topics: Collection[bytes], readers: Sequence[int], slots: Sequence[_Slot], code: Callable[[_Slot], int]
     ) -> None:
-        """Share the partitions of topics among their readers; `code` is the hash by which Java lists partitions."""
+        """Share the partitions of topics among their readers. `code` is Java's hash of a partition."""
         sharing = 0 if not slots else -(-len(readers) // len(slots))
         part = sharing * len(slots) / len(readers)
         wanted = dict.fromkeys(range(len(self.members)), 0)  # nothing for those who do not subscribe
@@ -150,7 +150,7 @@ class _Shares:
 
 
 def _capacity_for(count: int) -> int:
-    """Of a map that was made for so many keys."""
+    """Return the capacity of a map that was made for so many keys."""
     return 1 << (int((count + 1) / 0.75 + 1) - 1).bit_length()
 
 

@@ -33,6 +33,9 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
         self.topics: ShareTopics | None = None
         self._slots = TIMELINE_CAPACITY_MIN  # of the map in which Kafka has the members
 
+    def put_topics(self, topics: ShareTopics | None) -> None:
+        self.topics = topics
+
     # Members
 
     def put_member(self, member: ShareMember) -> None:

@@ -3,7 +3,7 @@
 The steps are those of any epoch group (`epoch/epoch_engine.py`). What share groups add:
 
     epoch      the group epoch is also bumped when partitions have been initialized but are not assigned
-    current    the member has its target at once, because nobody has to revoke anything
+    current    the member has its target at once, because no member has to revoke anything
     topics     partitions without a state are initialized by the share coordinator; only then are they assigned
 """
 
@@ -62,7 +62,11 @@ class ShareGroups:
         self.replay = EpochReplay(
             ShareGroup, SHARE_RECORDS, (ShareGroupStatePartitionMetadataKey,), self._replay_topics
         )
-        self.now_ms = 0  # the time of the current operation, from which replayed topics count
+        self._now_ms = 0
+
+    def begin_operation(self, now_ms: int) -> None:
+        """Note the time of an operation. Topics that its records change are initializing since then."""
+        self._now_ms = now_ms
 
     def group_or_new(self, group_id: str) -> ShareGroup:
         return ShareGroup(group_id) if group_id not in self._groups else self.group(group_id)
@@ -73,7 +77,7 @@ class ShareGroups:
     # Heartbeat
 
     def heartbeat(self, beat: ShareHeartbeat, now_ms: int) -> StateChange[ShareHeartbeatResult]:
-        self.now_ms = now_ms
+        self.begin_operation(now_ms)
         if beat.member_epoch == LEAVE_EPOCH:
             response = ShareGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch)
             group = self.group(beat.group_id)
@@ -183,10 +187,10 @@ class ShareGroups:
     def loaded(self, group: ShareGroup, now_ms: int) -> None:
         """Give every member a whole session after the log has been loaded."""
         if group.topics is not None:
-            group.topics = replace(group.topics, since_ms=now_ms)
+            group.put_topics(replace(group.topics, since_ms=now_ms))
         timeout_ms = self._settings(group.group_id).session_timeout_ms
         for member_id in group.members:
             self._engine.timers.restart_session(group.group_id, member_id, timeout_ms, now_ms)
 
     def _replay_topics(self, group: ShareGroup, key: Any, value: Any) -> None:
-        group.topics = None if value is None else read_topics(value, self.now_ms)
+        group.put_topics(None if value is None else read_topics(value, self._now_ms))

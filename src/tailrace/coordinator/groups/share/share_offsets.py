@@ -1,7 +1,7 @@
-"""ShareOffsets: what administrators and the share coordinator's answers do to a share group's topics.
+"""ShareOffsets: changes of a share group's topics by administrators and by responses of the share coordinator.
 
-alter     begin anew at these offsets            ──► Initialization, then `initialized`
-delete    of topics, or all of a group's         ──► Deletion, then `deleted` or the group's tombstones
+alter     set start offsets                      ──► Initialization, then `initialized`
+delete    delete the offsets of topics or groups ──► Deletion, then `deleted` or the group's tombstones
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 
 
 class Deletion(NamedTuple):
-    """State that the share coordinator is to forget; and topics of which there is none."""
+    """Partitions whose state the share coordinator has to delete, and topics without any state."""
 
     partitions: Partitions
     unknown: Sequence[str] = ()
@@ -39,15 +39,15 @@ class ShareOffsets:
         return [topics_record(group_id, topics, self._image())]
 
     def kept(self, group_id: str) -> Partitions:
-        """The partitions whose state is kept; none for a group that there is not."""
+        """Return the partitions whose state is kept. A group that does not exist has none."""
         group = self._groups.get(group_id)
         return {} if not isinstance(group, ShareGroup) or group.topics is None else group.topics.assignable
 
     # Initialization
 
     def initialized(self, group_id: str, partitions: Partitions, now_ms: int) -> StateChange[None]:
-        """The share coordinator keeps their state: they can be assigned."""
-        self._shares.now_ms = now_ms
+        """Note that the share coordinator has initialized the partitions. They can be assigned now."""
+        self._shares.begin_operation(now_ms)
         group = self._groups.get(group_id)
         if not isinstance(group, ShareGroup) or not partitions:
             return StateChange((), None)
@@ -55,8 +55,8 @@ class ShareOffsets:
         return StateChange(self._topics_change(group_id, done), None)
 
     def not_initialized(self, group_id: str, partitions: Partitions, now_ms: int) -> StateChange[None]:
-        """It could not be: it is tried again with the next heartbeat."""
-        self._shares.now_ms = now_ms
+        """Note that the initialization failed. The next heartbeat retries it."""
+        self._shares.begin_operation(now_ms)
         group = self._groups.get(group_id)
         topics = group.topics if isinstance(group, ShareGroup) else None
         if topics is None or not topics.initializing:
@@ -64,8 +64,8 @@ class ShareOffsets:
         return StateChange(self._topics_change(group_id, topics.given_up(partitions)), None)
 
     def alter(self, group_id: str, wanted: Mapping[str, Mapping[int, int]], now_ms: int) -> StateChange[Initialization]:
-        """`wanted`: start offsets by topic and partition; partitions that there are not are left out."""
-        self._shares.now_ms = now_ms
+        """Set start offsets, by topic and partition. Partitions that do not exist are left out."""
+        self._shares.begin_operation(now_ms)
         group = self._shares.group_or_new(group_id)
         if group.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
@@ -86,7 +86,7 @@ class ShareOffsets:
     # Deletion
 
     def delete_group(self, group_id: str) -> StateChange[Progress]:
-        """A group is about to be deleted: what its state of partitions is, which has to go first."""
+        """Prepare the deletion of a group. Return the partitions whose state has to be deleted first."""
         group = self._groups.get(group_id)
         if not isinstance(group, ShareGroup):
             return StateChange((), {})
@@ -97,8 +97,8 @@ class ShareOffsets:
         return StateChange([all_deleting_record(group_id, gone)], gone)
 
     def delete(self, group_id: str, names: Collection[str], now_ms: int) -> StateChange[Deletion]:
-        """Forget how far a group has come in topics."""
-        self._shares.now_ms = now_ms
+        """Prepare the deletion of the group's offsets in topics."""
+        self._shares.begin_operation(now_ms)
         group = self._shares.group(group_id)
         group.check_delete()
         if group.topics is None:
@@ -117,7 +117,7 @@ class ShareOffsets:
         return StateChange(records, Deletion(partitions, unknown))
 
     def deleted(self, group_id: str, topic_ids: Collection[bytes], now_ms: int) -> StateChange[None]:
-        self._shares.now_ms = now_ms
+        self._shares.begin_operation(now_ms)
         group = self._groups.get(group_id)
         if not isinstance(group, ShareGroup) or group.topics is None:
             return StateChange((), None)
@@ -126,8 +126,8 @@ class ShareOffsets:
         return StateChange(self._topics_change(group_id, left), None)
 
     def forget_topics(self, topic_ids: Collection[bytes], now_ms: int) -> StateChange[None] | None:
-        """Topics were deleted: the share coordinator hears of that by itself."""
-        self._shares.now_ms = now_ms
+        """Remove deleted topics from all groups. The share coordinator learns of the deletion by itself."""
+        self._shares.begin_operation(now_ms)
         gone = frozenset(topic_ids)
         records: list[CoordinatorRecord] = []
         for group in self._groups.values():

@@ -1,11 +1,11 @@
-"""ShareTopics: of which partitions a share group's state is kept, or about to be, or about to go.
+"""ShareTopics: the partitions of a share group whose state is initializing, initialized or deleting.
 
     subscribed ──► initializing ──(the share coordinator has it)──► initialized ──► assigned to members
-                        │ it could not                                   │ offsets or group deleted
+                        │ failed                                         │ offsets or group deleted
                         ▼                                                ▼
-                    forgotten, tried again                            deleting ──► forgotten
+                    removed, retried                                  deleting ──► removed
 
-Never changed: each step makes another one, which the log has as a ShareGroupStatePartitionMetadata record.
+A ShareTopics is immutable. Each step makes another object, stored as a ShareGroupStatePartitionMetadata record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from tailrace.metadata.image.image import MetadataImage
 
-_UNKNOWN = "<UNKNOWN>"  # Kafka's word for a topic that is gone
+_UNKNOWN = "<UNKNOWN>"  # Kafka's name for a deleted topic
 
 Partitions: TypeAlias = Mapping[bytes, frozenset[int]]  # by topic id
 
@@ -34,10 +34,10 @@ class ShareTopics:
     initializing: Progress = field(default_factory=dict)
     initialized: Progress = field(default_factory=dict)
     deleting: frozenset[bytes] = frozenset()
-    since_ms: int = 0  # when that became so, or was read again
+    since_ms: int = 0  # when this was written or loaded
 
     def missing(self, names: Iterable[str], image: MetadataImage, now_ms: int, retry_ms: int) -> Progress:
-        """Partitions of these topics that nobody initializes, or has tried to for too long."""
+        """Return the partitions of these topics to initialize. An initialization is retried after `retry_ms`."""
         known = self.initialized
         if now_ms - self.since_ms < retry_ms:
             known = _combined(known, self.initializing)
@@ -70,7 +70,7 @@ class ShareTopics:
         return replace(self, initializing=left)
 
     def all_to_delete(self, image: MetadataImage) -> Progress:
-        """Everything that the group remembers of topics, and of those again that were to be forgotten before."""
+        """Return all partitions of the group that have a state, including those that are already being deleted."""
         again = {
             topic: TopicProgress(image.topics_by_id[topic].name, frozenset(image.topics_by_id[topic].partitions))
             for topic in self.deleting
@@ -79,7 +79,7 @@ class ShareTopics:
         return _combined(_combined(self.initialized, self.initializing), again)
 
     def to_delete(self, topic_id: bytes, image: MetadataImage) -> frozenset[int] | None:
-        """The partitions of a topic whose state is to go; None if there is none."""
+        """Return the partitions of a topic whose state has to be deleted, or None."""
         if topic_id in self.initialized:
             return self.initialized[topic_id].partitions
         return frozenset(image.topics_by_id[topic_id].partitions) if topic_id in self.deleting else None
@@ -90,7 +90,7 @@ class ShareTopics:
         return replace(self, initialized=initialized, deleting=self.deleting | gone)
 
     def without(self, topics: Collection[bytes]) -> ShareTopics:
-        """Topics were deleted."""
+        """Return the topics without deleted ones."""
         return replace(
             self,
             initializing={topic: one for topic, one in self.initializing.items() if topic not in topics},

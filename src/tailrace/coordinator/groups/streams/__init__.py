@@ -5,7 +5,7 @@ The engine is in `epoch/`. This package adds the topology, its internal topics, 
     StreamsGroupHeartbeat ──► streams_groups ──► topology ──► epoch ──► task_assignor ──► reconciliation ──► records
 
     streams_groups.py           StreamsGroups: the heartbeat, step by step; leaving
-    streams_group.py            StreamsGroup: topology, holders of tasks, and facts that are not in the log
+    streams_group.py            StreamsGroup: topology, holders of tasks, facts that are not in the log; replay
     streams_member.py           StreamsMember: process, endpoint and tasks of a member
     streams_heartbeat.py        the request, its result, and checks of the tasks that it reports
     streams_topology.py         StreamsTopology: subtopologies and topics, as the first member reports them
@@ -16,7 +16,6 @@ The engine is in `epoch/`. This package adds the topology, its internal topics, 
     streams_reconciliation.py   one step of a member towards its target tasks
     streams_response.py         tasks, endpoints and statuses of the heartbeat response
     streams_records.py          messages and fields of the records
-    streams_replay.py           replay of the records
     streams_description.py      the StreamsGroupDescribe response
     streams_settings.py         the configuration of a group
 """

@@ -1,8 +1,8 @@
-"""ConfiguredTopology: a topology held against the topics that there are: how many tasks, which topics are missing.
+"""ConfiguredTopology: a topology configured with the existing topics: number of tasks, missing internal topics.
 
-A repartition topic has as many partitions as the application says, or else as many as the largest input of what writes
-to it; those that are read together with others have as many as these. A changelog has as many as its subtopology has
-tasks. What is missing of them is made by the broker; input topics are not.
+A repartition topic has the partition count that the application requests, or else that of the largest input of the
+subtopologies that write to it. Copartitioned topics have equal counts. A changelog topic has one partition per task of
+its subtopology. The broker creates missing internal topics; it does not create source topics.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHOWN_TOPICS_MAX = 3
 
 
 class Status(IntEnum):
-    """What a member is told beside its tasks."""
+    """Codes of the statuses in a heartbeat response."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -31,7 +31,7 @@ class Status(IntEnum):
 
 
 class TopicProblem(Exception):
-    """The topics do not fit the topology (yet)."""
+    """The existing topics do not fit the topology."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class TopicProblem(Exception):
 class InternalTopic:
     name: str
     partitions: int
-    replication_factor: int  # 0 where the broker's default is meant
+    replication_factor: int  # 0: the broker's default
     configs: Mapping[str, str]
 
 
@@ -59,7 +59,7 @@ class ConfiguredSubtopology:
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
     epoch: int
-    subtopologies: Mapping[str, ConfiguredSubtopology] | None  # by name, in order; None where topics do not fit
+    subtopologies: Mapping[str, ConfiguredSubtopology] | None  # sorted by name; None if the topics do not fit
     topics_to_create: Mapping[str, InternalTopic] = field(default_factory=dict)
     problem: TopicProblem | None = None
 
@@ -101,7 +101,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 class _PartitionCounts:
-    """How many partitions the application's own topics have, or shall have."""
+    """The partition counts of the application's internal topics, existing or to be created."""
 
     def __init__(self, topology: StreamsTopology, image: MetadataImage) -> None:
         self._subtopologies = topology.subtopologies.values()
@@ -119,7 +119,9 @@ class _PartitionCounts:
                     topics = {one.source_topics[index] for index in group.source_topics}
                     topics |= {one.repartition_source_topics[index].name for index in group.repartition_source_topics}
                 except IndexError:
-                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from None  # a group of topics that are not there
+                    raise KafkaError(
+                        ErrorCode.UNKNOWN_SERVER_ERROR
+                    ) from None  # a copartition group with unknown topics
                 self._decided.update(self._copartitioned(topics))
         changelogs = {}
         for one in self._subtopologies:
@@ -176,7 +178,7 @@ class _PartitionCounts:
         return counts
 
     def _copartitioned(self, topics: set[str]) -> dict[str, int]:
-        """What topics that are read together have to have: as many as those that are there, or the most of any."""
+        """Return the partition count of copartitioned topics: that of the existing ones, or the largest of all."""
         if not topics:
             return {}
         own = {topic: self._count(topic) for topic in topics if topic in self._fixed or topic in self._flexible}
@@ -199,10 +201,10 @@ class _PartitionCounts:
 
 def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{topic}={shown[topic]}" for topic in sorted(shown))
+        listed = ", ".join(f"{topic}={shown[topic]}" for topic in sorted(shown))
         raise TopicProblem(
             Status.INCORRECTLY_PARTITIONED_TOPICS,
-            f"Following topics do not have the same number of partitions: [{{{told}}}]",
+            f"Following topics do not have the same number of partitions: [{{{listed}}}]",
         )
     return next(iter(counts.values()))
 
@@ -239,7 +241,7 @@ def _missing(
     for one in subtopologies:
         wanted.update(one.repartition_source_topics)
         wanted.update(one.changelog_topics)
-    order = hash_map_order(wanted)  # in which Kafka tells of them
+    order = hash_map_order(wanted)  # Kafka's order in the message
     for topic in sorted(topology.required_topics):
         found = image.topics.get(topic)
         expected = None if found is None else wanted.pop(topic, None)

@@ -9,9 +9,10 @@ without them: the configured topology, the epoch of the endpoints, and the reque
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tailrace.coordinator.groups.epoch.epoch_group import EpochGroup
+from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
 from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.groups.java_collections import (
     TIMELINE_CAPACITY_MIN,
@@ -20,10 +21,11 @@ from tailrace.coordinator.groups.java_collections import (
 )
 from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology
 from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
-from tailrace.coordinator.groups.streams.streams_records import group_tombstones
+from tailrace.coordinator.groups.streams.streams_records import STREAMS_RECORDS, group_tombstones
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology
 from tailrace.coordinator.groups.streams.task_holders import TaskHolders
 from tailrace.coordinator.shard import CoordinatorRecord
+from tailrace.protocol.messages import StreamsGroupTopologyKey
 
 
 class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
@@ -80,6 +82,13 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         if self.shutdown_asked_by is None:
             self.shutdown_asked_by = member_id
 
+    def put_configured(self, configured: ConfiguredTopology) -> ConfiguredTopology:
+        self.configured = configured
+        return configured
+
+    def bump_endpoint_epoch(self) -> None:
+        self.endpoint_epoch += 1
+
     # Members
 
     def member_ids_in_order(self) -> list[str]:
@@ -126,3 +135,10 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members)
+
+
+def _replay_topology(group: StreamsGroup, key: Any, value: Any) -> None:
+    group.put_topology(None if value is None else StreamsTopology(value))
+
+
+STREAMS_REPLAY: Final = EpochReplay(StreamsGroup, STREAMS_RECORDS, (StreamsGroupTopologyKey,), _replay_topology)

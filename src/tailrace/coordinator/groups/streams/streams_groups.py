@@ -115,7 +115,7 @@ class StreamsGroups:
         if beat.member_epoch == JOIN_EPOCH or moved.assigned != before.assigned:
             add_tasks(response, moved)
             if moved.user_endpoint is not None:
-                group.endpoint_epoch += 1
+                group.bump_endpoint_epoch()
         add_endpoints(response, group, moved, beat.endpoint_epoch, self._image())
         if group.group_id in self._groups:
             response.endpoint_information_epoch = group.endpoint_epoch
@@ -171,7 +171,7 @@ class StreamsGroups:
         known = group.configured if group.topology is not None else None
         metadata_hash = self._engine.topics_hash(group, lambda: topology.required_topics, is_forced=known is None)
         if known is None or metadata_hash != group.metadata_hash:
-            known = group.configured = configure(topology, self._image())
+            known = group.put_configured(configure(topology, self._image()))
         return known, metadata_hash
 
     # --------------------------------------------------------------------------------------------- epoch and target

@@ -1,7 +1,7 @@
-"""The sticky assignor: tasks stay where they are as far as the load allows, the rest goes to whoever has the least.
+"""The sticky task assignor: tasks stay with their members as far as the load permits; the least loaded get the rest.
 
-Load is counted by process: its tasks for each of its members (threads). Standby copies of tasks with state go to other
-processes than the task itself, if there are enough.
+The load of a process is its number of tasks per member (thread). Standby copies of stateful tasks go to other processes
+than the active task, if there are enough processes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class SubtopologySpec(NamedTuple):
 
 class MemberSpec(NamedTuple):
     process_id: str
-    tasks: Tasks  # what it should have had so far
+    tasks: Tasks  # the last target
 
 
 class _Load:
-    """A member in the queue, with the number of tasks by which it was put there."""
+    """A member in the queue, with its number of tasks when it was added."""
 
     __slots__ = ("count", "member_id")
 
@@ -38,7 +38,7 @@ class _Load:
 
 
 class _Process:
-    """The members of a process, and what they have been given so far."""
+    """The members of a process, and the tasks that they have been assigned so far."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}  # by member
@@ -53,7 +53,7 @@ class _Process:
         return self.task_count / len(self.counts)
 
     def add(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
-        """The member's number of tasks with this one."""
+        """Assign a task. Return the member's new number of tasks."""
         self._by_load = None
         return self._add(member_id, task, is_active)
 
@@ -78,7 +78,7 @@ class _Process:
 
 
 class _Quota:
-    """How many tasks a member may get; whoever has that many is left out of what the others share."""
+    """Return the maximum number of tasks per member. Full members are left out of the average."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks, self._members = tasks, members
@@ -102,7 +102,7 @@ class _Member(NamedTuple):
 def assign_tasks(
     members: Mapping[str, MemberSpec], subtopologies: Mapping[str, SubtopologySpec], standby_replicas: int
 ) -> dict[str, Tasks]:
-    """Everybody's share; members in the order in which Kafka's map has them, subtopologies by name."""
+    """Return the tasks of all members. Members are in the order of Kafka's map, subtopologies sorted by name."""
     return _Assignment(members, subtopologies, standby_replicas).run()
 
 
@@ -195,7 +195,7 @@ class _Assignment:
         for task, replicas in left:
             for _ in range(replicas):
                 if not self._give_standby(queue, task):
-                    break  # there are not enough processes for that many copies
+                    break  # there are fewer processes than copies
 
     def _keep_standby(self, task: TaskId) -> bool:
         for member in (self._had_active.get(task), self._least_loaded(self._had_standby.get(task, ()), task)):
@@ -219,7 +219,7 @@ class _Assignment:
         return found
 
     def _least_loaded(self, members: Iterable[_Member], task: TaskId | None = None) -> _Member | None:
-        """Of those who had a standby copy; whoever's process has the task now is no candidate."""
+        """Return the best member that had a standby copy and whose process does not have the task now."""
         candidates = list(members)
         if not candidates:
             return None
@@ -232,7 +232,7 @@ class _Assignment:
                 continue
             if self._count(member) < member_load:
                 best, process_load, member_load = member, process.load, self._count(member)
-        # Kafka looks at the process of the first candidate here, whoever was chosen since.
+        # Kafka checks the process of the first candidate here, even if another one has been chosen.
         return best if task is None or task not in first_process.tasks else None
 
 

@@ -1,17 +1,17 @@
 """Export topics to Parquet: incremental, each record once. From files or over the wire.
 
-The output is a directory of Parquet files with a ledger of offsets (`export_ledger.py`). Raw records are written by the
-workers themselves (`export_files.py`), decoded values by Spark (`export_values.py`).
+The output is a directory of Parquet files with a ledger of offsets (`ledger.py`). Raw records are written by the
+workers themselves (`files.py`), decoded values by Spark (`values.py`).
 
 A run takes what is there when it begins, in commits of at most `batch_offsets` offsets, and the next one goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
@@ -28,6 +28,7 @@ from tailrace.spark.source.transports.transport import Transport
 SLICE_BYTES = 128 * 1024 * 1024
 BATCH_OFFSETS = 100_000_000
 INFER = "infer"
+Offsets: TypeAlias = Mapping[TopicPartition, Offset]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,53 +80,78 @@ def export(
         target = transport.latest(partitions)
         earliest = transport.earliest(partitions)
         ledger.open(settings)
-        first, before = ledger.commits, ledger.records
-        files: list[StagedFile] = []
-        while True:
-            starts = {partition: ledger.ends.get(partition, earliest[partition]) for partition in partitions}
-            ends = admitted(starts, target, batch_offsets)
-            if all(ends[partition] <= starts[partition] for partition in partitions):
-                break
-            staging = ledger.stage()
-            if value_format is None:
-                written = _export_raw(
-                    spark,
-                    transport,
-                    replace(
-                        place.options(read_committed=read_committed),
-                        max_bytes_per_partition=SLICE_BYTES,
-                        fail_on_data_loss=fail_on_data_loss,
-                    ),
-                    starts,
-                    ends,
-                    SliceLayout(staging, layout, compression, fail_on_data_loss),
-                )
-            else:
-                assert schema is not None
-                written = export_rows(
-                    spark,
-                    place,
-                    starts,
-                    ends,
-                    staging,
-                    partition_by=layout,
-                    compression=compression,
-                    value_format=value_format,
-                    schema=schema,
-                    read_committed=read_committed,
-                    fail_on_data_loss=fail_on_data_loss,
-                )
-            ledger.commit(ends, written)
-            files += written
-        return Exported(
-            ledger.path,
-            ledger.commits - first,
-            len(files),
-            ledger.records - before,
-            sum(file.size for file in files),
-            dict(ledger.ends),
-            ledger.records,
+        batch = _Batch(
+            spark, place, transport, layout, compression, value_format, schema, read_committed, fail_on_data_loss
         )
+        return _export_new(ledger, batch.write, earliest, target, batch_offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """How the records between two sets of offsets become Parquet files."""
+
+    spark: Any
+    place: Place
+    transport: Transport
+    layout: tuple[str, ...]
+    compression: str
+    value_format: str | None
+    schema: str | None
+    read_committed: bool
+    fail_on_data_loss: bool
+
+    def write(self, starts: Offsets, ends: Offsets, staging: str) -> list[StagedFile]:
+        if self.value_format is None:
+            options = replace(
+                self.place.options(read_committed=self.read_committed),
+                max_bytes_per_partition=SLICE_BYTES,
+                fail_on_data_loss=self.fail_on_data_loss,
+            )
+            slices = SliceLayout(staging, self.layout, self.compression, self.fail_on_data_loss)
+            return _export_raw(self.spark, self.transport, options, starts, ends, slices)
+        assert self.schema is not None
+        return export_rows(
+            self.spark,
+            self.place,
+            starts,
+            ends,
+            staging,
+            partition_by=self.layout,
+            compression=self.compression,
+            value_format=self.value_format,
+            schema=self.schema,
+            read_committed=self.read_committed,
+            fail_on_data_loss=self.fail_on_data_loss,
+        )
+
+
+def _export_new(
+    ledger: ExportLedger,
+    write: Callable[[Offsets, Offsets, str], list[StagedFile]],
+    earliest: Offsets,
+    target: Offsets,
+    most: int,
+) -> Exported:
+    """Export what is not exported yet, `most` offsets at a time. `write` gets starts, ends and a folder for files."""
+    first, before = ledger.commits, ledger.records
+    files: list[StagedFile] = []
+    while True:
+        starts = {partition: ledger.ends.get(partition, offset) for partition, offset in earliest.items()}
+        ends = admitted(starts, target, most)
+        if all(ends[partition] <= start for partition, start in starts.items()):
+            break
+        written = write(starts, ends, ledger.stage())
+        ledger.commit(ends, written)
+        files += written
+    return Exported(
+        ledger.path,
+        ledger.commits - first,
+        len(files),
+        ledger.records - before,
+        sum(file.size for file in files),
+        dict(ledger.ends),
+        ledger.records,
+    )
 
 
 def _checked_layout(
@@ -151,8 +177,8 @@ def _export_raw(
     spark: Any,
     transport: Transport,
     options: ReadOptions,
-    starts: Mapping[TopicPartition, Offset],
-    ends: Mapping[TopicPartition, Offset],
+    starts: Offsets,
+    ends: Offsets,
     layout: SliceLayout,
 ) -> list[StagedFile]:
     ranges = readable_ranges(starts, ends, transport, fail_on_data_loss=options.fail_on_data_loss)

@@ -1,0 +1,41 @@
+"""The APIs whose handlers take flat tuples (`protocol/flat/`), and how their requests become such tuples.
+
+A frame of a flexible version is read by a kernel in one pass. Everything else is decoded as a message and converted, so
+that a handler sees one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
+from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.flat import fetch
+
+_READERS: Final[Mapping[int, Callable[[Any, int], tuple[int, int, str | None, Any] | None]]] = {
+    ApiKey.FETCH: fetch.read_fetch_ask,
+}
+_CONVERTERS: Final[Mapping[int, Callable[[Any, int], Any]]] = {ApiKey.FETCH: fetch.ask_of}
+
+
+def read_flat(frame: Any, context: ConnectionContext, now_ms: int) -> Request | None:
+    """Return a request with a flat body, or None if the frame has to be decoded as a message."""
+    if len(frame) < 2:
+        return None
+    key = frame[1]
+    reader = _READERS.get(key)
+    if reader is None or not context.is_authenticated:
+        return None
+    found = reader(frame, ELEMENTS_AT_ONCE)
+    if found is None:
+        return None
+    version, correlation_id, client_id, ask = found
+    return Request(context, key, version, correlation_id, client_id, ask, now_ms, len(frame))
+
+
+def flattened(request: Request) -> Request:
+    """Return the request with a flat body, if its handler takes one."""
+    convert = _CONVERTERS.get(request.api_key)
+    return request if convert is None else request._replace(body=convert(request.body, request.version))

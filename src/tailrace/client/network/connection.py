@@ -1,0 +1,308 @@
+"""Connection: one blocking connection to one broker.
+
+It begins with ApiVersions, in the newest version we know; a broker that does not know it answers in version 0 with
+error 35 and, since Kafka 2.4, says which it knows. From then on each request goes out in the highest version that both
+sides have.
+
+Answers come in the order of the requests. `send` returns a ticket and `receive` waits for its answer, so that several
+brokers can be asked before the first is waited for; `request` is both. After any failure the connection is closed: what
+would come next on it belongs to nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import tailrace
+from tailrace.client.errors import (
+    AnswerTimedOut,
+    ClientError,
+    ConnectionLost,
+    InvalidAnswer,
+    Unreachable,
+    UnsupportedByBroker,
+)
+from tailrace.client.network.address import Address
+from tailrace.client.network.patience import Clock, SystemClock
+from tailrace.client.network.sockets import OpenSocket, fill, opener
+from tailrace.client.security.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
+from tailrace.client.security.sasl import authenticate
+from tailrace.client.settings import ClientSettings
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.api_keys import ApiKey, api
+from tailrace.protocol.codegen.schema import Versions
+from tailrace.protocol.errors import ProtocolError, UnwritableMessage
+from tailrace.protocol.framing import frame_length
+from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
+from tailrace.protocol.message import Message
+from tailrace.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from tailrace.protocol.registry import response_class
+
+# A fetch gives 50 MB by default and exceeds that by one batch, which is below 100 MB. The bound also keeps the first
+# bytes of other protocols, read as a length, from being believed: "HTTP" and TLS alerts are beyond it.
+ANSWER_BYTES_MAX: Final = 268_435_456
+# Small parts go out as one; a part as large as this is worth another system call rather than a copy.
+JOINED_BYTES_MAX: Final = 65_536
+# A new connection takes the place of one whose session is about to end.
+SHARE_OF_SESSION: Final = 0.85
+_INT32: Final = Struct(">i")
+_INT16: Final = Struct(">h")
+
+
+class Ticket(NamedTuple):
+    """A request that was sent."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+
+class Connection:
+    def __init__(
+        self,
+        address: Address,
+        settings: ClientSettings | None = None,
+        *,
+        node_id: int | None = None,
+        open_socket: OpenSocket | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Connect and agree on versions. node_id: whom the cluster says to find there.
+
+        open_socket: what to connect with, in place of real sockets. Without it, a connection that the broker ends at
+        its start is explained: `listener_probe.py`.
+        """
+        self.address = address
+        self.node_id = node_id
+        self._settings = settings or ClientSettings()
+        self._clock = clock or SystemClock()
+        self._correlation_id = 0
+        self._waiting = 0  # requests sent whose answers were not read
+        self._closed = False
+        self._may_probe = open_socket is None  # until the first answer after ApiVersions
+        self.broker_versions: dict[int, Versions] = {}
+        self.features: dict[str, int] = {}  # the levels that the cluster has agreed on
+        try:
+            connect = open_socket or opener(self._settings.security)
+            self._socket = connect(address, self._settings.connect_timeout_ms / 1000)
+        except OSError as error:
+            raise self._not_connected(error) from error
+        self._agree()
+        self._expires_s = self._authenticated_until()
+
+    def _not_connected(self, error: OSError) -> ClientError:
+        security = self._settings.security
+        if security.tls is not None and self._may_probe:
+            explained = explain_failed_handshake(self.address, security, error)
+            if explained is not None:
+                return explained
+        is_passing = not isinstance(error, socket.gaierror)
+        return Unreachable(self.address, _reason(error), self.node_id, is_passing=is_passing)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a request can go out now: open, nothing unread, not ended by the broker meanwhile."""
+        return (
+            not self._closed
+            and self._waiting == 0
+            and self._clock.monotonic() < self._expires_s
+            and not self._socket.has_news()
+        )
+
+    def close(self) -> None:
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    # ------------------------------------------------------------------------------------------------------- versions
+
+    def _agree(self) -> None:
+        request = ApiVersionsRequest(client_software_name="tailrace", client_software_version=tailrace.__version__)
+        newest = api(ApiKey.API_VERSIONS).offered.high
+        answer = self._ask_versions(request, newest)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            theirs = [
+                Versions(k.min_version, k.max_version) for k in answer.api_keys if k.api_key == ApiKey.API_VERSIONS
+            ]
+            answer = self._ask_versions(request, min(newest, theirs[0].high) if theirs else 0)
+        if answer.error_code:
+            self.close()
+            raise UnsupportedByBroker(f"{self.address} refuses to say which versions it speaks ({answer.error_code})")
+        self.broker_versions = {k.api_key: Versions(k.min_version, k.max_version) for k in answer.api_keys}
+        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
+
+    def _authenticated_until(self) -> float:
+        """Say who we are; until when that counts. A broker ends a connection that lasts longer."""
+        sasl = self._settings.security.sasl
+        if sasl is None:
+            return math.inf
+        try:
+            lifetime_ms = authenticate(sasl, self.request, self.address)
+        except ClientError:
+            self.close()
+            raise
+        if not lifetime_ms:
+            return math.inf
+        return self._clock.monotonic() + lifetime_ms / 1000 * SHARE_OF_SESSION
+
+    def _ask_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+        ticket = self._send(request, version)
+        frame, position = self._receive_frame(ticket, self._settings.request_timeout_ms / 1000)
+        # The one answer whose version is not that of its request.
+        if _INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
+            version = 0
+        answer: ApiVersionsResponse = self._decode(ApiVersionsResponse, frame, version, position)
+        return answer
+
+    def version(self, api_key: int, *, at_least: int = 0, at_most: int | None = None) -> int:
+        """The highest version that both sides have, within bounds that the caller sets."""
+        ours = api(api_key).versions
+        high = api(api_key).offered.high
+        theirs = self.broker_versions.get(api_key)
+        name = api(api_key).name
+        if theirs is None:
+            raise UnsupportedByBroker(f"{self.address} does not know {name} requests")
+        chosen = min(high, theirs.high, high if at_most is None else at_most)
+        if chosen < max(ours.low, theirs.low, at_least):
+            needed = Versions(max(ours.low, at_least), high if at_most is None else at_most)
+            raise UnsupportedByBroker(f"{self.address} speaks {name} {theirs}, and {needed} is needed")
+        return chosen
+
+    # -------------------------------------------------------------------------------------------- requests and answers
+
+    def request(
+        self, message: Message, *, timeout_s: float | None = None, at_least: int = 0, at_most: int | None = None
+    ) -> Any:
+        """Send a request and wait for its answer."""
+        return self.receive(self.send(message, at_least=at_least, at_most=at_most), timeout_s)
+
+    def send(self, message: Message, *, at_least: int = 0, at_most: int | None = None) -> Ticket:
+        """Send a request; `receive` gives its answer, and has to be called for tickets in their order."""
+        assert message.SCHEMA.api_key is not None, "only requests are sent"
+        return self._send(message, self.version(message.SCHEMA.api_key, at_least=at_least, at_most=at_most))
+
+    def send_unanswered(self, message: Message, *, at_least: int = 0, at_most: int | None = None) -> None:
+        """Send a request that the broker does not answer: Produce with acks=0."""
+        self.send(message, at_least=at_least, at_most=at_most)
+        self._waiting -= 1
+
+    def receive(self, ticket: Ticket, timeout_s: float | None = None) -> Any:
+        """The answer to a request that was sent; byte fields of records are views of the answer's own buffer."""
+        timeout_s = self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s
+        frame, position = self._receive_frame(ticket, timeout_s)
+        return self._decode(response_class(ticket.api_key), frame, ticket.version, position)
+
+    def _send(self, message: Message, version: int) -> Ticket:
+        assert message.SCHEMA.api_key is not None
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        ticket = Ticket(message.SCHEMA.api_key, version, self._correlation_id)
+        header = RequestHeader(ticket.api_key, version, ticket.correlation_id, self._settings.client_id)
+        parts: list[Any] = [write_request_header(header)]
+        try:
+            message.write(parts, version)
+        except UnwritableMessage as error:
+            raise UnsupportedByBroker(f"{self.address} cannot be asked that with {_name(ticket)}: {error}") from error
+        parts.insert(0, frame_length(parts))
+        if self._closed:
+            raise ConnectionLost(self.address, _name(ticket), "it is closed")
+        self._waiting += 1
+        try:
+            self._socket.settimeout(self._settings.request_timeout_ms / 1000)
+            for piece in _joined(parts):
+                self._socket.sendall(piece)
+        except TimeoutError:
+            self.close()
+            raise AnswerTimedOut(self.address, _name(ticket), self._settings.request_timeout_ms / 1000) from None
+        except OSError as error:
+            raise self._lost(ticket, error) from error
+        except BaseException:
+            self.close()  # half a request may have gone out
+            raise
+        return ticket
+
+    def _receive_frame(self, ticket: Ticket, timeout_s: float) -> tuple[memoryview, int]:
+        """The frame that answers, and where the message begins in it."""
+        deadline = self._clock.monotonic() + timeout_s
+        try:
+            length = bytearray(4)
+            fill(memoryview(length), self._socket, deadline, self._clock)
+            size = _INT32.unpack(length)[0]
+            if not 4 <= size <= ANSWER_BYTES_MAX:
+                raise self._no_answer(ticket, bytes(length))
+            frame = memoryview(bytearray(size))
+            fill(frame, self._socket, deadline, self._clock)
+            correlation_id, position = read_response_header(ticket.api_key, ticket.version, frame)
+        except TimeoutError:
+            self.close()
+            raise AnswerTimedOut(self.address, _name(ticket), timeout_s) from None
+        except OSError as error:
+            raise self._lost(ticket, error) from error
+        except ProtocolError as error:
+            self.close()
+            raise InvalidAnswer(f"{self.address} answered {_name(ticket)} with something else: {error}") from error
+        except BaseException:
+            self.close()  # part of an answer may have been read
+            raise
+        self._waiting -= 1
+        if ticket.api_key != ApiKey.API_VERSIONS:
+            self._may_probe = False
+        if correlation_id != ticket.correlation_id:
+            self.close()
+            due = f"{ticket.correlation_id} ({_name(ticket)})"
+            raise InvalidAnswer(f"{self.address} answered request {correlation_id} where {due} was due")
+        return frame, position
+
+    def _lost(self, ticket: Ticket, error: OSError) -> ClientError:
+        """Close the connection that the broker has ended. Return the error, with the reason if a probe finds it."""
+        self.close()
+        if self._may_probe:
+            explained = explain_lost_connection(self.address, self._settings.security, ticket.api_key, error)
+            if explained is not None:
+                return explained
+        return ConnectionLost(self.address, _name(ticket), _reason(error))
+
+    def _no_answer(self, ticket: Ticket, start: bytes) -> Exception:
+        if start[:2] in (b"\x15\x03", b"\x16\x03"):
+            return wants_tls(self.address, self._settings.security)
+        return InvalidAnswer(f"{self.address} answered {_name(ticket)} with {start!r}…: is it a Kafka broker?")
+
+    def _decode(self, kind: type[Any], frame: memoryview, version: int, position: int) -> Any:
+        try:
+            return kind.decode(frame, version, position)
+        except ProtocolError as error:
+            self.close()
+            raise InvalidAnswer(f"{self.address} sent an answer that cannot be read: {error}") from error
+
+
+def _joined(parts: list[Any]) -> list[Any]:
+    """The same bytes in few pieces: small parts together, large ones as they are."""
+    pieces: list[Any] = []
+    small = bytearray()
+    for part in parts:
+        if len(part) < JOINED_BYTES_MAX:
+            small += part
+            continue
+        if small:
+            pieces.append(small)
+            small = bytearray()
+        pieces.append(part)
+    if small:
+        pieces.append(small)
+    return pieces
+
+
+def _name(ticket: Ticket) -> str:
+    return api(ticket.api_key).name
+
+
+def _reason(error: OSError) -> str:
+    """Why a connection failed, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, socket.gaierror):
+        return "the name is not known"
+    return str(error.strerror or error or type(error).__name__).lower()

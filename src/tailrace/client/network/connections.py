@@ -1,0 +1,39 @@
+"""Connections: one to each broker, kept while it is good for another request."""
+
+from __future__ import annotations
+
+from tailrace.client.network.address import Address
+from tailrace.client.network.connection import Connection
+from tailrace.client.network.patience import Clock
+from tailrace.client.network.sockets import OpenSocket
+from tailrace.client.settings import ClientSettings
+from tailrace.model.ids import BrokerId
+
+
+class Connections:
+    def __init__(self, settings: ClientSettings, open_socket: OpenSocket | None, clock: Clock) -> None:
+        self._settings = settings
+        self._open_socket = open_socket
+        self._clock = clock
+        self._by_address: dict[Address, Connection] = {}
+
+    def get(self, address: Address, node_id: BrokerId | None) -> Connection:
+        """The connection that is kept, or a new one in the place of one that has ended."""
+        kept = self._by_address.pop(address, None)
+        if kept is None or not kept.is_usable:
+            if kept is not None:
+                kept.close()
+            kept = Connection(
+                address, self._settings, node_id=node_id, open_socket=self._open_socket, clock=self._clock
+            )
+        self._by_address[address] = kept
+        return kept
+
+    def usable(self) -> dict[Address, BrokerId | None]:
+        """Where another request could go out at once."""
+        return {address: one.node_id for address, one in self._by_address.items() if one.is_usable}
+
+    def close(self) -> None:
+        for connection in self._by_address.values():
+            connection.close()
+        self._by_address.clear()

@@ -1,0 +1,291 @@
+"""LogAppend: the append of a log, in two steps, for leaders, followers and coordinators.
+
+    place    check batches, give them offsets, plan what they change in the producer states
+    write    write everything that is placed with one write, index it, move the bounds, apply the producers' changes
+
+    place* ──► write (the log has moved, nothing is placed)   or   OSError (nothing is placed)
+
+Batches that arrive together for one partition are placed one after another and cost one write. A placed batch has its
+offset, and nobody can read it before `write`. `place` itself calls `write` first where a batch cannot join the placed
+ones: the segment has to be rolled, the leader epoch changes, or the producer's placed batches have to be known. If that
+write fails, `place` raises its OSError and nothing is placed.
+
+A refused batch is left as it was and nothing of it is placed. As in Kafka, the segment may have been rolled and the
+leader epoch noted before the refusal.
+
+Between `place` and `write` nothing else may change the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple, Protocol
+
+from tailrace.log.durability import Durability
+from tailrace.log.leader_epochs import LeaderEpochs
+from tailrace.log.position import LogPosition
+from tailrace.log.producers.producer_changes import ProducerChanges
+from tailrace.log.producers.producer_state import BatchMemory
+from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.replicated_batches import BatchRun, split_replicated
+from tailrace.log.roll_policy import NO_ROOM, RollReason, check_segment_size, room_in
+from tailrace.log.segment import Segment
+from tailrace.log.segment_list import SegmentList
+from tailrace.log.watermarks import Watermarks
+from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, TopicPartition
+from tailrace.records.batch import LAST_OFFSET_DELTA_POSITION, Buffer, RecordBatch
+from tailrace.records.checked_records import CheckedRecords
+from tailrace.records.kernels import set_offset_and_epoch
+from tailrace.records.validation import Origin, check_given, check_produced, is_kept_as_sent
+
+JOINED_BYTES_MAX: Final = 65_536  # up to here copying batches side by side is cheaper than writing each
+_FACTS: Final = Struct(">iqqq").unpack_from  # last offset delta, base and largest timestamp, producer id
+_new_tuple: Final = tuple.__new__  # of a NamedTuple, in half the time
+
+
+class AppendResult(NamedTuple):
+    first_offset: Offset
+    last_offset: Offset
+    log_append_time_ms: int
+    log_start_offset: Offset
+    is_duplicate: bool = False
+
+
+class Roll(Protocol):
+    def __call__(self, now_ms: int, *, first_offset: Offset, reason: RollReason) -> Segment:
+        """Seal the active segment and start a new one."""
+
+
+class LogAppend:
+    __slots__ = (
+        "_changes", "_durability", "_end_offset", "_entries", "_epoch", "_epochs", "_marks", "_partition", "_producers",
+        "_roll", "_room", "_segments", "_size", "_views",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        segments: SegmentList,
+        marks: Watermarks,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        durability: Durability,
+        roll: Roll,
+    ) -> None:
+        self._partition = partition
+        self._segments = segments
+        self._marks = marks
+        self._epochs = epochs
+        self._producers = producers
+        self._durability = durability
+        self._roll = roll
+        # What is placed.
+        self._views: list[Buffer] = []
+        self._entries: list[tuple[int, Offset, int]] = []  # size, last offset, largest timestamp of each batch
+        self._changes = ProducerChanges(producers)
+        self._size = 0
+        self._end_offset: Offset = 0  # the offset after the last one
+        self._epoch: LeaderEpoch = NO_LEADER_EPOCH
+        self._room = NO_ROOM  # in the active segment, before the first of them
+
+    @property
+    def is_pending(self) -> bool:
+        """Return True if batches are placed and not yet written."""
+        return bool(self._views)
+
+    # Place
+
+    def place(
+        self,
+        records: Buffer | CheckedRecords,
+        leader_epoch: LeaderEpoch,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Place a batch behind those that are placed, in the given buffer if that is writable.
+
+        Raises KafkaError, or RecordsRefused, if the batch is refused. A duplicate of a written batch is not placed: the
+        result is that of the written one.
+        """
+        checked = None
+        if isinstance(records, CheckedRecords):
+            checked = records
+        elif origin is Origin.CLIENT or origin is Origin.COORDINATOR:
+            view = memoryview(records)
+            if view.readonly:
+                view = memoryview(bytearray(view))
+            config = self._segments.active.config
+            if not is_kept_as_sent(view, config, now_ms):
+                checked = check_produced(view, config=config, now_ms=now_ms, origin=origin, partition=self._partition)
+        else:
+            return self._place_given(records, leader_epoch, now_ms, origin)
+        if checked is None:
+            delta, _, timestamp, producer_id = _FACTS(view, LAST_OFFSET_DELTA_POSITION)
+            batch = RecordBatch(view) if producer_id >= 0 else None
+            count, append_time = delta + 1, NO_TIMESTAMP
+        else:
+            batch = checked.accepted()
+            if batch is None:
+                return self._nothing()
+            view, delta, count, producer_id = batch.view, batch.last_offset_delta, batch.record_count, batch.producer_id
+            timestamp, append_time = checked.max_timestamp, checked.log_append_time_ms
+        if self._views and leader_epoch == self._epoch:
+            first_offset = self._end_offset + count - 1 - delta
+        else:
+            first_offset = self._enter_epoch(leader_epoch, now_ms) + count - 1 - delta
+            self._epochs.assign(leader_epoch, first_offset)
+        last_offset, size = first_offset + delta, len(view)
+        segment = self._segment_for(size, timestamp, first_offset, last_offset, now_ms)
+        if batch is not None and producer_id >= 0:
+            batch.base_offset = first_offset
+            if not self._changes.add_next(batch):
+                known = self._plan_producer(batch, segment, now_ms, origin, transaction_version)
+                if known is not None:
+                    start = self._marks.log_start_offset
+                    return AppendResult(known.first_offset, known.last_offset, known.timestamp, start, True)
+        set_offset_and_epoch(view, first_offset, leader_epoch)
+        self._views.append(view)
+        self._entries.append((size, last_offset, timestamp))
+        self._size += size
+        self._end_offset = last_offset + 1
+        return _new_tuple(AppendResult, (first_offset, last_offset, append_time, self._marks.log_start_offset, False))
+
+    def place_replicated(self, data: Buffer, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
+        """Place a leader's batches at the offsets they have. Raises CorruptBatch or KafkaError with none placed."""
+        self.write(now_ms)
+        run = split_replicated(memoryview(data), self._marks.log_end.offset, leader_epoch, self._partition)
+        return self._nothing() if run is None else self._place_run(run, Origin.REPLICATION, now_ms)
+
+    def _place_given(self, records: Buffer, leader_epoch: LeaderEpoch, now_ms: int, origin: Origin) -> AppendResult:
+        """Place batches whose offsets and epochs were set by the caller."""
+        self.write(now_ms)
+        batches = check_given(
+            records,
+            config=self._segments.active.config,
+            base_offset=self._marks.log_end.offset,
+            leader_epoch=leader_epoch,
+            origin=origin,
+            partition=self._partition,
+        )
+        if not batches:
+            return self._nothing()
+        produced, size = [], 0
+        for batch in batches:
+            if batch.producer_id >= 0:
+                produced.append((size, batch.view))
+            size += batch.size
+        run = BatchRun(
+            memoryview(records)[:size],
+            [(batch.size, batch.last_offset, batch.max_timestamp) for batch in batches],
+            [(batch.leader_epoch, batch.base_offset) for batch in batches],
+            produced,
+            batches[0].base_offset,
+            max(batch.max_timestamp for batch in batches),
+        )
+        return self._place_run(run, origin, now_ms)
+
+    def _place_run(self, run: BatchRun, origin: Origin, now_ms: int) -> AppendResult:
+        """Place batches that have their offsets. Nothing is placed before them."""
+        data, entries, epochs, produced, first_offset, max_timestamp = run
+        for epoch, start_offset in epochs:
+            if epoch >= 0:
+                self._epochs.assign(epoch, start_offset)
+            elif self._epochs.entries:
+                # A leader back at an old format: without epochs in its records, the ones known are no help any more.
+                self._epochs.clear()
+        self._epoch = epochs[-1][0]
+        last_offset = entries[-1][1]
+        segment = self._segment_for(len(data), max_timestamp, first_offset, last_offset, now_ms)
+        if produced:
+            self._plan_run([(position, RecordBatch(view)) for position, view in produced], segment, origin)
+        self._views, self._entries = [data], entries
+        self._size, self._end_offset = len(data), last_offset + 1
+        return AppendResult(first_offset, last_offset, NO_TIMESTAMP, self._marks.log_start_offset)
+
+    def _nothing(self) -> AppendResult:
+        return AppendResult(-1, -1, -1, self._marks.log_start_offset)
+
+    def _enter_epoch(self, epoch: LeaderEpoch, now_ms: int) -> Offset:
+        """Place batches of this epoch from now on. Return the offset of the next one."""
+        self.write(now_ms)
+        self._epoch = epoch
+        return self._marks.log_end.offset
+
+    def _segment_for(
+        self, size: int, max_timestamp: int, first_offset: Offset, last_offset: Offset, now_ms: int
+    ) -> Segment:
+        """Return the segment that takes the next batches: the active one, or a new one if a roll is due."""
+        segment = self._segments.active
+        if self._views and (self._size + size > JOINED_BYTES_MAX or len(self._entries) >= self._room.batches):
+            self.write(now_ms)
+        if not self._views:
+            self._room = room_in(segment, segment.config, now_ms)
+        reason = self._room.roll_reason(self._size + size, max_timestamp, last_offset)
+        if reason is None:
+            return segment
+        self.write(now_ms)
+        check_segment_size(size, self._partition, segment.config)
+        segment = self._roll(now_ms, first_offset=first_offset, reason=reason)
+        self._room = room_in(segment, segment.config, now_ms)
+        return segment
+
+    def _plan_producer(
+        self, batch: RecordBatch, segment: Segment, now_ms: int, origin: Origin, transaction_version: int
+    ) -> BatchMemory | None:
+        """Check a batch that is not simply the next of its producer. Return the written batch that it repeats."""
+        if self._changes.is_placed(batch.producer_id):
+            self.write(now_ms)
+            self._room = room_in(segment, segment.config, now_ms)
+            if self._changes.add_next(batch):
+                return None
+        position = LogPosition(batch.base_offset, segment.base_offset, segment.size + self._size)
+        return self._changes.plan([(position, batch)], origin, transaction_version)
+
+    def _plan_run(self, produced: Sequence[tuple[int, RecordBatch]], segment: Segment, origin: Origin) -> None:
+        """Check batches with producer ids, each with its position in the run."""
+        for _, batch in produced:
+            if not self._changes.add_next(batch):
+                break
+        else:
+            return
+        self._changes.discard()
+        base, size = segment.base_offset, segment.size
+        placed = [(LogPosition(batch.base_offset, base, size + position), batch) for position, batch in produced]
+        self._changes.plan(placed, origin, 0)
+
+    # Write
+
+    def write(self, now_ms: int) -> None:
+        """Write what is placed; nothing is placed afterwards.
+
+        If the write fails, none of it is in the log, and bounds and producer states are as before. An OSError after
+        that is one of the flush that `flush.messages` asks for, or of the transaction index, which keeps its entries
+        and writes them with the next.
+        """
+        views, entries, changes = self._views, self._entries, self._changes
+        if not views:
+            return
+        self._views, self._entries, self._size = [], [], 0
+        segment, end = self._segments.active, self._end_offset
+        try:
+            segment.append(views[0] if len(views) == 1 else b"".join(views), entries)
+        except BaseException:
+            changes.discard()
+            raise
+        self._marks.log_end = LogPosition(end, segment.base_offset, segment.size)
+        self._producers.end_offset = end
+        if changes:
+            self._apply_changes(segment)
+        if end - self._durability.recovery_point >= segment.config.flush_messages:
+            self._durability.flush(now_ms)
+
+    def _apply_changes(self, segment: Segment) -> None:
+        has_plans = self._changes.has_plans
+        aborted = self._changes.apply()
+        if has_plans:
+            self._marks.set_first_unstable(self._producers.first_unstable)
+        # Last, since it may fail: what could not be written is kept and written with the next.
+        for transaction in aborted:
+            segment.transaction_index.append(transaction)

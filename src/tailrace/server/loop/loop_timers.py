@@ -1,0 +1,47 @@
+"""LoopTimers: when the loop has to do something without an event, besides the broker's own deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tailrace.server.connections.acceptor import Acceptor
+from tailrace.server.connections.connections import Connections
+from tailrace.server.http.metrics_endpoint import MetricsEndpoint
+from tailrace.server.loop.garbage import OldGarbage
+from tailrace.server.peers.peers import Peers
+
+
+class LoopTimers:
+    """Times are those of the clock that cannot be set back."""
+
+    __slots__ = ("_deadlines", "_due_ms", "_peers_due_ms", "drain_until_ms")
+
+    def __init__(
+        self,
+        connections: Connections,
+        acceptor: Acceptor,
+        metrics: MetricsEndpoint,
+        peers: Peers,
+        garbage: OldGarbage | None,
+    ) -> None:
+        self._deadlines: tuple[Callable[[], int | None], ...] = (
+            connections.next_deadline_ms,
+            acceptor.next_deadline_ms,
+            metrics.next_deadline_ms,
+            *(() if garbage is None else (garbage.next_deadline_ms,)),
+        )
+        self._peers_due_ms = peers.next_deadline_ms
+        self._due_ms: int | None = None  # without the peers' deadline
+        self.drain_until_ms: int | None = None  # when the loop ends though replies are pending; None: it serves
+
+    def look_again(self) -> None:
+        """Something may be due earlier than before."""
+        due = [next_deadline_ms() for next_deadline_ms in self._deadlines]
+        self._due_ms = min((ms for ms in (*due, self.drain_until_ms) if ms is not None), default=None)
+
+    def set(self, due_ms: int) -> None:
+        self._due_ms = due_ms
+
+    def first_ms(self) -> int | None:
+        own_ms, peers_ms = self._due_ms, self._peers_due_ms()
+        return peers_ms if own_ms is None or (peers_ms is not None and peers_ms < own_ms) else own_ms

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import pytest
+
+from tailrace.client.errors import (
+    AnswerTimedOut,
+    ConnectionLost,
+    InvalidAnswer,
+    Unreachable,
+    UnsupportedByBroker,
+    UnsupportedSecurity,
+)
+from tailrace.client.network.connection import Connection
+from tailrace.client.settings import ClientSettings
+from tailrace.protocol.api_keys import ApiKey, api
+from tailrace.protocol.codegen.schema import Versions
+from tailrace.protocol.messages import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+)
+from tests.unit.client.fakes import HANG_UP, SILENCE, FakeCluster
+
+
+def connect(cluster: FakeCluster) -> Connection:
+    return Connection(cluster.bootstrap[0], ClientSettings(), open_socket=cluster.open_socket, clock=cluster.clock)
+
+
+def describe(request: object, version: int) -> DescribeClusterResponse:
+    return DescribeClusterResponse(cluster_id=f"asked in version {version}")
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, describe)
+    return cluster
+
+
+def test_a_request_goes_out_in_the_highest_version_both_have(cluster: FakeCluster) -> None:
+    newest = api(ApiKey.DESCRIBE_CLUSTER).offered.high
+    assert connect(cluster).request(DescribeClusterRequest()).cluster_id == f"asked in version {newest}"
+    cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 1)
+    assert connect(cluster).request(DescribeClusterRequest()).cluster_id == "asked in version 1"
+    cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 99)
+    assert connect(cluster).request(DescribeClusterRequest()).cluster_id == f"asked in version {newest}"
+    assert connect(cluster).request(DescribeClusterRequest(), at_most=0).cluster_id == "asked in version 0"
+
+
+def test_a_version_that_is_not_stable_is_not_used() -> None:
+    connection = connect(FakeCluster())
+    connection.broker_versions[ApiKey.INIT_PRODUCER_ID] = Versions(0, 99)
+    assert connection.version(ApiKey.INIT_PRODUCER_ID) == api(ApiKey.INIT_PRODUCER_ID).versions.high - 1
+
+
+def test_what_the_broker_does_not_know_is_told(cluster: FakeCluster) -> None:
+    cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 1)
+    del cluster.brokers[1].versions[ApiKey.FETCH]
+    connection = connect(cluster)
+    with pytest.raises(UnsupportedByBroker, match="kafka:9001 does not know Fetch requests"):
+        connection.version(ApiKey.FETCH)
+    with pytest.raises(UnsupportedByBroker, match="kafka:9001 speaks DescribeCluster 0-1, and 2 is needed"):
+        connection.request(DescribeClusterRequest(), at_least=2)
+    # A field that the version lacks, and that must not be dropped in silence.
+    with pytest.raises(UnsupportedByBroker, match="DescribeCluster"):
+        connection.request(DescribeClusterRequest(include_fenced_brokers=True))
+    assert connection.request(DescribeClusterRequest()).cluster_id == "asked in version 1"
+
+
+def test_an_old_broker_is_asked_for_its_versions_again(cluster: FakeCluster) -> None:
+    cluster.brokers[1].versions[ApiKey.API_VERSIONS] = Versions(0, 2)
+    assert connect(cluster).broker_versions[ApiKey.API_VERSIONS].high == 2
+
+
+def test_a_broker_that_only_says_no_to_the_version_is_asked_in_the_first_one(cluster: FakeCluster) -> None:
+    asked = []
+    broker = cluster.brokers[1]
+
+    def api_versions(request: object, version: int) -> object:
+        asked.append(version)
+        return b"\0\0\0\1" + b"\0\x23" + b"\0\0\0\0" if version else broker.api_versions(request, version)
+
+    broker.handlers[ApiKey.API_VERSIONS] = api_versions
+    assert connect(cluster).request(DescribeClusterRequest()).cluster_id
+    assert asked == [api(ApiKey.API_VERSIONS).offered.high, 0]
+
+
+def test_an_answer_may_come_in_pieces() -> None:
+    cluster = FakeCluster(chunk=3)
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, describe)
+    assert connect(cluster).request(DescribeClusterRequest()).cluster_id == "asked in version 2"
+
+
+def test_nobody_there() -> None:
+    cluster = FakeCluster()
+    cluster.brokers[1].is_up = False
+    with pytest.raises(Unreachable, match="no broker can be reached at kafka:9001: connection refused"):
+        connect(cluster)
+
+
+def test_no_answer_in_time(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: SILENCE)
+    connection = connect(cluster)
+    began = cluster.clock.now
+    with pytest.raises(AnswerTimedOut, match=r"kafka:9001 did not answer DescribeCluster within 2\.5 s"):
+        connection.request(DescribeClusterRequest(), timeout_s=2.5)
+    assert cluster.clock.now == began + 2.5
+    with pytest.raises(ConnectionLost, match="closed"):
+        connection.request(DescribeClusterRequest())
+    assert cluster.brokers[1].connections[0].is_closed
+
+
+def test_the_broker_hangs_up(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: HANG_UP)
+    connection = connect(cluster)
+    with pytest.raises(ConnectionLost, match="DescribeCluster: the broker closed it"):
+        connection.request(DescribeClusterRequest())
+    assert not connection.is_usable
+
+
+def test_a_connection_that_ended_while_idle_is_noticed(cluster: FakeCluster) -> None:
+    connection = connect(cluster)
+    assert connection.is_usable
+    cluster.brokers[1].connections[0].is_ended = True
+    assert not connection.is_usable
+    with pytest.raises(ConnectionLost, match="broken pipe"):
+        connection.request(DescribeClusterRequest())
+
+
+def test_an_answer_to_something_else(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: b"\0\0\0\7\0")
+    connection = connect(cluster)
+    with pytest.raises(InvalidAnswer, match="answered request 7 where 2 "):
+        connection.request(DescribeClusterRequest())
+    assert not connection.is_usable
+
+
+def test_an_answer_that_cannot_be_read(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: b"\0\0\0\2\0\0\0")
+    with pytest.raises(InvalidAnswer, match="DescribeClusterResponse"):
+        connect(cluster).request(DescribeClusterRequest())
+    cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: b"\0\0\0\2")
+    with pytest.raises(InvalidAnswer, match="response header"):
+        connect(cluster).request(DescribeClusterRequest())
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "error", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request", InvalidAnswer, "is it a Kafka broker"),
+        (b"\x15\x03\x03\x00\x02\x02\x0a", UnsupportedSecurity, "speaks TLS"),
+        (b"\x00\x00\x00\x00", InvalidAnswer, "is it a Kafka broker"),
+        (b"\xff\xff\xff\xff", InvalidAnswer, "is it a Kafka broker"),
+    ],
+)
+def test_who_is_no_kafka_broker_is_found_out(first_bytes: bytes, error: type[Exception], words: str) -> None:
+    cluster = FakeCluster()
+
+    def no_frame(request: object, version: int) -> object:
+        cluster.brokers[1].connections[-1].incoming += first_bytes
+        return SILENCE
+
+    cluster.handle(ApiKey.API_VERSIONS, no_frame)
+    with pytest.raises(error, match=words):
+        connect(cluster)
+
+
+def test_several_requests_may_be_under_way(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.INIT_PRODUCER_ID, lambda request, version: InitProducerIdResponse(producer_id=7))
+    connection = connect(cluster)
+    first = connection.send(DescribeClusterRequest())
+    second = connection.send(InitProducerIdRequest(transactional_id=None))
+    assert not connection.is_usable
+    assert connection.receive(first).cluster_id == "asked in version 2"
+    assert connection.receive(second).producer_id == 7
+    assert connection.is_usable
+
+
+def test_what_is_not_answered_is_not_waited_for(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.PRODUCE, lambda request, version: SILENCE)
+    connection = connect(cluster)
+    connection.send_unanswered(ProduceRequest(acks=0))
+    assert connection.is_usable
+    assert connection.request(DescribeClusterRequest()).cluster_id == "asked in version 2"
+
+
+def test_large_parts_are_sent_as_they_are(cluster: FakeCluster) -> None:
+    cluster.handle(ApiKey.PRODUCE, lambda request, version: SILENCE)
+    connection = connect(cluster)
+    records = memoryview(bytes(range(256)) * 400)
+    data = ProduceRequest.PartitionProduceData(index=3, records=records)
+    topic = ProduceRequest.TopicProduceData(name="t", topic_id=bytes(16), partition_data=[data])
+    connection.send_unanswered(ProduceRequest(acks=0, topic_data=[topic]))
+    assert cluster.brokers[1].connections[0].pieces[-2] == records
+    assert cluster.asked[-1].message.topic_data[0].partition_data[0].records == records

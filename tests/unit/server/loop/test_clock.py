@@ -1,0 +1,58 @@
+"""Time that never runs backwards."""
+
+from __future__ import annotations
+
+from tailrace.server.loop.clock import SteadyClock, monotonic_ms, wall_clock_ms
+
+
+class Hands:
+    def __init__(self, wall_ms: int) -> None:
+        self.wall_ms = wall_ms
+        self.timer_ms = 0
+        self.clock = SteadyClock(lambda: self.wall_ms, lambda: self.timer_ms)
+
+    def pass_by(self, milliseconds: int) -> int:
+        self.wall_ms += milliseconds
+        self.timer_ms += milliseconds
+        return self.clock()
+
+
+def test_it_is_the_wall_clock_as_long_as_that_moves_on() -> None:
+    hands = Hands(1_000_000)
+    assert hands.clock() == 1_000_000
+    assert hands.pass_by(5) == 1_000_005
+    hands.wall_ms += 3_600_000
+    assert hands.clock() == 4_600_005
+
+
+def test_set_back_it_goes_on_at_half_speed_until_the_wall_has_caught_up() -> None:
+    hands = Hands(1_000_000)
+    hands.wall_ms -= 1000
+    assert hands.clock() == 1_000_000
+    assert hands.pass_by(500) == 1_000_250
+    assert hands.pass_by(1499) == 1_000_999
+    assert hands.pass_by(1) == 1_001_000 == hands.wall_ms
+    assert hands.pass_by(7) == 1_001_007
+
+
+def test_looking_often_does_not_stop_it() -> None:
+    hands = Hands(1_000_000)
+    hands.wall_ms -= 1000
+    seen = [hands.pass_by(1) for _ in range(3000)]
+    assert seen == sorted(seen)
+    assert seen[999] == 1_000_499
+    assert seen[-1] == hands.wall_ms
+
+
+def test_set_back_twice() -> None:
+    hands = Hands(1_000_000)
+    hands.wall_ms -= 1000
+    hands.pass_by(100)
+    hands.wall_ms -= 500
+    before = hands.clock()
+    assert hands.pass_by(100) == before + 50
+
+
+def test_the_real_clocks_tell_milliseconds() -> None:
+    assert wall_clock_ms() > 1_600_000_000_000
+    assert monotonic_ms() <= monotonic_ms()

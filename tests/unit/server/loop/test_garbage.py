@@ -1,0 +1,107 @@
+"""Garbage: each object is looked at once, in small portions; all objects are looked at when the broker is idle."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tailrace.server.loop import garbage
+from tailrace.server.loop.garbage import (
+    IDLE_RETRY_MS,
+    OLD_INTERVAL_MS,
+    PATIENCE_MS,
+    YOUNG_OBJECTS,
+    OldGarbage,
+    look_once,
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+class Ring:
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture
+def settings() -> Iterator[None]:
+    """The interpreter's settings are those of a broker, and afterwards as they were."""
+    before = gc.get_threshold()
+    look_once()
+    yield
+    gc.callbacks.remove(garbage._keep)
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many unused objects each look at all objects has found."""
+    found: list[int] = []
+    collect = gc.collect
+    monkeypatch.setattr(garbage.gc, "collect", lambda: found.append(collect()))
+    return found
+
+
+@pytest.mark.usefixtures("settings")
+def test_an_object_is_looked_at_once() -> None:
+    looked_at: list[tuple[int, int]] = []
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            looked_at.append((info["generation"], sum(gc.get_count())))
+
+    gc.callbacks.append(note)
+    try:
+        kept: list[list[int]] = [[] for _ in range(YOUNG_OBJECTS * 20)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(kept) == YOUNG_OBJECTS * 20
+    assert {generation for generation, _ in looked_at} == {0}
+    assert len(gc.get_objects()) < 2 * YOUNG_OBJECTS  # what was kept is out of the way
+
+
+@pytest.mark.usefixtures("settings")
+def test_young_rings_are_freed() -> None:
+    before = sum(isinstance(one, Ring) for one in gc.get_objects())
+    for _ in range(3 * YOUNG_OBJECTS):
+        Ring()
+    assert sum(isinstance(one, Ring) for one in gc.get_objects()) - before <= YOUNG_OBJECTS
+
+
+@pytest.mark.usefixtures("settings")
+def test_old_rings_are_freed_when_the_broker_is_idle(looks: list[int]) -> None:
+    clock = Clock()
+    old = OldGarbage(clock)
+    ring = Ring()
+    gc.freeze()
+    del ring
+    clock.now_ms = old.next_deadline_ms() - 1
+    old.tick(is_idle=True)
+    assert looks == []
+    clock.now_ms = old.next_deadline_ms()
+    old.tick(is_idle=True)
+    assert looks[0] >= 1
+    assert old.next_deadline_ms() == clock.now_ms + OLD_INTERVAL_MS
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_broker_that_is_never_idle_looks_at_last(looks: list[int]) -> None:
+    clock = Clock()
+    old = OldGarbage(clock)
+    began_ms = clock.now_ms
+    clock.now_ms = old.next_deadline_ms()
+    old.tick(is_idle=False)
+    assert (looks, old.next_deadline_ms()) == ([], clock.now_ms + IDLE_RETRY_MS)
+    clock.now_ms = began_ms + PATIENCE_MS
+    old.tick(is_idle=False)
+    assert len(looks) == 1
