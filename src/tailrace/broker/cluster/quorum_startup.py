@@ -1,11 +1,11 @@
-"""Joining a cluster: a broker whose controllers are other nodes, up to where its logs can be loaded.
+"""Joining a cluster: the start of a broker whose controllers are other nodes.
 
-    1  the copy of the metadata log is opened, and followed from where it ends
-    2  the broker registers, and says how far it has come, until the controller calls that caught up
-    3  (the logs are loaded, with what the metadata says of them)
-    4  it may be let in, and is served from when its own metadata says so
+    1  the copy of the metadata log is opened, and the quorum is followed from its end (`open_remote_controller`)
+    2  the broker registers and reports its offset until the controller considers it caught up (`catch_up`)
+    3  (the logs are loaded, as the metadata says)
+    4  the broker asks to be unfenced, and serves when its own metadata says that it is (`join_cluster`)
 
-The network is played by whoever opens the broker: `Network` runs it until something is so, and says what time it is.
+The process that opens the broker supplies the `Network`, which runs until a condition holds and returns the time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def open_remote_controller(
     listener: Callable[[Change, int], None],
     now_ms: int,
 ) -> RemoteController:
-    """`directories`: the ids of the log directories by their paths. Nothing is sent yet."""
+    """Open the copy of the metadata log; `directories` has the ids of the log directories by path. Send nothing yet."""
     log = ObservedLog(files, config.metadata_log_dir, identity, config.metadata_log, now_ms=now_ms)
     lifecycle = BrokerLifecycle(
         BrokerRegistration(
@@ -107,7 +107,7 @@ def open_remote_controller(
 
 
 def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
-    """Follow the quorum until the metadata is that of now; the time it is then."""
+    """Follow the quorum until the metadata is current. Return the time then."""
     controller.begin(now_ms)
     network.follow(controller)
     if controller.lifecycle.previous_epoch >= 0:
@@ -164,6 +164,6 @@ def join_cluster(controller: RemoteController, network: Network, parts: ClusterP
 
 
 def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:
-    """The epoch that the last stop noted in every directory; -1 if it was not a clean one everywhere."""
+    """Return the broker epoch of the last stop; -1 unless it was clean in every directory."""
     noted = [read_clean_shutdown(files, join(path, file_names.CLEAN_SHUTDOWN)) for path in directories]
     return min(-1 if one is None else one for one in noted)
