@@ -56,6 +56,11 @@ class PlayedCluster:
         self.controller = controller or self.controller
         self._is_joined = True
 
+    def call_soon(self, function: Callable[[], None]) -> bool:
+        return False
+
+    def stop(self) -> None: ...
+
     def run_until(self, is_so: Callable[[], bool], what: str) -> int:
         assert self.controller is not None
         for _ in range(1_000):

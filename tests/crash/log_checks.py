@@ -178,7 +178,7 @@ def check_epochs(log: PartitionLog, deleted_below: int) -> None:
         for header in segment.headers():
             offset = max(header.base_offset, log.log_start_offset)
             if header.last_offset >= offset and header.leader_epoch >= 0:
-                known = log.epochs.epoch_of(offset)
+                known = next((one.epoch for one in reversed(entries) if one.start_offset <= offset), None)
                 if known is None and header.base_offset < deleted_below:
                     continue
                 assert known == header.leader_epoch, f"epoch of offset {header.base_offset}: {entries}"

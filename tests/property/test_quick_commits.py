@@ -189,7 +189,7 @@ def test_damaged_requests_are_refused_alike(wanted: Any, changes: Any, is_cut: b
 
 def test_what_comes_most_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair()
-    monkeypatch.setattr(pair.brokers[0].dispatcher, "handle_generally", lambda *_: pytest.fail("the general way"))
+    monkeypatch.setattr(pair.brokers[0].dispatcher, "_handle_message", lambda *_: pytest.fail("the general way"))
     every = [(index, 1_000 + index, "") for index in range(150)]
     for group, generation, version in (("free", -1, 8), ("classic", 1, 9), ("consumer", 2, 10), ("free", -1, 10)):
         pair.ask(build(pair, group, generation, None, None, [("many", every), ("one", [(0, 5, "note")])]), version)

@@ -124,8 +124,13 @@ class TransactionWorld:
         self.purgatory = Purgatory()
         made = TransactionCoordinator(
             TransactionConfig(60_000, expiration_ms=10**9, abort_interval_ms=50, expire_interval_ms=500),
-            lambda make: CoordinatorRuntime(
-                STATE.topic, self.log, self.purgatory, lambda index, _: make(index), write_timeout_ms=200
+            lambda make, reload: CoordinatorRuntime(
+                STATE.topic,
+                self.log,
+                self.purgatory,
+                lambda index, _: make(index),
+                write_timeout_ms=200,
+                reload=reload,
             ),
             broker_id=1,
             log_partitions=lambda: 1,

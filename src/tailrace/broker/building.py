@@ -25,6 +25,7 @@ from tailrace.broker.coordination.transaction_verification import TransactionVer
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.events import Events
 from tailrace.broker.givens import Givens
+from tailrace.broker.handling.appends import Appends
 from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.handling.request_chores import RequestChores
@@ -172,6 +173,13 @@ class ServiceBuilder:
             events=events,
             apis=apis,
             **requests._asdict(),
+            appends=Appends(
+                stored.partitions,
+                requests.purgatory,
+                requests.current_round,
+                requests.replies,
+                requests.internal_errors,
+            ),
             **stored._asdict(),
             **upkeep._asdict(),
             **coordination._asdict(),

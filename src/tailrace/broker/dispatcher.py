@@ -16,10 +16,10 @@ from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
 from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
 from tailrace.broker.quick.quick_requests import QuickHandler, quick_handler
-from tailrace.broker.quick.waiting_produce import Run
 from tailrace.broker.request_context import ConnectionContext, Request
 from tailrace.broker.services import Services
 from tailrace.model.errors import KafkaError
+from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header
 from tailrace.protocol.primitives import Buffer
@@ -31,6 +31,7 @@ class Dispatcher:
         self._apis = services.apis
         self._throttling = services.throttling
         self._round = services.current_round
+        self._appends = services.appends
         self._replies = services.replies
         self._refusals = services.refusals
         self._long_requests = services.long_requests
@@ -38,26 +39,30 @@ class Dispatcher:
         self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, self._decoded)
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
-        self._runs: dict[int, Run] = {}  # requests of a connection that wait for the replicas of one partition
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
-        """Handle one frame (without its length prefix). Return True if its reply is deferred to the round's end."""
-        if self._runs and len(frame) > 1 and (run := self._runs.get(context.connection_id)) is not None:
-            return run.take(frame, now_ms)
+        """Handle one frame (without its length prefix). Return True if another may follow before its reply is taken."""
+        appends = self._appends
+        is_produce = len(frame) > 1 and frame[1] == ApiKey.PRODUCE and not frame[0]
+        if not is_produce:
+            self._round.settle()
+            if appends.is_in_line(context.connection_id):
+                held = memoryview(bytearray(frame))
+                appends.hold(context.connection_id, lambda now_ms: self.handle(held, context, now_ms))
+                return False
         quick = self._quick.get(frame[1]) if len(frame) > 1 and not self._throttling.is_on else None
         if quick is not None and quick(frame, context, now_ms):
-            return self._round.is_collecting
+            return False
+        added = appends.count
         request = read_flat(frame, context, now_ms)
         if request is None:
-            self.handle_generally(frame, context, now_ms)
+            self._handle_message(frame, context, now_ms)
         else:
-            self._round.settle()
             self.dispatch(request, now_ms)
-        return self._round.is_collecting
+        return is_produce and appends.count > added
 
-    def handle_generally(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
-        """Handle a request that no fast path has taken."""
-        self._round.settle()
+    def _handle_message(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> None:
+        """Decode a request as a message and handle it."""
         try:
             header, position = read_request_header(frame)
             row = self._apis.get(header.api_key)
@@ -98,11 +103,11 @@ class Dispatcher:
 
     def _load(self, key: int) -> Handler:
         handler = self._handlers[key] = self._apis[key].load(self._services)
-        quick = quick_handler(self._services, self._runs, self.handle_generally, key)
+        quick = quick_handler(self._services, key)
         if quick is not None:
             self._quick[key] = quick
         return handler
 
     def connection_closed(self, connection_id: int) -> None:
         """Forget the requests of a connection."""
-        self._runs.pop(connection_id, None)
+        self._appends.connection_closed(connection_id)

@@ -21,6 +21,7 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.events import Events
+from tailrace.broker.handling.appends import Appends
 from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.handling.request_chores import RequestChores
@@ -71,6 +72,7 @@ class Services:
     refusals: Refusals
     long_requests: LongRequests
     request_work: RequestWork
+    appends: Appends
 
     # Storage
     logs: LogDirectories

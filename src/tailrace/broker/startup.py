@@ -146,6 +146,7 @@ def _open(givens: Givens, config: BrokerConfig, now_ms: int) -> Broker:
             endpoints=config.endpoints(givens.bound, givens.default_host),
             directories=storage.ids,
             new_id=givens.new_id,
+            network=givens.network,
             listener=events.metadata_changed,
             now_ms=now_ms,
         )

@@ -9,9 +9,8 @@
     read    answered once everything written before it is committed
     tick    loading goes on, and timers that are due yield their StateChanges
 
-On one node what is appended is committed. With followers an answer waits in the purgatory for the high watermark; if
-leadership goes first, whoever waits is told NOT_COORDINATOR. Errors of the append are told as Kafka's coordinators tell
-them (`coordinator_error`).
+On one node what is appended is committed. With followers an answer waits in the purgatory for the high watermark, or is
+NOT_COORDINATOR if leadership goes first. Errors of the append are Kafka's coordinators' (`coordinator_error`).
 
 An unexpected exception never leaves this module, unless it is fatal (`failures` counts and logs it):
     operation, encoding    nothing is appended; the client gets UNKNOWN_SERVER_ERROR; a timer runs again after RETRY_MS
@@ -88,9 +87,10 @@ class CoordinatorRuntime(Generic[S]):
         write_timeout_ms: int,
         codec: Codec = Codec.NONE,
         quick_replay: Callable[[S], QuickReplay] | None = None,
+        reload: Callable[[int, int], None] | None = None,
     ) -> None:
-        """`make_shard(partition, timers)` makes an empty shard; its timers live as long as it does. `quick_replay` is a
-        shorter way to load what comes most."""
+        """`make_shard(partition, timers)` makes an empty shard, `quick_replay` loads frequent records faster, and
+        `reload(partition, now_ms)` loads a shard again, instead of `lead`."""
         self._quick_replay = quick_replay
         self.topic = topic
         self._log = log
@@ -103,7 +103,7 @@ class CoordinatorRuntime(Generic[S]):
         self._load_ms = 0  # when loading resumes; later than now only while descriptors or memory are short
         self._alarm = Alarm()  # of all shards: it is asked before every wait of the loop
         self.failures = Failures()
-        self.reload: Callable[[int, int], None] = self.lead  # (partition, now_ms); of whoever stands before this
+        self._reload = reload or self.lead
 
     # Leadership
 
@@ -299,7 +299,7 @@ class CoordinatorRuntime(Generic[S]):
         self.failures.note_reload(place.key, reason, now_ms)
         if self._places.get(partition) is not place:
             return  # it is not led here any more, or is being loaded already
-        if not self.failures.run("a reload", place.key, partial(self.reload, partition), now_ms):
+        if not self.failures.run("a reload", place.key, partial(self._reload, partition), now_ms):
             self.resign(partition, now_ms)
 
     def _when_committed(

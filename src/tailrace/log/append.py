@@ -18,11 +18,11 @@ Between `place` and `write` nothing else may change the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple, Protocol
 
 from tailrace.log.durability import Durability
+from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_changes import ProducerChanges
@@ -34,14 +34,13 @@ from tailrace.log.segment import Segment
 from tailrace.log.segment_list import SegmentList
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, TopicPartition
-from tailrace.records.batch import LAST_OFFSET_DELTA_POSITION, Buffer, RecordBatch
+from tailrace.records.batch import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD, PLACE, Buffer, RecordBatch
 from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.kernels import set_offset_and_epoch
 from tailrace.records.validation import Origin, check_given, check_produced, is_kept_as_sent
 
 JOINED_BYTES_MAX: Final = 65_536  # up to here copying batches side by side is cheaper than writing each
 _FACTS: Final = Struct(">iqqq").unpack_from  # last offset delta, base and largest timestamp, producer id
-_new_tuple: Final = tuple.__new__  # of a NamedTuple, in half the time
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class AppendResult(NamedTuple):
@@ -89,11 +88,6 @@ class LogAppend:
         self._epoch: LeaderEpoch = NO_LEADER_EPOCH
         self._room = NO_ROOM  # in the active segment, before the first of them
 
-    @property
-    def is_pending(self) -> bool:
-        """Return True if batches are placed and not yet written."""
-        return bool(self._views)
-
     # Place
 
     def place(
@@ -109,6 +103,7 @@ class LogAppend:
         Raises KafkaError, or RecordsRefused, if the batch is refused. A duplicate of a written batch is not placed: the
         result is that of the written one.
         """
+        segment = self._segments.active
         checked = None
         if isinstance(records, CheckedRecords):
             checked = records
@@ -116,7 +111,7 @@ class LogAppend:
             view = memoryview(records)
             if view.readonly:
                 view = memoryview(bytearray(view))
-            config = self._segments.active.config
+            config = segment.config
             if not is_kept_as_sent(view, config, now_ms):
                 checked = check_produced(view, config=config, now_ms=now_ms, origin=origin, partition=self._partition)
         else:
@@ -131,13 +126,17 @@ class LogAppend:
                 return self._nothing()
             view, delta, count, producer_id = batch.view, batch.last_offset_delta, batch.record_count, batch.producer_id
             timestamp, append_time = checked.max_timestamp, checked.log_append_time_ms
-        if self._views and leader_epoch == self._epoch:
+        if self._views and leader_epoch != self._epoch:
+            self.write(now_ms)
+        if self._views:
             first_offset = self._end_offset + count - 1 - delta
         else:
-            first_offset = self._enter_epoch(leader_epoch, now_ms) + count - 1 - delta
+            first_offset = self._marks.log_end.offset + count - 1 - delta
             self._epochs.assign(leader_epoch, first_offset)
+            self._epoch = leader_epoch
         last_offset, size = first_offset + delta, len(view)
-        segment = self._segment_for(size, timestamp, first_offset, last_offset, now_ms)
+        if not (self._views and self._is_room_for(size, timestamp, last_offset)):
+            segment = self._segment_for(segment, size, timestamp, first_offset, last_offset, now_ms)
         if batch is not None and producer_id >= 0:
             batch.base_offset = first_offset
             if not self._changes.add_next(batch):
@@ -145,7 +144,7 @@ class LogAppend:
                 if known is not None:
                     start = self._marks.log_start_offset
                     return AppendResult(known.first_offset, known.last_offset, known.timestamp, start, True)
-        set_offset_and_epoch(view, first_offset, leader_epoch)
+        PLACE.pack_into(view, 0, first_offset, size - LOG_OVERHEAD, leader_epoch)
         self._views.append(view)
         self._entries.append((size, last_offset, timestamp))
         self._size += size
@@ -154,7 +153,8 @@ class LogAppend:
 
     def place_replicated(self, data: Buffer, leader_epoch: LeaderEpoch, now_ms: int) -> AppendResult:
         """Place a leader's batches at the offsets they have. Raises CorruptBatch or KafkaError with none placed."""
-        self.write(now_ms)
+        if self._views:
+            self.write(now_ms)
         run = split_replicated(memoryview(data), self._marks.log_end.offset, leader_epoch, self._partition)
         return self._nothing() if run is None else self._place_run(run, Origin.REPLICATION, now_ms)
 
@@ -197,35 +197,35 @@ class LogAppend:
                 self._epochs.clear()
         self._epoch = epochs[-1][0]
         last_offset = entries[-1][1]
-        segment = self._segment_for(len(data), max_timestamp, first_offset, last_offset, now_ms)
+        segment = self._segments.active
+        segment = self._segment_for(segment, len(data), max_timestamp, first_offset, last_offset, now_ms)
         if produced:
-            self._plan_run([(position, RecordBatch(view)) for position, view in produced], segment, origin)
+            self._plan_run(produced, segment, origin)
         self._views, self._entries = [data], entries
         self._size, self._end_offset = len(data), last_offset + 1
-        return AppendResult(first_offset, last_offset, NO_TIMESTAMP, self._marks.log_start_offset)
+        return _new_tuple(AppendResult, (first_offset, last_offset, NO_TIMESTAMP, self._marks.log_start_offset, False))
 
     def _nothing(self) -> AppendResult:
         return AppendResult(-1, -1, -1, self._marks.log_start_offset)
 
-    def _enter_epoch(self, epoch: LeaderEpoch, now_ms: int) -> Offset:
-        """Place batches of this epoch from now on. Return the offset of the next one."""
-        self.write(now_ms)
-        self._epoch = epoch
-        return self._marks.log_end.offset
+    def _is_room_for(self, size: int, max_timestamp: int, last_offset: Offset) -> bool:
+        """Return True if a batch can be written together with the placed ones."""
+        size += self._size
+        return (
+            size <= JOINED_BYTES_MAX
+            and len(self._entries) < self._room.batches
+            and self._room.roll_reason(size, max_timestamp, last_offset) is None
+        )
 
     def _segment_for(
-        self, size: int, max_timestamp: int, first_offset: Offset, last_offset: Offset, now_ms: int
+        self, segment: Segment, size: int, max_timestamp: int, first_offset: Offset, last_offset: Offset, now_ms: int
     ) -> Segment:
         """Return the segment that takes the next batches: the active one, or a new one if a roll is due."""
-        segment = self._segments.active
-        if self._views and (self._size + size > JOINED_BYTES_MAX or len(self._entries) >= self._room.batches):
-            self.write(now_ms)
-        if not self._views:
-            self._room = room_in(segment, segment.config, now_ms)
-        reason = self._room.roll_reason(self._size + size, max_timestamp, last_offset)
+        self.write(now_ms)
+        self._room = room_in(segment, segment.config, now_ms)
+        reason = self._room.roll_reason(size, max_timestamp, last_offset)
         if reason is None:
             return segment
-        self.write(now_ms)
         check_segment_size(size, self._partition, segment.config)
         segment = self._roll(now_ms, first_offset=first_offset, reason=reason)
         self._room = room_in(segment, segment.config, now_ms)
@@ -235,7 +235,7 @@ class LogAppend:
         self, batch: RecordBatch, segment: Segment, now_ms: int, origin: Origin, transaction_version: int
     ) -> BatchMemory | None:
         """Check a batch that is not simply the next of its producer. Return the written batch that it repeats."""
-        if self._changes.is_placed(batch.producer_id):
+        if batch.producer_id in self._changes.placed:
             self.write(now_ms)
             self._room = room_in(segment, segment.config, now_ms)
             if self._changes.add_next(batch):
@@ -243,17 +243,20 @@ class LogAppend:
         position = LogPosition(batch.base_offset, segment.base_offset, segment.size + self._size)
         return self._changes.plan([(position, batch)], origin, transaction_version)
 
-    def _plan_run(self, produced: Sequence[tuple[int, RecordBatch]], segment: Segment, origin: Origin) -> None:
+    def _plan_run(self, produced: list[tuple[int, memoryview]], segment: Segment, origin: Origin) -> None:
         """Check batches with producer ids, each with its position in the run."""
-        for _, batch in produced:
-            if not self._changes.add_next(batch):
+        changes, batches = self._changes, [RecordBatch(view) for _, view in produced]
+        for batch in batches:
+            if not changes.add_next(batch):
                 break
         else:
             return
-        self._changes.discard()
+        changes.discard()
         base, size = segment.base_offset, segment.size
-        placed = [(LogPosition(batch.base_offset, base, size + position), batch) for position, batch in produced]
-        self._changes.plan(placed, origin, 0)
+        positions = [
+            LogPosition(one.base_offset, base, size + at) for (at, _), one in zip(produced, batches, strict=True)
+        ]
+        changes.plan(zip(positions, batches, strict=True), origin, 0)
 
     # Write
 
@@ -274,18 +277,17 @@ class LogAppend:
         except BaseException:
             changes.discard()
             raise
-        self._marks.log_end = LogPosition(end, segment.base_offset, segment.size)
+        self._marks.log_end = _new_tuple(LogPosition, (end, segment.base_offset, segment.size))
         self._producers.end_offset = end
-        if changes:
-            self._apply_changes(segment)
+        if changes.placed:
+            aborted = changes.apply()
+            if aborted is not None:
+                self._note_transactions(aborted, segment)
         if end - self._durability.recovery_point >= segment.config.flush_messages:
             self._durability.flush(now_ms)
 
-    def _apply_changes(self, segment: Segment) -> None:
-        has_plans = self._changes.has_plans
-        aborted = self._changes.apply()
-        if has_plans:
-            self._marks.set_first_unstable(self._producers.first_unstable)
+    def _note_transactions(self, aborted: list[AbortedTransaction], segment: Segment) -> None:
+        self._marks.set_first_unstable(self._producers.first_unstable)
         # Last, since it may fail: what could not be written is kept and written with the next.
         for transaction in aborted:
             segment.transaction_index.append(transaction)

@@ -39,7 +39,7 @@ _RUN_SIZE = 512 * 1024  # what stays in a core's cache between reading and check
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says about itself before anything is unpacked; the fields of `kernels.scan_batches`."""
+    """The header of a batch of any format, with the fields of `kernels.scan_batches`."""
 
     position: int
     size: int

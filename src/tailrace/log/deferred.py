@@ -1,6 +1,6 @@
 """Deferred: work that waits for its time, such as removing files some while after they were marked.
 
-The log never starts a thread or looks at a clock; whoever owns it calls `run_due` now and then.
+The log never starts a thread or reads a clock. Its owner calls `run_due` from time to time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Deferred:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Action]] = []
         self._order = count()
-        self.on_first: Action | None = None  # told when there is something to wait for and was nothing before
+        self.on_first: Action | None = None  # called when the first piece of work is added
 
     def add(self, due_ms: int, action: Action) -> None:
         heappush(self._heap, (due_ms, next(self._order), action))
@@ -25,7 +25,7 @@ class Deferred:
             self.on_first()
 
     def run_due(self, now_ms: int) -> int:
-        """Run what is due, in order of its time; says how much was run."""
+        """Run the work that is due, in order of its time. Return how many pieces were run."""
         done = 0
         while self._heap and self._heap[0][0] <= now_ms:
             action = heappop(self._heap)[2]

@@ -41,7 +41,7 @@ class LeaderEpochs:
         self.entries: list[EpochStart] = []
         self._stored: list[EpochStart] = []  # as recovery found them
         self.is_written = True  # whether the file has what recovery might not find in the records, durably
-        self.write_soon: Callable[[], None] | None = None  # set where somebody else writes the file
+        self.write_soon: Callable[[], None] | None = None  # set where background work writes the file
 
     def load(self) -> None:
         """Read the file; a missing one is empty, a malformed one a CorruptCheckpoint."""
@@ -56,8 +56,9 @@ class LeaderEpochs:
         self.write_soon = lambda: None
 
     def recovered(self, start_offset: Offset, end_offset: Offset) -> None:
-        """The log has these bounds, and its unflushed records have told their epochs. The file is written by whoever
-        has the log next, since a start that syncs thousands of them takes long; after a crash they are found again."""
+        """Take the bounds that recovery found; the epochs of unflushed records are known by now.
+
+        The file is written later: a start that syncs thousands of them takes long. A crash loses nothing."""
         self.truncate_end(end_offset)
         self.truncate_start(start_offset)
         self.write_soon = None
@@ -93,17 +94,8 @@ class LeaderEpochs:
             self.entries.pop()
         self.entries.append(entry)
 
-    def epoch_of(self, offset: Offset) -> LeaderEpoch | None:
-        """The epoch that wrote an offset."""
-        found = None
-        for epoch, start_offset in self.entries:
-            if start_offset > offset:
-                break
-            found = epoch
-        return found
-
     def end_of(self, epoch: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """Where the log stops agreeing with one whose last epoch is `epoch`; what OffsetForLeaderEpoch answers."""
+        """Return where the log stops agreeing with one whose last epoch is `epoch`, for OffsetForLeaderEpoch."""
         if epoch == NO_LEADER_EPOCH:
             return UNKNOWN_END
         if self.latest is not None and self.latest.epoch == epoch:
@@ -115,7 +107,7 @@ class LeaderEpochs:
         return EpochEnd(floor.epoch if floor else epoch, higher.start_offset)
 
     def truncate_end(self, end_offset: Offset) -> bool:
-        """Drop the epochs that start at or past the log's end; says whether any did. The caller writes the file."""
+        """Drop the epochs that start at or past the log's end. Return True if any did. The caller writes the file."""
         before = len(self.entries)
         while self.entries and self.entries[-1].start_offset >= end_offset:
             self.entries.pop()
@@ -137,7 +129,7 @@ class LeaderEpochs:
         self.changed()
 
     def changed(self) -> None:
-        """The file has to be written, here and now if nobody else does it."""
+        """Note that the file has to be written, or write it now if no background work does that."""
         self.is_written = False
         if self.write_soon is None:
             self.write()
@@ -149,13 +141,13 @@ class LeaderEpochs:
         self.is_written = True
 
     def make_durable(self) -> bool:
-        """Whether the file has them; it is written now if nobody else does it."""
+        """Return True if the file has the epochs. It is written now unless background work does that."""
         if not self.is_written and self.write_soon is None:
             self.write()
         return self.is_written
 
     def write_if_there(self) -> None:
-        """As `write`, unless the folder is gone."""
+        """Write the file unless its folder is gone."""
         if self._files.exists(self.path.rpartition("/")[0]):
             self.write()
 

@@ -15,7 +15,7 @@ from tailrace.records.batch import CorruptBatch
 
 
 class LogRead(NamedTuple):
-    """Where the bytes of a read are."""
+    """The bytes of a read and the position of the first one."""
 
     position: LogPosition
     slice: FileSlice | None = None
@@ -47,7 +47,7 @@ def read_log(
     isolation: Isolation,
     at_least_one: bool,
 ) -> LogRead:
-    """Where the bytes from `start` on are. `marks` were taken before, so that a later append changes nothing."""
+    """Find the bytes from `start` on. `marks` is a snapshot, so a later append changes nothing."""
     committed = isolation is Isolation.READ_COMMITTED
     bound = marks.bound(isolation)
     slot = segments.floor_slot(start)
@@ -89,7 +89,7 @@ def locate(segments: SegmentList, marks: Watermarks, offset: Offset) -> LogPosit
 
 
 def _end_position(segment: Segment, bound: LogPosition) -> int | None:
-    """Where the readable part of a segment ends; None if none of it may be read."""
+    """Return the position where the readable part of a segment ends, None if none of it may be read."""
     if segment.base_offset < bound.segment_base_offset:
         return segment.size
     if segment.base_offset == bound.segment_base_offset:

@@ -90,10 +90,10 @@ class PartitionLog:
         # What requests call, without a call in between.
         self.place, self.write_placed = self._append.place, self._append.write
         self.placed_marks, self.snapshot_marks = self._bounds.placed_marks, self._bounds.snapshot_marks
-        self.write_checkpoints: Callable[[], None] = lambda: None  # set by the directory that has them
-        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once  # set by who has threads
+        self.write_checkpoints: Callable[[], None] = lambda: None  # set by the log directory
+        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once  # set by the log directory
         self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to  # likewise
-        self.cuts = 0  # how often something was taken off the log's end
+        self.cuts = 0  # how often the end of the log was cut off
         self._removal = Removal(files, deferred, producers)
 
     # Bounds
@@ -215,7 +215,7 @@ class PartitionLog:
     def read(
         self, start: Offset, max_bytes: int, isolation: Isolation = Isolation.LOG_END, *, at_least_one: bool = False
     ) -> LogRead:
-        """Where the bytes from `start` on are, up to the isolation's bound."""
+        """Find the bytes from `start` on, up to the isolation's bound."""
         marks = self.snapshot_marks()
         return read_log(self.partition, self.segments, marks, start, max_bytes, isolation, at_least_one)
 
@@ -227,7 +227,7 @@ class PartitionLog:
     # Moving the start
 
     def delete_records(self, offset: Offset, now_ms: int) -> bool:
-        """Move the log start up to `offset`; says whether it moved. Segments below it go with the next retention."""
+        """Move the log start up to `offset`. Return True if it moved. The next retention deletes the segments below."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(self.partition, offset, self.log_start_offset, self.high_watermark)
         if offset <= self.log_start_offset:
@@ -285,7 +285,7 @@ class PartitionLog:
     # Truncate
 
     def truncate_to(self, offset: Offset, now_ms: int) -> bool:
-        """Cut the log so that it ends at `offset`; says whether anything went."""
+        """Cut the log so that it ends at `offset`. Return True if anything was cut."""
         assert offset >= 0, f"{self.partition}: cannot truncate to {offset}"
         if offset >= self.log_end_offset:
             if self.epochs.truncate_end(self.log_end_offset):
@@ -308,7 +308,7 @@ class PartitionLog:
         return True
 
     def truncate_fully(self, offset: Offset, now_ms: int, log_start_offset: Offset | None = None) -> None:
-        """Throw everything away and go on at `offset`."""
+        """Delete all records; the next one gets `offset`."""
         self._files.entries(self.directory)  # as in `truncate_to`
         before = (self.recovery_point, self.log_start_offset)
         going = list(reversed(list(self.segments)))
@@ -325,7 +325,7 @@ class PartitionLog:
         self._write_lowered(before)
 
     def _write_lowered(self, before: tuple[Offset, Offset]) -> None:
-        """After a crash a checkpoint past the log's end would be believed once the log has grown past it again."""
+        """Write lowered checkpoints at once: after a crash, old ones would count as soon as the log has grown."""
         self.cuts += 1
         if self.recovery_point < before[0] or self.log_start_offset < before[1]:
             self.write_checkpoints()
@@ -362,11 +362,11 @@ class PartitionLog:
             segment.config = config
 
     def run_due(self, now_ms: int) -> int:
-        """Do what was put off: flush sealed segments, remove deleted files, write epochs."""
+        """Run deferred work: flush sealed segments, remove deleted files, write epochs. Return how much was run."""
         return self.deferred.run_due(now_ms)
 
     def close(self) -> None:
-        """A clean end: a snapshot of the producers, indexes complete and trimmed. Flush first to be durable."""
+        """Close the log cleanly: take a producer snapshot, complete and trim the indexes. Flush before."""
         self.producers.sync_snapshots()
         if self.producers.take_snapshot() is not None:
             self._files.sync_directory(self.directory)
@@ -374,7 +374,7 @@ class PartitionLog:
             segment.close()
 
     def abandon(self) -> None:
-        """Let go of everything without writing anything, as a crash would."""
+        """Release all files without writing anything, as a crash would."""
         for segment in self.segments:
             segment.release()
 

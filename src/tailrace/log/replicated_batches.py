@@ -7,7 +7,7 @@ batches of format 2 in one loop. Messages of formats 0 and 1 are taken one by on
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from tailrace.log.batch_reader import BatchHeader, parse_header
 from tailrace.log.replicated_kernels import (
@@ -26,6 +26,9 @@ from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offse
 from tailrace.model.topic_config import INT_MAX
 from tailrace.records.batch import CorruptBatch, RecordBatch
 from tailrace.records.legacy import check_message
+
+_ENDS: Final = (CUT_SHORT, TOO_FAR, LATER_EPOCH)
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class BatchRun(NamedTuple):
@@ -56,7 +59,7 @@ def split_replicated(
         )
         if largest > max_timestamp:
             max_timestamp = largest
-        if stopped_by in (CUT_SHORT, TOO_FAR, LATER_EPOCH):
+        if stopped_by in _ENDS:
             break
         if batches:
             next_offset = batches[-1][1] + 1
@@ -77,7 +80,9 @@ def split_replicated(
         return None
     first_epoch, first_offset = epochs[0]
     data = view if position == len(view) else view[:position]
-    return BatchRun(data, batches, epochs, produced, first_offset if first_epoch >= 0 else -1, max_timestamp)
+    if first_epoch < 0:
+        first_offset = -1
+    return _new_tuple(BatchRun, (data, batches, epochs, produced, first_offset, max_timestamp))
 
 
 def _checked_message(view: memoryview, position: int) -> BatchHeader:

@@ -35,6 +35,20 @@ def _int64(data: Buffer, position: int) -> int:
     return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
 
 
+def _frame_fault(data: Buffer, start: int, end: int) -> int:
+    """Return why there is no whole v2 batch at a position, -1 if there is one."""
+    if end - start < 12:
+        return 0
+    size = _int32(data, start + 8) + 12
+    if size > end - start:
+        return 0
+    if size < 26 or data[start + 16] > 2:
+        return 1
+    if data[start + 16] < 2:
+        return 2
+    return 1 if size < 61 else -1
+
+
 def take_replicated(
     data: memoryview,
     start: int,
@@ -64,21 +78,11 @@ def take_replicated(
         epoch = epochs[len(epochs) - 1][0]
         first_offset = epochs[0][1]
     while True:
-        if end - start < 12:
-            return start, 0, largest
+        fault = _frame_fault(view, start, end)
+        if fault >= 0:
+            return start, fault, largest
         size = _int32(view, start + 8) + 12
-        if size > end - start:
-            return start, 0, largest
-        if size < 26 or view[start + 16] > 2:
-            return start, 1, largest
-        if view[start + 16] < 2:
-            return start, 2, largest
-        if size < 61:
-            return start, 1, largest
-        crc = _int32(view, start + 17) & 0x7FFFFFFF
-        if view[start + 17] & 0x80:
-            crc = crc + 0x7FFFFFFF + 1
-        if crc32c(data[start + 21 : start + size]) != crc:
+        if crc32c(data[start + 21 : start + size]) != (_int32(view, start + 17) & 0xFFFFFFFF):
             return start, 3, largest
         base_offset = _int64(view, start)
         delta = _int32(view, start + 23)

@@ -10,6 +10,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig
 
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 _EXPIRED: Final = -LONG_MAX - 2  # below any timestamp
 
 
@@ -21,7 +22,7 @@ class RollReason(Enum):
 
 
 class SegmentRoom(NamedTuple):
-    """What an active segment takes until a new one has to be started."""
+    """The room in an active segment: limits beyond which a new one has to be started."""
 
     bytes: int
     timestamp_max: int
@@ -59,7 +60,8 @@ def room_in(segment: Segment, config: TopicConfig, now_ms: int) -> SegmentRoom:
             timestamp_max = _EXPIRED
     elif batches:
         batches = 1  # the age is counted from the first batch
-    return SegmentRoom(config.roll_bytes - size, timestamp_max, batches, segment.base_offset + INT_MAX)
+    room = config.roll_bytes - size, timestamp_max, batches, segment.base_offset + INT_MAX
+    return _new_tuple(SegmentRoom, room)
 
 
 def check_segment_size(size: int, partition: TopicPartition, config: TopicConfig) -> None:

@@ -98,7 +98,7 @@ class Segment:
         jitter_ms: int = 0,
         suffix: str = "",
     ) -> Segment:
-        """A new, empty segment with its files."""
+        """Create an empty segment with its files."""
         log = files.open(join(directory, file_names.segment_file(base_offset, file_names.LOG, suffix)), create=True)
         if config.preallocate:
             log.allocate(config.roll_bytes)
@@ -130,7 +130,7 @@ class Segment:
         suffix: str = "",
         read_only: bool = False,
     ) -> Segment:
-        """A segment that is there already; nothing but the log file's size is looked at."""
+        """Open an existing segment. Only the size of its log file is read."""
         path = join(directory, file_names.segment_file(base_offset, file_names.LOG, suffix))
         return cls(
             files,
@@ -166,7 +166,7 @@ class Segment:
         return self.index_room <= 0
 
     def retention_timestamp_ms(self) -> int:
-        """What retention and lookups by time go by: the largest timestamp, or the file's date if no record has one."""
+        """Return the largest timestamp, or the file's date if no record has one: for retention and lookups by time."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
@@ -221,7 +221,7 @@ class Segment:
         self.size = position
 
     def note_batch(self, position: int, last_offset: Offset, max_timestamp: int) -> None:
-        """Take a batch into the indexes: the largest timestamp so far and, when it is time, an entry each."""
+        """Note a batch for the indexes: the largest timestamp so far and, every index interval, an entry in each."""
         largest = self._largest or self.largest
         if max_timestamp > largest.timestamp:
             self._largest = largest = TimestampOffset(max_timestamp, last_offset)
@@ -240,16 +240,16 @@ class Segment:
     def read(
         self, start: Offset, max_bytes: int, end_position: int | None, *, at_least_one: bool, end: Offset = LONG_MAX
     ) -> tuple[LogPosition, FileSlice | None, bool] | None:
-        """Where the bytes from `start` on are: (place of its batch, slice, whether the first batch is cut short).
+        """Find the bytes from `start` on: (position of its batch, slice, True if the first batch is cut short).
 
         `end_position` is where the readable part ends; None when none of this segment is. `end` is past its last
-        offset. None: nothing at or past `start` in this segment, go on with the next.
+        offset. Returns None if this segment has nothing at or past `start`.
         """
         header = self.find(start)
         if header is None:
             return None
         if not (self.base_offset <= header.base_offset and header.last_offset < end):
-            # No checksum covers an offset, and whoever follows a wrong one out of its segment misses the next one's.
+            # No checksum covers an offset. A reader that follows a wrong one out of its segment misses the next one's.
             wrong = f"offsets {header.base_offset} to {header.last_offset} between {self.base_offset} and {end}"
             raise CorruptBatch(wrong, path=self.log.path, position=header.position)
         place = LogPosition(header.base_offset, self.base_offset, header.position)
@@ -265,17 +265,17 @@ class Segment:
         return entry.offset if entry and holds(self.log, self.size, entry) else None
 
     def timestamp_start(self, timestamp: int, start: Offset, probes: list[int] | None = None) -> OffsetPosition:
-        """Where to start walking for the first record at or after a timestamp."""
+        """Return where a walk for the first record at or after a timestamp starts."""
         return self.offset_start(max(self.time_index.lookup(timestamp, probes).offset, start))
 
     def offset_start(self, offset: Offset) -> OffsetPosition:
-        """Where to start walking for an offset."""
+        """Return where a walk for an offset starts."""
         return trusted(self.log, self.offset_index, self.size, self.offset_index.lookup(offset))
 
     # Truncate and rebuild
 
     def truncate_to(self, offset: Offset, now_ms: int) -> int:
-        """Cut the segment before the batch that reaches `offset`; says how many bytes went."""
+        """Cut the segment before the batch that reaches `offset`. Return how many bytes were cut."""
         header = self.find(offset)
         self.index_room = 0
         self.offset_index.truncate_to(offset)
@@ -305,7 +305,7 @@ class Segment:
         self._bytes_since_index_entry = 0
 
     def finish_rebuild(self, scan: SegmentScan, valid_bytes: int) -> int:
-        """Take over what a scan found, cut what follows the last valid batch; says how many bytes went."""
+        """Take over the result of a scan and cut what follows the last valid batch. Return how many bytes were cut."""
         cut = self.size - valid_bytes
         if cut:
             self.log.truncate(valid_bytes)
@@ -324,7 +324,7 @@ class Segment:
     # Its life on disk
 
     def seal(self, *, sync: bool = False) -> None:
-        """No more appends: the last time index entry, indexes written out, a preallocated tail cut off."""
+        """End the appends: add the last time index entry, write out the indexes, cut off a preallocated tail."""
         self._complete_indexes(sync=sync)
         self.log.truncate(self.size)
         if sync:
@@ -339,7 +339,7 @@ class Segment:
         self.transaction_index.sync()
 
     def close(self) -> None:
-        """A clean end: nothing is looked at when it is opened again, so what is written now is durable at once."""
+        """Close the segment cleanly. Nothing is checked when it is opened again, so the indexes are synced here."""
         self._complete_indexes(sync=True)
         if self.config.preallocate:
             self.log.truncate(self.size)
@@ -355,7 +355,7 @@ class Segment:
         self.time_index.file.write_out(sync=sync)
 
     def release(self) -> None:
-        """Let go of descriptors and index bytes; the next use takes them up again."""
+        """Release descriptors and index bytes. The next use opens them again."""
         self.log.release()
         self.offset_index.file.release()
         self.time_index.file.release()
@@ -369,7 +369,7 @@ class Segment:
         self._set_place(self.directory, suffix)
 
     def moved_to(self, directory: str) -> None:
-        """The folder was renamed; the open file stays the same one."""
+        """Note that the folder was renamed. The open file stays the same."""
         self._set_place(directory, self.suffix)
 
     def _set_place(self, directory: str, suffix: str) -> None:
@@ -382,10 +382,6 @@ class Segment:
     def remove_files(self) -> None:
         for kind in SEGMENT_KINDS:
             self._files.remove(self._path(kind))
-
-    def total_file_size(self) -> int:
-        """Bytes of the log file and its indexes."""
-        return self.size + 8 * self.offset_index.count + 12 * self.time_index.count
 
     def __repr__(self) -> str:
         return f"Segment({self.log.path}, {self.size} B)"

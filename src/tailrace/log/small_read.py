@@ -21,7 +21,7 @@ SMALL_READ_BYTES: Final = 8_192  # two index intervals
 def read_small(
     segments: SegmentList, start: Offset, max_bytes: int, bound: LogPosition, log_end_offset: Offset
 ) -> bytes | None:
-    """What `read_log` says to send from `start` on, at least one batch, up to a bound further up; None: ask it."""
+    """Return the bytes that `read_log` would find from `start` on, at least one batch; None if it must be asked."""
     slot = segments.floor_slot(start)
     if slot < 0:
         return None

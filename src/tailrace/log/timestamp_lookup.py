@@ -48,7 +48,7 @@ class BatchSearch(NamedTuple):
 
     @property
     def next_start(self) -> Offset:
-        """Where to go on if the record is not in this batch."""
+        """The position to continue at if the record is not in this batch."""
         return max(self.header.next_offset, self.start)
 
     def find(self) -> FoundOffset | None:
@@ -71,7 +71,7 @@ class BatchSearch(NamedTuple):
 
 
 def find_offset(log: PartitionLog, target: int) -> FoundOffset | None:
-    """What ListOffsets answers for a timestamp or one of the special targets; None when nothing is that late."""
+    """Return the answer of ListOffsets for a timestamp or a special target, None if no record is that late."""
     search = begin_search(log, target)
     while isinstance(search, BatchSearch):
         found = search.find()

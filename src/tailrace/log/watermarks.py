@@ -17,7 +17,7 @@ from tailrace.model.ids import Offset
 
 
 class Isolation(Enum):
-    """How far a reader may read."""
+    """The bound of a read."""
 
     LOG_END = "log_end"
     READ_UNCOMMITTED = "read_uncommitted"

@@ -52,15 +52,12 @@ class QuorumNetwork:
     def join(self) -> None:
         controller = self._controller
         assert controller is not None
-        lifecycle = controller.lifecycle
-        lifecycle.moved = lambda: self._surroundings.call_soon(controller.lifecycle_moved)
         self._heartbeats = Heartbeats(
-            lifecycle,
+            controller.lifecycle,
             lambda: None if (leader := controller.observer.leader) is None else Address(*leader),
             lambda: [Address(*one) for one in controller.observer.candidates()],
             outgoing_security(self._config).controllers,
         )
-        controller.on_end = self.stop
         self._heartbeats.start()
 
     def run_until(self, is_so: Callable[[], bool], what: str) -> int:
@@ -87,8 +84,10 @@ class QuorumNetwork:
             poll.close()
         return self._clock_ms()
 
+    def call_soon(self, function: Callable[[], None]) -> bool:
+        return self._surroundings.call_soon(function)
+
     def stop(self) -> None:
-        """The broker ends, or is not going to be served."""
         if self._heartbeats is not None:
             self._heartbeats.stop()
         while self._logins:

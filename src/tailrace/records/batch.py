@@ -45,6 +45,7 @@ RECORD_COUNT_POSITION = 57
 assert HEADER.size == HEADER_SIZE
 
 PREFIX = Struct(">qi")  # base offset, length
+PLACE = Struct(">qii")  # base offset, length, leader epoch
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
@@ -58,7 +59,7 @@ KNOWN_BITS = 0x7F
 
 
 class Codec(IntEnum):
-    """How the records of a batch are compressed."""
+    """The compression of a batch's records."""
 
     NONE = 0
     GZIP = 1
@@ -201,8 +202,7 @@ class RecordBatch:
 
     def set_offset_and_epoch(self, base_offset: int, leader_epoch: int) -> None:
         """Place the batch in the log; the checksum does not cover either field."""
-        _INT64.pack_into(self.view, 0, base_offset)
-        _INT32.pack_into(self.view, LEADER_EPOCH_POSITION, leader_epoch)
+        PLACE.pack_into(self.view, 0, base_offset, self.size - LOG_OVERHEAD, leader_epoch)
         self.base_offset = base_offset
         self.leader_epoch = leader_epoch
 

@@ -62,6 +62,14 @@ def check_cost(records: Buffer, config: TopicConfig) -> int:
     return cost if is_kept else cost * _REBUILD_COST
 
 
+def plain_cost(records: Buffer) -> int | None:
+    """Return an upper bound of `check_cost` for an uncompressed batch, whatever the topic's config is; else None."""
+    size = len(records)
+    if size < HEADER_SIZE or records[MAGIC_POSITION] != 2 or records[CODEC_POSITION] & CODEC_MASK:
+        return None
+    return size * _REBUILD_COST
+
+
 def walk_cost(records: Buffer) -> int:
     """Return an upper bound of the work that a walk over a batch's records may be, in bytes of plain records."""
     size = len(records)

@@ -42,7 +42,7 @@ class ControlType(IntEnum):
 
 
 class EndTransactionMarker(NamedTuple):
-    """How a transaction ended, and the epoch of the coordinator that said so."""
+    """The end of a transaction, and the epoch of the coordinator that decided it."""
 
     type: ControlType
     coordinator_epoch: int
@@ -135,7 +135,7 @@ def end_marker(batch: RecordBatch) -> EndTransactionMarker | None:
 
 
 def parse_control(record: Record) -> ControlValue | None:
-    """What a control record says; None for a type from a later version."""
+    """Decode a control record. Return None for a type of a later version."""
     kind = control_type(record.key)
     if kind in (ControlType.ABORT, ControlType.COMMIT):
         return parse_marker(record)

@@ -96,10 +96,6 @@ cpdef (i64, i64) timestamp_bounds(i64 now_ms, i64 before_ms, i64 after_ms) noexc
 cpdef bint is_sound(const unsigned char[::1] data, i64 crc, i64 now_ms, i64 before_ms, i64 after_ms,
                     bint needs_keys) except -1
 
-cpdef int set_offset_and_epoch(unsigned char[::1] data, i64 base_offset, int leader_epoch) except -1
-
-cdef int _put_int32(unsigned char[::1] data, Py_ssize_t position, i64 value) noexcept
-
 @cython.locals(position=Py_ssize_t, size=i64, base_offset=i64, last_offset=i64)
 cpdef tuple find_batch(const unsigned char[::1] view, Py_ssize_t start, Py_ssize_t end, i64 target_offset)
 

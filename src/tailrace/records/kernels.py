@@ -660,23 +660,6 @@ def is_sound(data: Buffer, crc: int, now_ms: int, before_ms: int, after_ms: int,
     return is_filled and walk.sequential and not walk.refused and walk.largest == _int64(data, 35)
 
 
-def set_offset_and_epoch(data: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Place a batch in a log. Its checksum does not cover either field."""
-    if len(data) < 61:
-        raise ValueError(f"{len(data)} bytes are no batch")
-    _put_int32(data, 0, base_offset >> 32)
-    _put_int32(data, 4, base_offset)
-    _put_int32(data, 12, leader_epoch)
-
-
-def _put_int32(data: bytearray | memoryview, position: int, value: int) -> None:
-    """The low 32 bits, big-endian; the caller has checked that four bytes are there."""
-    data[position] = value >> 24 & 0xFF
-    data[position + 1] = value >> 16 & 0xFF
-    data[position + 2] = value >> 8 & 0xFF
-    data[position + 3] = value & 0xFF
-
-
 def find_batch(view: Buffer, start: int, end: int, target_offset: int) -> tuple[int, int, int, int]:
     """The first batch that ends at or after target_offset: (position, size, base offset, last offset).
 

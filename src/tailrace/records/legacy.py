@@ -104,11 +104,6 @@ class Message:
         if stored != actual:
             raise CorruptBatch(f"checksum does not match: stored crc={stored:#010x}, computed crc={actual:#010x}")
 
-    def set_offset(self, offset: int) -> None:
-        """Place the message; the checksum does not cover the offset."""
-        _INT64.pack_into(self.view, 0, offset)
-        self.offset = offset
-
     def records(self, max_size: int | None = None) -> list[Record]:
         """The message as a record; of a wrapper the records inside."""
         if not self.is_compressed:

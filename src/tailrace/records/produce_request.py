@@ -1,4 +1,4 @@
-"""What the records of a Produce request must be before anything looks inside them."""
+"""The rules for the records field of a Produce request, checked before anything looks inside the batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.records.batch import CODEC_MASK, Buffer, Codec, CorruptBatch, RecordBatch
+from tailrace.records.batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    PREFIX,
+    Buffer,
+    Codec,
+    CorruptBatch,
+    RecordBatch,
+)
 from tailrace.records.conversion import HeaderCutShort, split_any
 from tailrace.records.legacy import Message
 
@@ -26,6 +36,13 @@ def split_produced(data: Buffer, partition: TopicPartition | None = None) -> Ite
 
 def check_produce_request(data: Buffer, version: int) -> None:
     """One partition's records in a Produce request of version 3 or more: exactly one batch, of format 2."""
+    if (
+        version >= FIRST_VERSION_WITH_ZSTD
+        and len(data) >= HEADER_SIZE
+        and data[MAGIC_POSITION] == 2
+        and PREFIX.unpack_from(data)[1] + LOG_OVERHEAD == len(data)
+    ):
+        return  # exactly one batch, and of format 2
     request = f"a Produce request of version {version}"
     batches = split_produced(data)
     first = next(batches, None)

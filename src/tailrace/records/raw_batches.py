@@ -23,15 +23,15 @@ class BatchTaker(Protocol):
 
     @property
     def next_offset(self) -> int:
-        """Where to go on."""
+        """The offset to continue at."""
 
     @property
     def is_done(self) -> bool:
-        """Whether the end of the range was reached."""
+        """True if the end of the range was reached."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to take what is there."""
+        """True if enough batches are collected."""
 
     def skip_to(self, offset: int) -> None:
         """Leave out what comes before an offset, from now on."""
@@ -64,7 +64,7 @@ class RawBatches:
         self._held = 0
 
     def take(self) -> list[RecordBatch | Message]:
-        """What came since the last time."""
+        """Return the batches collected since the last call."""
         taken, self.batches = self.batches, []
         self._held = 0
         self.is_full = False

@@ -26,7 +26,7 @@ PORTION_SIZE: Final = 262_144
 
 
 class TimestampType(IntEnum):
-    """Who set a record's timestamp; messages of format 0 have none."""
+    """The source of a record's timestamp; messages of format 0 have none."""
 
     NO_TIMESTAMP = -1
     CREATE_TIME = 0

@@ -1,4 +1,4 @@
-"""What each record of an append must satisfy: a key on a compacted topic, a timestamp within the topic's bounds.
+"""The rules for each record of an append: a key on a compacted topic, a timestamp within the topic's bounds.
 
 One record that does not is enough to refuse the batch. The answer names each of them by its index, up to
 `RECORD_ERRORS_MAX`: Kafka names all, but a batch of 1 MB can have 140,000, and their messages would be 20 MB.

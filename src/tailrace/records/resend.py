@@ -32,7 +32,7 @@ class Resent(NamedTuple):
 def as_produced(
     batch: RecordBatch | Message, start: int, end: int, add_header: AddHeader | None = None
 ) -> Resent | None:
-    """What of a batch lies in [start, end), to be produced; None where that is nothing."""
+    """Return the part of a batch in [start, end) as a batch to produce, None if that is empty."""
     if isinstance(batch, RecordBatch) and add_header is None and _can_be_copied(batch, start, end):
         return Resent(_copied(batch), batch.record_count, batch.next_offset, False)
     kept = [record for record in _records(batch) if start <= record.offset < end]

@@ -1,4 +1,4 @@
-"""What produced records must satisfy before they are appended, and what the broker changes in them.
+"""The rules for produced records, and the changes that the broker makes in them before they are appended.
 
 Every batch: a known format, not larger than max.message.bytes, a checksum that holds. From a client a v2 batch comes
 alone, starts at offset 0, has as many records as its offsets say, is no control batch, and has a sequence number if it
@@ -60,7 +60,7 @@ _HEADER_FAULTS: Final = {
 
 
 class Origin(Enum):
-    """Where an append comes from, and so how far it is trusted."""
+    """The source of an append, which decides how far it is trusted."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"  # group and transaction coordinators: offsets and markers

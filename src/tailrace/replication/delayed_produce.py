@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tailrace.model.errors import ErrorCode
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.produce import ProducedPartition
+from tailrace.replication.produce import ProducePart
 from tailrace.waiting.purgatory import DelayedOperation
 
 
@@ -26,7 +26,7 @@ class DelayedProduce(DelayedOperation):
 
     def __init__(
         self,
-        parts: Sequence[ProducedPartition],
+        parts: Sequence[ProducePart],
         partitions: HostedPartitions,
         deadline_ms: int,
         answer: Callable[[DelayedProduce, int], None],
@@ -43,29 +43,26 @@ class DelayedProduce(DelayedOperation):
         return [part.key for part in self._pending]
 
     def try_complete(self, now_ms: int) -> bool:
-        self._pending = [part for part in self._pending if not self._is_decided(part)]
+        self._pending = [part for part in self._pending if not is_decided(part, self._partitions)]
         if self._pending:
             return False
         self._answer(self, now_ms)
         return True
 
-    def _is_decided(self, part: ProducedPartition) -> bool:
-        partition = self._partitions.get(part.key)
-        if partition is None:  # Case A
-            part.response.error_code = self._partitions.error_of(part.key)
-            return True
-        error = partition.acks_error(part.required_offset)
-        if error is None:
-            return False
-        part.response.error_code = error  # Cases B and C
-        return True
-
     def expire(self, now_ms: int) -> None:
         for part in self._pending:
-            part.response.error_code = ErrorCode.REQUEST_TIMED_OUT
+            part.error = ErrorCode.REQUEST_TIMED_OUT
         self._answer(self, now_ms)
 
 
-def has_to_wait(parts: Sequence[ProducedPartition], required_acks: int) -> bool:
-    """Whether an answer has to wait for other replicas: acks=all and something was appended."""
-    return required_acks == -1 and any(part.is_appended for part in parts)
+def is_decided(part: ProducePart, partitions: HostedPartitions) -> bool:
+    """Decide a part that was appended, with its error, if that is possible now: the cases A to C."""
+    partition = partitions.get(part.key)
+    if partition is None:  # Case A
+        part.error = partitions.error_of(part.key)
+        return True
+    error = partition.acks_error(part.required_offset)
+    if error is None:
+        return False
+    part.error = error  # Cases B and C
+    return True

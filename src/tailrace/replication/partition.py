@@ -178,6 +178,28 @@ class Partition:
 
     # Append
 
+    def place(
+        self,
+        records: Buffer | CheckedRecords,
+        required_acks: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Place what a client or coordinator sends behind what is placed already; `write_placed` appends it."""
+        leader = self._leader()
+        if required_acks == ALL_ACKS and leader.is_under_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.key}: {len(leader.isr.committed)} replicas are in sync, {leader.min_isr} are needed",
+            )
+        return self.log.place(records, self.leader_epoch, now_ms, origin, transaction_version)
+
+    def write_placed(self, now_ms: int) -> bool:
+        """Write what is placed. Return True if the high watermark moved: a replica alone in sync moves it at once."""
+        self.log.write_placed(now_ms)
+        return self.leader is not None and self.leader.advance_high_watermark(now_ms)
+
     def append_as_leader(
         self,
         records: Buffer | CheckedRecords,
@@ -187,21 +209,9 @@ class Partition:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> LeaderAppend:
-        """Append what a client or coordinator sends; a replica alone in sync moves its high watermark with it."""
-        leader = self._leader()
-        if required_acks == ALL_ACKS and leader.is_under_min_isr:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.key}: {len(leader.isr.committed)} replicas are in sync, {leader.min_isr} are needed",
-            )
-        result = self.log.append_as_leader(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            transaction_version=transaction_version,
-        )
-        return LeaderAppend(result, leader.advance_high_watermark(now_ms))
+        """Place what a client or coordinator sends, and write it."""
+        result = self.place(records, required_acks, now_ms, origin, transaction_version)
+        return LeaderAppend(result, self.write_placed(now_ms))
 
     def acks_error(self, required_offset: Offset) -> ErrorCode | None:
         """NONE once all in-sync replicas have everything below an offset, an error if they never will; None: wait."""

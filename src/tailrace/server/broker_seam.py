@@ -34,38 +34,38 @@ class BrokerCore(Protocol):
         """Takes exceptions that the server survives."""
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        """One request, without the size in front of it. Says whether another of the connection may come before the
-        replies are taken: this one's is among them then, and those of the connection are in order."""
+        """Handle one frame (without its length prefix). Return True if the connection may send another before the
+        replies are taken: the reply to this one is among them then, and those of the connection are in order."""
 
     def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        """As `handle`, for a connection whose client has to say first who it is, and may have to say it again."""
+        """Like `handle`, for a connection whose client has to authenticate, and may have to re-authenticate."""
 
     def take_replies(self) -> Sequence[Reply]:
-        """The replies that are there since the last call."""
+        """Return the replies since the last call."""
 
     def tick(self, now_ms: int) -> None:
-        """What is due by now."""
+        """Do what is due."""
 
     def next_deadline_ms(self) -> int | None:
-        """When to tick next."""
+        """Return when to tick next."""
 
     def measures(self, now_ms: int) -> Iterable[Family]:
-        """What there is to tell Prometheus. Families are taken one at a time, and other requests come in between."""
+        """Return the metrics. Families are taken one at a time, with other requests in between."""
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
-        """An address has connected, by a clock that only goes forward; how long to hold it off, 0 if it is welcome."""
+        """Count a connection of an address (by a monotonic clock). Return how long to hold it off; 0: not at all."""
 
     def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        """Carry out a fetch and tell how, now or later; ValueError for what is none."""
+        """Carry out a fetch and explain it, now or later. Raise ValueError for a bad wish."""
 
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
         """Drop what waits for this connection."""
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
-        """The server is to stop: call `ready`, now or later, when the broker may."""
+        """Call `ready`, now or later, when the broker may stop."""
 
     def close(self, now_ms: int) -> None:
-        """The end: everything durable, everything let go."""
+        """Stop cleanly: everything is durable, all resources are released."""
 
 
 class Chore(Protocol):

@@ -1,4 +1,4 @@
-"""Produce with acks=all on the short way: requests of one connection that wait together, and what comes behind them."""
+"""Produce with acks=all: requests of one connection that wait together, and what comes behind them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Leader:
         self.broker: Broker = start()
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
         self.broker.services.local_controller.create_topics(CreateTopicsRequest(topics=[topic]), NOW_MS)
-        self.broker.handle(_frame(ProduceRequest(acks=1), VERSION, 0), PRODUCER, NOW_MS)  # loads the short way
+        self.broker.handle(_frame(ProduceRequest(acks=1), VERSION, 0), PRODUCER, NOW_MS)
         self.broker.take_replies()
         self.partitions = [self.broker.services.partitions.find(TopicPartition("t", index)) for index in range(2)]
         for partition in self.partitions:
@@ -81,23 +81,19 @@ def test_requests_for_one_partition_wait_together_and_are_answered_in_order() ->
     assert leader.answers() == [1, 2]
     leader.follow(0)
     assert leader.answers() == [3]
-    assert not leader.broker.dispatcher._runs
+    assert not leader.broker.services.appends._lines
 
 
-def test_what_comes_behind_them_is_answered_behind_them() -> None:
+def test_a_request_for_another_partition_is_appended_at_once_and_answered_in_its_turn() -> None:
     leader = Leader()
     assert leader.send(0, 1) is True
-    assert (
-        leader.send(1, 2) is False
-    )  # for another partition: it would be answered as soon as that one's follower has it
-    assert leader.partitions[1].log.log_end_offset == 1
+    assert leader.send(1, 2) is True
+    assert leader.answers() == []
+    assert leader.partitions[1].log.log_end_offset == 2
     leader.follow(1)
     assert leader.answers() == []
     leader.follow(0)
-    assert leader.answers() == [1]
-    assert leader.partitions[1].log.log_end_offset == 2
-    leader.follow(1)
-    assert leader.answers() == [2]
+    assert leader.answers() == [1, 2]
 
 
 def test_a_request_of_another_kind_waits_for_them() -> None:
@@ -140,7 +136,7 @@ def test_too_few_in_sync_is_told() -> None:
     answer: Any = ProduceResponse.decode(data, VERSION, read_response_header(0, VERSION, data)[1])
     part = answer.responses[0].partition_responses[0]
     assert (part.error_code, part.base_offset) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1)
-    assert leader.send(0, 2) is False  # refused at once, the general way
+    leader.send(0, 2)  # refused at once
     assert leader.answers() == [2]
 
 
@@ -152,8 +148,10 @@ def test_a_connection_that_goes_leaves_nothing_behind(is_answered: bool) -> None
     leader.send(1, 3)
     leader.broker.take_replies()
     leader.broker.connection_closed(PRODUCER.connection_id, NOW_MS)
-    assert not leader.broker.dispatcher._runs
+    assert not leader.broker.services.appends._lines
     if is_answered:
         leader.follow(0)
         leader.broker.take_replies()
-    assert leader.partitions[1].log.log_end_offset == 1  # what was kept for later is not carried out
+        leader.follow(1)
+        assert leader.broker.take_replies() == []
+    assert leader.partitions[1].log.log_end_offset == 2

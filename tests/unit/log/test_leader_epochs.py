@@ -74,11 +74,6 @@ def test_a_malformed_file_is_named(text: bytes) -> None:
         LeaderEpochs(files, PATH).load()
 
 
-@pytest.mark.parametrize(("offset", "epoch"), [(9, None), (10, 1), (19, 1), (20, 4), (29, 4), (30, 5), (10**9, 5)])
-def test_the_epoch_that_wrote_an_offset(offset: int, epoch: int | None) -> None:
-    assert leader_epochs((1, 10), (4, 20), (5, 30)).epoch_of(offset) == epoch
-
-
 @pytest.mark.parametrize(
     ("epoch", "end"),
     [

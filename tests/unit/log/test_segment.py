@@ -325,8 +325,3 @@ def test_l7_a_lookup_by_time_starts_where_everything_before_is_earlier() -> None
     assert segment.timestamp_start(NOW_MS + 7000, 100) == (106, 6 * SIZE)
     assert segment.timestamp_start(NOW_MS + 7000, 110) == (109, 9 * SIZE), "never before the log start"
     assert segment.timestamp_start(0, 100) == (100, 0)
-
-
-def test_its_size_with_indexes() -> None:
-    segment = filled(new_files())
-    assert segment.total_file_size() == 12 * SIZE + 3 * 8 + 3 * 12

@@ -136,8 +136,9 @@ class Observing:
             self.files, "/data", DirectoryIdentity(CLUSTER, 7, DIRECTORY), MetadataLogSettings(), now_ms=100
         )
         settings = ObserverSettings([ControllerAddress("127.0.0.1", port) for port in ports], "CONTROLLER")
-        self.observer = QuorumObserver(self.log, self.outbox, settings)
-        self.observer.on_change = lambda change, now_ms: self.changes.append(change)
+        self.observer = QuorumObserver(
+            self.log, self.outbox, settings, on_change=lambda change, now_ms: self.changes.append(change)
+        )
         self.observer.start(self.now_ms)
 
     def step(self) -> None:

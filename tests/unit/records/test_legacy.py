@@ -88,8 +88,7 @@ def test_any_changed_byte_fails_the_checksum():
 
 def test_the_offset_is_not_covered_by_the_checksum():
     data = bytearray(encode_message(1, 7, 5, b"key", b"value"))
-    (message,) = split_messages(data)
-    message.set_offset(1234)
+    data[:8] = (1234).to_bytes(8, "big")
     (again,) = split_messages(data)
     again.check()
     assert again.offset == 1234

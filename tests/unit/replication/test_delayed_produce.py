@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tailrace.model.errors import ErrorCode
-from tailrace.replication.delayed_produce import DelayedProduce, has_to_wait
+from tailrace.replication.delayed_produce import DelayedProduce
 from tailrace.replication.partition import Partition
-from tailrace.replication.produce import ProducedPartition, append_produced
+from tailrace.replication.produce import ProducePart
 from tests.simulation.node import Node, broker, registration
 from tests.support.batches import batch
+from tests.support.produced import append_produced
 
 
 class Produced:
@@ -21,7 +22,7 @@ class Produced:
             self.node.host("topic", n, state=registration(1, (1, 2)), config=settings) for n in range(partitions)
         ]
         self.answers: list[tuple[int, ...]] = []
-        self.parts: list[ProducedPartition] = [
+        self.parts: list[ProducePart] = [
             append_produced(self.node.partitions, one.key, batch(b"a"), required_acks=-1, now_ms=self.node.now_ms)
             for one in self.partitions
         ]
@@ -31,7 +32,7 @@ class Produced:
         self.node.purgatory.try_complete_or_watch(self.operation, self.operation.keys(), self.node.now_ms)
 
     def note(self, operation: DelayedProduce) -> None:
-        self.answers.append(tuple(part.response.error_code for part in operation.parts))
+        self.answers.append(tuple(part.error for part in operation.parts))
 
     def replicated(self, n: int) -> None:
         self.partitions[n].log.advance_high_watermark(1)
@@ -96,14 +97,14 @@ def test_case_c1_the_isr_has_shrunk_below_the_minimum_meanwhile() -> None:
 
 def test_a_part_that_was_refused_keeps_its_refusal_and_is_not_waited_for() -> None:
     node = Node()
-    refused = ProducedPartition(node.host("other").key)
+    refused = ProducePart(node.host("other").key)
     refused.refuse(ErrorCode.CORRUPT_MESSAGE)
     answers: list[int] = []
     operation = DelayedProduce(
         [refused],
         node.partitions,
         node.now_ms + 1,
-        lambda one, now_ms: answers.append(one.parts[0].response.error_code),
+        lambda one, now_ms: answers.append(one.parts[0].error),
     )
     assert operation.keys() == []
     assert node.purgatory.try_complete_or_watch(operation, operation.keys(), node.now_ms)
@@ -118,14 +119,3 @@ def test_a_replica_alone_need_not_wait() -> None:
     operation = DelayedProduce([part], node.partitions, node.now_ms + 1, lambda *_: answers.append(1))
     assert node.purgatory.try_complete_or_watch(operation, operation.keys(), node.now_ms)
     assert answers == [1]
-
-
-def test_only_acks_all_waits_and_only_for_what_was_appended() -> None:
-    node = Node()
-    part = append_produced(node.partitions, node.host().key, batch(b"a"), required_acks=1, now_ms=node.now_ms)
-    refused = ProducedPartition(part.key)
-    refused.refuse(ErrorCode.CORRUPT_MESSAGE)
-    assert has_to_wait([refused, part], -1)
-    assert not has_to_wait([refused], -1)
-    assert not has_to_wait([part], 1)
-    assert not has_to_wait([part], 0)

@@ -9,19 +9,19 @@ import pytest
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.messages import ProduceResponse
+from tailrace.protocol.flat.produce import message_of
 from tailrace.records.validation import Origin
-from tailrace.replication.produce import ProducedPartition, append_produced
+from tailrace.replication.produce import ProducePart
 from tests.simulation.node import Node, registration
 from tests.support.batches import batch, end_marker
 from tests.support.faulty_files import FaultyFiles
 from tests.support.memory_files import MemoryFiles
+from tests.support.produced import append_produced
 
 
-def produce(node: Node, key: TopicPartition, data: bytearray, **fields: Any) -> ProducedPartition:
+def produce(node: Node, key: TopicPartition, data: bytearray, **fields: Any) -> ProducePart:
     part = append_produced(node.partitions, key, data, required_acks=-1, now_ms=node.now_ms, **fields)
-    part_response = ProduceResponse.TopicProduceResponse(name="t", partition_responses=[part.response])
-    ProduceResponse(responses=[part_response]).encode(12)  # it can be sent
+    message_of([("t", [part])], 0, {}).encode(12)  # it can be sent
     return part
 
 
@@ -31,11 +31,11 @@ def test_an_append_is_answered_with_its_offsets() -> None:
     node.append(partition, b"before")
     part = produce(node, partition.key, batch(b"a", b"b"))
     assert part.is_appended
-    assert part.high_watermark_moved
+    assert partition.log.high_watermark == 3
     assert part.required_offset == 3
-    response = part.response
-    assert (response.error_code, response.base_offset, response.log_append_time_ms) == (0, 1, node.now_ms)
-    assert response.log_start_offset == 0
+    response = part
+    assert (response.error, response.first_offset, response.append_time_ms) == (0, 1, node.now_ms)
+    assert response.log_start == 0
 
 
 def test_a_retried_batch_is_answered_with_the_offset_it_has() -> None:
@@ -44,7 +44,7 @@ def test_a_retried_batch_is_answered_with_the_offset_it_has() -> None:
     first = produce(node, partition.key, batch(b"a", producer_id=7, sequence=0, timestamp=node.now_ms))
     node.append(partition, b"between")
     again = produce(node, partition.key, batch(b"a", producer_id=7, sequence=0, timestamp=node.now_ms))
-    assert again.response.base_offset == first.response.base_offset == 0
+    assert again.first_offset == first.first_offset == 0
     assert again.required_offset == first.required_offset == 1
     assert partition.log.log_end_offset == 2
 
@@ -79,21 +79,21 @@ def test_what_a_refusal_tells(what: str, expected: ErrorCode, tells_log_start: b
     key = TopicPartition("other" if what == "unknown" else "topic", 0)
     part = produce(node, key, data)
     assert not part.is_appended
-    response = part.response
-    assert response.error_code == expected
-    assert (response.base_offset, response.log_append_time_ms) == (-1, -1)
-    assert response.log_start_offset == (partition.log.log_start_offset if tells_log_start else -1)
-    assert response.error_message is None
+    response = part
+    assert response.error == expected
+    assert (response.first_offset, response.append_time_ms) == (-1, -1)
+    assert response.log_start == (partition.log.log_start_offset if tells_log_start else -1)
+    assert response.message is None
 
 
 def test_records_that_are_refused_one_by_one_are_named() -> None:
     node = Node()
     partition = node.host(config={"cleanup.policy": "compact"})
     part = produce(node, partition.key, batch((b"k", b"v"), (None, b"v"), (None, b"w")))
-    assert part.response.error_code == ErrorCode.INVALID_RECORD
-    assert part.response.error_message
-    assert [one.batch_index for one in part.response.record_errors] == [1, 2]
-    assert part.response.log_start_offset == 0
+    assert part.error == ErrorCode.INVALID_RECORD
+    assert part.message
+    assert [index for index, _ in part.record_errors] == [1, 2]
+    assert part.log_start == 0
 
 
 def test_a_full_disk_takes_the_partition_offline() -> None:
@@ -102,9 +102,9 @@ def test_a_full_disk_takes_the_partition_offline() -> None:
     partition = node.host()
     files.fail("write", errno.ENOSPC, path=".log")
     part = produce(node, partition.key, batch(b"a"))
-    assert part.response.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert part.error == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.partitions.offline == {partition.key}
-    assert produce(node, partition.key, batch(b"a")).response.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert produce(node, partition.key, batch(b"a")).error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_coordinator_may_append_markers_and_a_client_may_not() -> None:

@@ -1,7 +1,7 @@
-"""DirectoryAssignments: the controller is told in which directory a replica lies, where it does not know or is wrong.
+"""DirectoryAssignments: reports the log directory of a replica to the controller if the metadata has another one.
 
-A broker with one directory has nothing to tell: the controller knows where a new replica goes. With several it leaves
-that to the broker, and it has to know, to tell which replicas are gone when a directory fails.
+With one directory there is nothing to report, because the controller assigns new replicas to it. With several, the
+broker chooses, and the controller has to know, so that it can elect other leaders when a directory fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class DirectoryAssignments:
         self._partitions = partitions
 
     def check_all(self, now_ms: int) -> None:
-        """Of every replica that is hosted here."""
+        """Report all replicas that are hosted here."""
         image = self._controller.image
         for partition in self._partitions:
             state = image.partition(partition.key)
@@ -28,7 +28,7 @@ class DirectoryAssignments:
                 self.check(partition, state, now_ms)
 
     def check(self, partition: Partition, state: PartitionRegistration, now_ms: int) -> None:
-        """Of a replica that was just hosted as this says."""
+        """Report a replica that was just hosted as `state` says."""
         node_id, image = self._controller.node_id, self._controller.image
         if node_id not in state.replicas or not image.record_versions.has_directories:
             return

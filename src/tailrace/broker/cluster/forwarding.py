@@ -1,11 +1,11 @@
-"""Forwarding: what only the controller may answer, passed on to it where that is another node.
+"""Forwarding: requests that only the controller may decide, sent to it where it is another node.
 
-A client's request travels in an Envelope, with its header, and with who asked and from where, since it is the
-controller that decides what they may do. Its answer goes back to the client as it is. A version so old that
-controllers no longer serve it is asked in the oldest that they do, and answered in the client's.
+A client's request travels in an Envelope with its header, its principal and its address, because the controller
+authorizes it. The response goes back to the client unchanged. A version that controllers no longer serve is sent in the
+oldest version that they do, and answered in the client's.
 
-Topics that nobody asked for in so many words, those of the coordinators and those made on first use, are asked for in
-the same way: once at a time, while whoever needs one is told to come again.
+Topics that are created on the way (those of the coordinators, and those created on first use) are requested in the same
+way, one request per topic at a time. The client that needs the topic has to retry.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 def _as_it_is(_: Any) -> None:
-    """There is nothing to add."""
+    """Leave a response as it is."""
 
 
 class Forwarding:
@@ -71,7 +71,7 @@ class Forwarding:
     # Requests of clients
 
     def forward(self, request: Request, now_ms: int, complete: Callable[[Any], None] = _as_it_is) -> None:
-        """Pass on a request; it is answered when the controller has. `complete` may add to the answer."""
+        """Send a request to the controller, and its response to the client. `complete` may add to the response."""
         version = max(request.version, api(request.api_key).offered.low)
         header = RequestHeader(request.api_key, version, request.correlation_id, request.client_id)
         asked = request.without_body()
@@ -112,7 +112,7 @@ class Forwarding:
         self._replies.answer(request, response, now_ms, getattr(response, "throttle_time_ms", 0))
 
     def _refuse(self, request: Request, code: ErrorCode, now_ms: int) -> None:
-        """An error for the whole request where the API has a place for one; else the connection is closed."""
+        """Send an error for the whole request if the API has a field for it; else close the connection."""
         response: Any = response_class(request.api_key)()
         if hasattr(response, "error_code"):
             response.error_code = code
@@ -120,10 +120,10 @@ class Forwarding:
         else:
             self._replies.reply_nothing(request, now_ms, close=True)
 
-    # Topics that are made on the way
+    # Topics that are created on the way
 
     def make_topic(self, topic: CreateTopicsRequest.CreatableTopic, request: Request | None, now_ms: int) -> None:
-        """Ask for a topic, in the name of whoever's request needs it or in the broker's own."""
+        """Request a topic, in the name of the client whose request needs it, or in the broker's own."""
         name = topic.name
         if name in self._being_made:
             return
@@ -165,7 +165,7 @@ class Forwarding:
 
 
 def serialized_principal(principal: str, *, has_token: bool = False) -> bytes:
-    """As Kafka's DefaultKafkaPrincipalBuilder writes it."""
+    """Encode a principal as Kafka's DefaultKafkaPrincipalBuilder does."""
     kind, _, name = principal.partition(":")
     parts: list[Any] = [_PRINCIPAL_VERSION.to_bytes(2, "big")]
     DefaultPrincipalData(type=kind, name=name, token_authenticated=has_token).write(parts, _PRINCIPAL_VERSION)

@@ -1,11 +1,11 @@
-"""Joining a cluster: a broker whose controllers are other nodes, up to where its logs can be loaded.
+"""Joining a cluster: the start of a broker whose controllers are other nodes.
 
-    1  the copy of the metadata log is opened, and followed from where it ends
-    2  the broker registers, and says how far it has come, until the controller calls that caught up
-    3  (the logs are loaded, with what the metadata says of them)
-    4  it may be let in, and is served from when its own metadata says so
+    1  the copy of the metadata log is opened, and the quorum is followed from its end (`open_remote_controller`)
+    2  the broker registers and reports its offset until the controller considers it caught up (`catch_up`)
+    3  (the logs are loaded, as the metadata says)
+    4  the broker asks to be unfenced, and serves when its own metadata says that it is (`join_cluster`)
 
-The network is played by whoever opens the broker: `Network` runs it until something is so, and says what time it is.
+The process that opens the broker supplies the `Network`, which runs until a condition holds and returns the time.
 """
 
 from __future__ import annotations
@@ -37,16 +37,22 @@ from tailrace.waiting.outbox import Outbox
 
 
 class Network(Protocol):
-    """Who sends for a broker that is not served yet."""
+    """The network of a broker that is not served yet."""
 
     def follow(self, controller: RemoteController) -> None:
-        """What the broker sends is sent from here on."""
+        """Send from now on what the broker sends."""
 
     def join(self) -> None:
-        """The broker's heartbeats may begin."""
+        """Begin the broker's heartbeats."""
 
     def run_until(self, is_so: Callable[[], bool], what: str) -> int:
-        """Send, receive and tick until something is so; the time it is then."""
+        """Send, receive and tick until something is so. Return the time then."""
+
+    def call_soon(self, function: Callable[[], None]) -> bool:
+        """From any thread: run a function on the broker's thread. Return False if there is no loop."""
+
+    def stop(self) -> None:
+        """End the heartbeats, because the broker ends or is not going to be served."""
 
 
 def observer_settings(config: BrokerConfig) -> ObserverSettings:
@@ -67,10 +73,11 @@ def open_remote_controller(
     endpoints: Sequence[Endpoint],
     directories: Mapping[str, bytes],
     new_id: Callable[[], bytes],
+    network: Network,
     listener: Callable[[Change, int], None],
     now_ms: int,
 ) -> RemoteController:
-    """`directories`: the ids of the log directories by their paths. Nothing is sent yet."""
+    """Open the copy of the metadata log; `directories` has the ids of the log directories by path. Send nothing yet."""
     log = ObservedLog(files, config.metadata_log_dir, identity, config.metadata_log, now_ms=now_ms)
     lifecycle = BrokerLifecycle(
         BrokerRegistration(
@@ -85,19 +92,22 @@ def open_remote_controller(
         identity.cluster_id,
         previous_epoch=_previous_epoch(files, directories),
         heartbeat_interval_ms=config.integer("broker.heartbeat.interval.ms"),
+        moved=lambda: network.call_soon(controller.lifecycle_moved),
     )
-    return RemoteController(
+    controller = RemoteController(
         log,
         outbox,
         observer_settings(config),
         lifecycle,
         listener=listener,
         has_farewell=config.flag("controlled.shutdown.enable"),
+        on_end=network.stop,
     )
+    return controller
 
 
 def catch_up(controller: RemoteController, network: Network, now_ms: int) -> int:
-    """Follow the quorum until the metadata is that of now; the time it is then."""
+    """Follow the quorum until the metadata is current. Return the time then."""
     controller.begin(now_ms)
     network.follow(controller)
     if controller.lifecycle.previous_epoch >= 0:
@@ -154,6 +164,6 @@ def join_cluster(controller: RemoteController, network: Network, parts: ClusterP
 
 
 def _previous_epoch(files: Files, directories: Mapping[str, bytes]) -> int:
-    """The epoch that the last stop noted in every directory; -1 if it was not a clean one everywhere."""
+    """Return the broker epoch of the last stop; -1 unless it was clean in every directory."""
     noted = [read_clean_shutdown(files, join(path, file_names.CLEAN_SHUTDOWN)) for path in directories]
     return min(-1 if one is None else one for one in noted)

@@ -1,6 +1,7 @@
-"""Replication: what a broker of a cluster does for replicas on several brokers.
+"""Replication: replicas on several brokers.
 
-It fetches what it follows, and tells the controller who is in sync with what it leads. A broker that is alone has none.
+The partitions that this broker follows are fetched from their leaders; for those that it leads, in-sync replicas are
+proposed to the controller. A broker that is alone has no Replication.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Replication:
             self.fetchers.follow(partition)
 
     def start(self) -> None:
-        """The broker is let in: its followers may begin."""
+        """Begin to follow, once the broker is unfenced."""
         self._is_started = True
         for partition in self._partitions:
             self.fetchers.follow(partition)

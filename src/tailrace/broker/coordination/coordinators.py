@@ -1,6 +1,6 @@
-"""Coordinators: the coordinators on this broker, by the topic that is their memory, and which keys belong to which.
+"""Coordinators: the coordinators on this broker, by the topic that is their memory.
 
-They hear of it when a partition of their topic is led here or no more, and get their share of time.
+They are called when this broker begins or ends to lead a partition of their topic, and when their deadlines pass.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tailrace.model.ids import TopicPartition
 
 
 class Coordinator(Protocol):
-    """A CoordinatorRuntime, or what stands before one."""
+    """A CoordinatorRuntime, or an object in front of one."""
 
     topic: str
 
@@ -38,7 +38,7 @@ class Coordinators:
         return self._runtimes.get(topic)
 
     def partition_of(self, topic: str, key: str, image: MetadataImage) -> int:
-        """The partition of a coordinator's topic that a key belongs to; -1, which nobody leads, if there is none."""
+        """Return the partition of a coordinator's topic that a key belongs to; -1 if the topic does not exist."""
         known = image.topics.get(topic)
         return -1 if known is None else partition_of(key, len(known.partitions))
 

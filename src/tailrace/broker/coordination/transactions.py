@@ -45,13 +45,16 @@ class Transactions:
         self.producer_ids = ProducerIds(controller.allocate_producer_ids)
         self.marker_writer = MarkerWriter(log, coordinators, purgatory, write_timeout_ms=write_timeout_ms)
 
-        def make_runtime(make_shard: Callable[[int], TransactionShard]) -> CoordinatorRuntime[TransactionShard]:
+        def make_runtime(
+            make_shard: Callable[[int], TransactionShard], reload: Callable[[int, int], None]
+        ) -> CoordinatorRuntime[TransactionShard]:
             return CoordinatorRuntime(
                 TRANSACTION_STATE,
                 log,
                 purgatory,
                 lambda index, _: make_shard(index),
                 write_timeout_ms=write_timeout_ms,
+                reload=reload,
             )
 
         def log_partitions() -> int:

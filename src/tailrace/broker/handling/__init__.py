@@ -13,6 +13,7 @@ to its handler, which was bound to its services when it was loaded (`handler_bin
     long_requests.py    LongRequests: handlers that pause, run in turns
     pending_answer.py   PendingAnswer: the response to a request that waits for a coordinator
     refusals.py         Refusals: requests that cannot be read, handlers that raise
+    appends.py          Appends: Produce requests of a round, written together and answered in order
     round.py            Round: work that is done once for all requests of a round
     throttling.py       Throttling: client quotas
     timed_parts.py      TimedParts: the parts of a broker that have deadlines

@@ -12,12 +12,16 @@ from typing import Any, Final
 from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
 from tailrace.broker.request_context import ConnectionContext, Request
 from tailrace.protocol.api_keys import ApiKey
-from tailrace.protocol.flat import fetch
+from tailrace.protocol.flat import fetch, produce
 
 _READERS: Final[Mapping[int, Callable[[Any, int], tuple[int, int, str | None, Any] | None]]] = {
+    ApiKey.PRODUCE: produce.read_produce_ask,
     ApiKey.FETCH: fetch.read_fetch_ask,
 }
-_CONVERTERS: Final[Mapping[int, Callable[[Any, int], Any]]] = {ApiKey.FETCH: fetch.ask_of}
+_CONVERTERS: Final[Mapping[int, Callable[[Any, int], Any]]] = {
+    ApiKey.PRODUCE: produce.ask_of,
+    ApiKey.FETCH: fetch.ask_of,
+}
 
 
 def read_flat(frame: Any, context: ConnectionContext, now_ms: int) -> Request | None:

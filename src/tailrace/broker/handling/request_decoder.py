@@ -60,7 +60,7 @@ class RequestDecoder:
         return None
 
     def _decode_beside(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
-        can_pause = header.api_key in CUTS or header.api_key == ApiKey.FETCH
+        can_pause = header.api_key in CUTS or header.api_key in (ApiKey.PRODUCE, ApiKey.FETCH)
         elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
         connection_id, chores = context.connection_id, self._chores
 

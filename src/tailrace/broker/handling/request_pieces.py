@@ -46,7 +46,6 @@ _TOPICS = Cut(("topics", "partitions"), ("topics", "partitions"))
 _STATE = Cut(("topics", "partitions"), ("results", "partitions"))
 
 CUTS: dict[ApiKey, tuple[Cut, ...]] = {
-    ApiKey.PRODUCE: (Cut(("topic_data", "partition_data"), ("responses", "partition_responses"), size=1024),),
     ApiKey.LIST_OFFSETS: (_TOPICS,),
     ApiKey.METADATA: (Cut(("topics",), ("topics",), size=4),),
     ApiKey.OFFSET_COMMIT: (_TOPICS._replace(size=512),),

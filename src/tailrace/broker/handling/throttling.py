@@ -1,16 +1,16 @@
-"""Throttling: what client quotas ask of requests.
+"""Throttling: client quotas.
 
-Each call notes what a request has cost its client and says how long the connection has to pause once the answer is
-sent. The answer itself is never held back (KIP-219); it tells the pause, and the server keeps it.
+Each call records the cost of a request and returns how long its connection has to pause after the response. The
+response itself is never held back (KIP-219): it contains the throttle time, and the server enforces the pause.
 
-    request_percentage        the time that requests have taken of the one thread, from taking one to answering it or to
-                              letting it wait; sending and receiving are not in it
-    producer_byte_rate        the size of Produce requests
-    consumer_byte_rate        the size of answers to Fetch; a client that is over it gets an answer without records
+    request_percentage        CPU time of requests on the one thread, until the response or until the request waits;
+                              sending and receiving are not counted
+    producer_byte_rate        size of Produce requests
+    consumer_byte_rate        size of Fetch responses; a client above it gets a response without records
     controller_mutation_rate  partitions created and deleted
-    connection_creation_rate  connections of an address
+    connection_creation_rate  connections per address
 
-The client is told apart by its user, which is ANONYMOUS as long as nobody authenticates, and its client id.
+A quota belongs to a user (ANONYMOUS for unauthenticated clients) and a client id.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Throttling:
         self._parked_ns: dict[int, int] = {}  # what requests that wait have taken, by connection
 
     def update(self, quotas: Quotas) -> None:
-        """Other quotas from now on."""
+        """Take over changed quotas."""
         for one in (self.produce, self.fetch, self.request, self.mutation, self.connection):
             one.update(quotas)
         self.is_on = self.produce.is_enabled or self.fetch.is_enabled or self.request.is_enabled
@@ -52,18 +52,18 @@ class Throttling:
     # The time of a request
 
     def begin(self, connection_id: int) -> None:
-        """A request is taken, or taken up again after a pause."""
+        """Start the clock of a request that begins, or resumes."""
         self._current = connection_id
         self._began_ns = self._work_ns() - self._parked_ns.pop(connection_id, 0)
 
     def end(self) -> None:
-        """Its handler is done: if it has not been answered, it waits."""
+        """Stop the clock of a request whose handler has ended; if it has no response yet, it waits."""
         if self._current is not None:
             self._parked_ns[self._current] = self._work_ns() - self._began_ns
             self._current = None
 
     def forget(self, connection_id: int) -> None:
-        """The connection has gone."""
+        """Forget the request of a connection that was closed."""
         self._parked_ns.pop(connection_id, None)
 
     def _taken_ns(self, connection_id: int) -> int:
@@ -72,7 +72,7 @@ class Throttling:
             return self._work_ns() - self._began_ns
         return self._parked_ns.pop(connection_id, 0)
 
-    # What a request has cost, when it is answered: how long to pause
+    # The cost of a request that is answered. Each returns how long to pause
 
     def of_request(self, request: Request, now_ms: int) -> int:
         taken_ns = self._taken_ns(request.context.connection_id)
@@ -81,7 +81,7 @@ class Throttling:
         return self.request.record(*_who(request), taken_ns * _PERCENT_PER_NS, now_ms)
 
     def of_produce(self, request: Request, now_ms: int, *, is_answered: bool) -> int:
-        """One without an answer (acks=0) is not throttled for its time."""
+        """Record a Produce request. One without a response (acks=0) is not throttled for its time."""
         pause_ms = self.produce.record(*_who(request), request.size, now_ms) if self.produce.is_enabled else 0
         if not is_answered:
             self._taken_ns(request.context.connection_id)
@@ -89,7 +89,7 @@ class Throttling:
         return max(pause_ms, self.of_request(request, now_ms))
 
     def of_fetch(self, request: Request, size: int, now_ms: int) -> int:
-        """If there is a pause, nothing of what was read may be sent: only then it does not count."""
+        """Record a Fetch response. If there is a pause, no records may be sent, and their size does not count."""
         pause_ms = self.of_request(request, now_ms)
         if self.fetch.is_enabled:
             user, client_id = _who(request)
@@ -98,10 +98,10 @@ class Throttling:
                 self.fetch.take_back(user, client_id, size, now_ms)
         return pause_ms
 
-    # What a request may cost
+    # Limits of a request
 
     def fetch_bytes_max(self, request: Request) -> int:
-        """More bytes than this would be throttled in any case, and the client would never get on."""
+        """Return the size above which every response would be throttled, so that the client would never progress."""
         return self.fetch.most_at_once(*_who(request)) if self.fetch.is_enabled else INT_MAX
 
     def mutations(self, request: Request, now_ms: int, *, strict: bool) -> MutationQuota:
@@ -113,5 +113,5 @@ def windows_of(config: BrokerConfig, prefix: str) -> Windows:
 
 
 def _who(request: Request) -> tuple[str, str]:
-    """User and client id; no client id is like an empty one."""
+    """Return user and client id; a missing client id counts as empty."""
     return request.context.principal.partition(":")[2], request.client_id or ""

@@ -1,6 +1,6 @@
-"""TimedParts: the parts of the broker that do something when their time has come, each for itself.
+"""TimedParts: the parts of the broker that have deadlines.
 
-A part that raises rests for a second and is then asked again; the other parts are not affected.
+A part that raises is paused for a second; the other parts are not affected.
 """
 
 from __future__ import annotations

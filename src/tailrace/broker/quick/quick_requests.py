@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.quick.waiting_produce import Run
 from tailrace.broker.request_context import ConnectionContext
 from tailrace.broker.services import Services
 from tailrace.protocol.api_keys import ApiKey
@@ -16,15 +15,9 @@ QuickHandler: TypeAlias = Callable[[Buffer, ConnectionContext, int], bool]
 
 def quick_handler(
     services: Services,
-    runs: dict[int, Run],
-    handle_generally: Callable[[Buffer, ConnectionContext, int], None],
     api_key: int,
 ) -> QuickHandler | None:
     """Return the fast path of an API, or None. It is loaded when a client first asks for the API."""
-    if api_key == ApiKey.PRODUCE:
-        from tailrace.broker.quick.quick_produce import QuickProduce
-
-        return QuickProduce(services, runs, handle_generally).handle
     if api_key == ApiKey.OFFSET_COMMIT:
         from tailrace.broker.quick.quick_commit import QuickCommit
 

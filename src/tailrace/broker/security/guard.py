@@ -1,12 +1,11 @@
-"""Guard: what comes over a connection whose client has to say first who it is (SASL).
+"""Guard: connections whose clients have to authenticate (SASL).
 
-    ApiVersions? ──► SaslHandshake ──► SaslAuthenticate … ──► proven: requests pass
+    ApiVersions? ──► SaslHandshake ──► SaslAuthenticate … ──► authenticated: requests pass
 
-After a SaslHandshake of version 0 the tokens come as bare frames. What comes out of turn is refused as Kafka does it,
-with ILLEGAL_SASL_STATE where the API has a place for that, and the connection goes; so it does after a wrong password,
-when connection.failed.authentication.delay.ms have passed. Where sessions end (connections.max.reauth.ms, KIP-368) a
-client says again who it is, beginning with a SaslHandshake, and has to be the same; one that asks for anything else
-after its time loses its connection.
+After a SaslHandshake of version 0 the tokens come as bare frames. A request out of turn is refused as Kafka refuses it,
+with ILLEGAL_SASL_STATE if the API has a field for that, and the connection is closed. A wrong password closes it after
+connection.failed.authentication.delay.ms. Where sessions expire (connections.max.reauth.ms, KIP-368), a client has to
+re-authenticate as the same user, beginning with a SaslHandshake; any other request then closes its connection.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ class Guard:
         elif header.api_key == ApiKey.API_VERSIONS and not session.has_asked_versions:
             row = self._apis[ApiKey.API_VERSIONS]
             session.has_asked_versions = row.min_version <= header.api_version <= row.max_version
-            self._dispatcher.handle_generally(frame, context, now_ms)
+            self._dispatcher.handle(frame, context, now_ms)
         else:
             raise _Refused(f"request {header.api_key} before it has said who it is")
 

@@ -78,8 +78,8 @@ class ShareStates:
             lambda _, __: ShareStateCoordinator(settings, image),
             write_timeout_ms=config.integer("share.coordinator.write.timeout.ms"),
             codec=Codec(config.integer("share.coordinator.state.topic.compression.codec")),
+            reload=self.lead,
         )
-        self.runtime.reload = self.lead
         self._prune_ms = config.integer("share.coordinator.state.topic.prune.interval.ms")
         self._cold_ms = settings.cold_snapshot_ms
         self._next_prune_ms = now_ms + self._prune_ms

@@ -1,7 +1,8 @@
-"""ImagePublisher: what new metadata means for the partitions hosted here: create, lead, follow, reconfigure, delete.
+"""ImagePublisher: carries out changes of the metadata on the partitions hosted here.
 
-A change is carried out before the request that caused it is answered, so a topic that was told to exist can be used:
-at once, or when the logs of new partitions are made (`new_replicas.py`).
+Partitions are created, led, followed, reconfigured and deleted. A change is carried out before the request that caused
+it is answered, so that a topic can be used when its creation is confirmed: at once, or when the logs of new partitions
+are created (`new_replicas.py`).
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class ImagePublisher:
     # The first image
 
     def start(self, image: MetadataImage, now_ms: int) -> None:
-        """Host what the metadata says is here. Logs that it does not know are set apart as strays."""
+        """Host the partitions of the first image. Logs of unknown partitions are renamed as strays."""
         self._image = image
         self._throttling.update(image.client_quotas)
         self._events.acls_changed(image.acls)
@@ -157,7 +158,7 @@ class ImagePublisher:
         return log
 
     def _made(self, new: NewLog, now_ms: int) -> None:
-        """There is a log; what is it, by now?"""
+        """Host a partition whose log was created, as the metadata says by now, or delete the log."""
         key, image = new.partition, self._image
         topic, state = image.topics.get(key.topic), image.partition(key)
         is_here = topic is not None and state is not None and self._broker_id in state.replicas

@@ -34,7 +34,10 @@ _log = logging.getLogger(__name__)
 TOPIC = "__transaction_state"
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R, int], None]
-MakeRuntime: TypeAlias = "Callable[[Callable[[int], TransactionShard]], CoordinatorRuntime[TransactionShard]]"
+# (makes a shard, loads a shard again) to the runtime of `__transaction_state`
+MakeRuntime: TypeAlias = (
+    "Callable[[Callable[[int], TransactionShard], Callable[[int, int], None]], CoordinatorRuntime[TransactionShard]]"
+)
 
 
 class TransactionConfig(NamedTuple):
@@ -88,8 +91,7 @@ class TransactionCoordinator:
             send=self._send,
             expiration_ms=config.expiration_ms,
         )
-        self.runtime = make_runtime(lambda index: TransactionShard(index, log_epoch(index), settings))
-        self.runtime.reload = self.lead
+        self.runtime = make_runtime(lambda index: TransactionShard(index, log_epoch(index), settings), self.lead)
         self._uncompleted: list[tuple[int, TransactionEnd]] = []  # ends whose last record could not be written
         self._abort_ms = now_ms + config.abort_interval_ms
         self._expire_ms = now_ms + config.expire_interval_ms

@@ -1,4 +1,4 @@
-"""How far an index is believed. It has no checksum of its own, but the log beside it has the last word.
+"""Checks of an index against its log. An index has no checksum; where the two disagree, the log is right.
 
 An offset index entry names a batch by its position and an offset that no record of it exceeds (Apache Kafka before
 4.0 noted the last offset of several batches appended together). Where the batch found there reaches further, or there
@@ -51,7 +51,7 @@ def trusted(log: File, index: OffsetIndex, size: int, entry: OffsetPosition) -> 
 
 
 def holds(log: File, size: int, entry: OffsetPosition) -> bool:
-    """Whether there is a batch where an entry says, and not past the offset that it says."""
+    """Return True if there is a batch at the position of an entry, and it does not reach past the entry's offset."""
     if entry.position == 0:
         return True
     if not 0 < entry.position < size:

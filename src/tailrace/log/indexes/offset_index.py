@@ -48,7 +48,7 @@ class OffsetIndex:
         return self.entry(count - 1) if count else OffsetPosition(self.base_offset, 0)
 
     def fits(self, offset: Offset) -> bool:
-        """Whether the offset can be told relative to the base offset in four bytes."""
+        """Return True if the offset, relative to the base offset, fits into four bytes."""
         return 0 <= offset - self.base_offset <= INT_MAX
 
     def lookup(self, target: Offset, probes: list[int] | None = None) -> OffsetPosition:

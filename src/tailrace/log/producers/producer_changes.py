@@ -2,7 +2,7 @@
 
 Nearly every batch is the next of its producer's sequence and neither begins nor ends a transaction: `add_next` takes
 it, also behind others of the same producer. Any other batch is checked by `plan`, and only against written batches:
-while its producer `is_placed`, the placed ones must be written first.
+while its producer is among the `placed`, their batches must be written first.
 """
 
 from __future__ import annotations
@@ -27,41 +27,29 @@ class _Plan(NamedTuple):
 
 
 class ProducerChanges:
-    __slots__ = ("_next", "_placed", "_plans", "_states")
+    __slots__ = ("_next", "_plans", "_states", "placed")
 
     def __init__(self, states: ProducerStates) -> None:
         self._states = states
         self._next: list[tuple[ProducerState, RecordBatch]] = []
         self._plans: list[_Plan] = []
-        self._placed: dict[ProducerId, RecordBatch | None] = {}  # the last one, None if it was planned
-
-    def __bool__(self) -> bool:
-        return bool(self._placed)
-
-    @property
-    def has_plans(self) -> bool:
-        """Return True if more changes than the next batch of a known producer."""
-        return bool(self._plans)
-
-    def is_placed(self, producer_id: ProducerId) -> bool:
-        """Return True if a batch of this producer is placed and not yet written."""
-        return producer_id in self._placed
+        self.placed: dict[ProducerId, RecordBatch | None] = {}  # the last batch of each, None if it was planned
 
     def add_next(self, batch: RecordBatch) -> bool:
         """Take a batch that is the next of its producer, also behind placed ones. Return False for any other batch."""
-        states, producer_id = self._states, batch.producer_id
+        states, placed, producer_id = self._states, self.placed, batch.producer_id
         state = states.producers.get(producer_id)
         if state is None or producer_id in states.verifications:
             return False
         before = None
-        if producer_id in self._placed:
-            before = self._placed[producer_id]
+        if placed and producer_id in placed:
+            before = placed[producer_id]
             if before is None:
                 return False
         if not state.is_continued_by(batch, before):
             return False
         self._next.append((state, batch))
-        self._placed[producer_id] = batch
+        placed[producer_id] = batch
         return True
 
     def plan(
@@ -93,19 +81,21 @@ class ProducerChanges:
             if batch.is_transactional:
                 transactional.append(batch)
         self._plans.append(_Plan(appends, ended, transactional))
-        self._placed.update(dict.fromkeys(appends))
+        self.placed.update(dict.fromkeys(appends))
         return None
 
     def discard(self) -> None:
         """Forget the changes: the batches are not written."""
-        self._next, self._plans, self._placed = [], [], {}
+        self._next, self._plans, self.placed = [], [], {}
 
-    def apply(self) -> list[AbortedTransaction]:
-        """Change the states. Return the transactions that are aborted, for the transaction index."""
+    def apply(self) -> list[AbortedTransaction] | None:
+        """Change the states. Return the transactions that are aborted, None if none can have begun or ended."""
         states, plans = self._states, self._plans
         for state, batch in self._next:
             state.note_next(batch)
         self.discard()
+        if not plans:
+            return None
         aborted: list[AbortedTransaction] = []
         for plan in plans:
             for batch in plan.transactional:

@@ -19,7 +19,7 @@ BATCHES_REMEMBERED = 5
 
 def is_next_in_sequence(first: int, last: int) -> bool:
     """Return True if a batch that begins with sequence number `first` follows one that ends with `last`."""
-    return first == last + 1 or (first == 0 and last == INT_MAX)
+    return first == (last + 1) & INT_MAX  # sequence numbers start again at 0
 
 
 class BatchMemory(NamedTuple):

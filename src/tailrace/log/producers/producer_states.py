@@ -89,7 +89,7 @@ class ProducerStates:
             self._unsynced_snapshots.pop()
 
     def take_unsynced(self) -> list[str]:
-        """Where the snapshots are that were taken without a sync; whoever asks has to sync them."""
+        """Return the paths of snapshots that were written without a sync. The caller must sync them."""
         paths = [self.snapshot_path(offset) for offset in self._unsynced_snapshots]
         self._unsynced_snapshots.clear()
         return paths
@@ -99,7 +99,7 @@ class ProducerStates:
         self._files.remove(self.snapshot_path(offset))
 
     def mark_snapshot_deleted(self, offset: Offset) -> str | None:
-        """Rename a snapshot away; the path to remove later, if there was one."""
+        """Rename a snapshot. Return its new path, to be removed later, None if there was no snapshot."""
         if offset not in self.snapshots:
             return None
         self.snapshots.discard(offset)
@@ -182,7 +182,7 @@ class ProducerStates:
     def needs_verification(
         self, producer_id: ProducerId, epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
     ) -> bool:
-        """Whether a transactional batch begins a transaction here, which its coordinator has to know of first."""
+        """Return True if a transactional batch begins a transaction here: its coordinator must confirm that first."""
         state = self.producers.get(producer_id)
         if state is not None:
             if epoch < state.producer_epoch:
@@ -200,7 +200,7 @@ class ProducerStates:
         return True
 
     def verified(self, batch: RecordBatch) -> None:
-        """A transactional batch or marker is taken: what came before it need not be waited for."""
+        """Note a transactional batch or marker: the verification that waited for it is over."""
         known = self.verifications.get(batch.producer_id)
         if known is None:
             return
@@ -244,11 +244,11 @@ class ProducerStates:
         transaction.last_offset = ended.last_offset
         self.ended_transactions[ended.first_offset] = transaction
 
-    # As time and the log go on
+    # Moving bounds and expiry
 
     @property
     def first_unstable(self) -> LogPosition | None:
-        """Where the first transaction starts that is open, or ended past the high watermark."""
+        """The start of the first transaction that is open, or whose end is past the high watermark."""
         first = next(iter(self.open_transactions.values())).first if self.open_transactions else None
         if self.ended_transactions:
             ended = self.ended_transactions[min(self.ended_transactions)].first

@@ -58,19 +58,20 @@ class RemoteController:
         *,
         listener: Callable[[Change, int], None] = lambda change, now_ms: None,
         has_farewell: bool = True,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`has_farewell`: whether the broker leaves in order (controlled.shutdown.enable)."""
+        """`has_farewell`: the broker leaves in order (controlled.shutdown.enable). `on_end` stops its heartbeats."""
         self.log = log
         self.outbox = outbox
         self.node_id = log.identity.node_id
         self.lifecycle = lifecycle
         self._listener = listener
         self._has_farewell = has_farewell
-        self.on_end: Callable[[], None] = lambda: None  # who drives the lifecycle has to stop
-        self.observer = QuorumObserver(log, outbox, settings)
-        self.observer.on_change = self._changed
+        self._on_end = on_end
         self.channel = ControllerChannel(outbox, lambda: self.observer.leader)
-        self.observer.on_leader = self.channel.leader_changed
+        self.observer = QuorumObserver(
+            log, outbox, settings, on_change=self._changed, on_leader=self.channel.leader_changed
+        )
         self._ready: Callable[[], None] | None = None  # who waits for the permission to stop
         self._has_left = False  # and nobody has acted upon it
         self._producer_ids: range | None = None
@@ -156,11 +157,11 @@ class RemoteController:
         return self.lifecycle.epoch
 
     def close(self, now_ms: int) -> None:
-        self.on_end()
+        self._on_end()
         self.log.close(now_ms)
 
     def abandon(self) -> None:
-        self.on_end()
+        self._on_end()
         self.log.abandon()
 
     def tick(self, now_ms: int) -> bool:

@@ -6,7 +6,7 @@
 
 Any controller can be asked: one that does not lead says who does, and where that one listens. It is asked with the
 epoch that we know, and an answer of an older epoch counts for nothing. `leader` is where requests for the active
-controller go; `on_leader` is told when it changes, `on_change` when the image does.
+controller go; `on_leader` is called when it changes, `on_change` when the image does.
 """
 
 from __future__ import annotations
@@ -54,7 +54,15 @@ class ObserverSettings(NamedTuple):
 
 
 class QuorumObserver:
-    def __init__(self, log: ObservedLog, outbox: Outbox, settings: ObserverSettings) -> None:
+    def __init__(
+        self,
+        log: ObservedLog,
+        outbox: Outbox,
+        settings: ObserverSettings,
+        *,
+        on_change: Callable[[Change, int], None] = lambda change, now_ms: None,
+        on_leader: Callable[[int], None] = lambda now_ms: None,
+    ) -> None:
         self._log = log
         self._outbox = outbox
         self._settings = settings
@@ -64,8 +72,8 @@ class QuorumObserver:
         self._retry_ms: int | None = None
         self.leader: ControllerAddress | None = None
         self.last_fetch_ms = -1  # when the leader answered last
-        self.on_change: Callable[[Change, int], None] = lambda change, now_ms: None
-        self.on_leader: Callable[[int], None] = lambda now_ms: None
+        self._on_change = on_change
+        self._on_leader = on_leader
 
     @property
     def is_current(self) -> bool:
@@ -211,7 +219,7 @@ class QuorumObserver:
 
     def _tell(self, change: Change | None, now_ms: int) -> None:
         if change is not None:
-            self.on_change(change, now_ms)
+            self._on_change(change, now_ms)
 
     def _is_about_the_leader(self, answer: Any, endpoints: Sequence[Any], now_ms: int) -> bool:
         """Whether the answer says no more than who leads; True, and the next request is on its way."""
@@ -254,7 +262,7 @@ class QuorumObserver:
         self._asked = 0
         told = fields(controller=self._log.leader_id, address=str(address), epoch=self._log.epoch)
         _log.info("the metadata quorum has a leader", extra=told)
-        self.on_leader(now_ms)
+        self._on_leader(now_ms)
 
     def _lose_leader(self, now_ms: int) -> None:
         self.leader = None

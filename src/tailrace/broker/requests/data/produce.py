@@ -8,6 +8,7 @@ Behaviour
     The size of a request counts towards producer_byte_rate, with acks=0 as well.
     Batches that may take long to check, compressed ones above all, are checked beside the loop (`request_work.py`)
     while the connection waits. Then everything is appended as if the request had come just now.
+    What comes together for one partition is written together, and responses leave in order (`handling/appends.py`).
 Version notes
     1   throttle time
     2   append time; messages of format 1
@@ -27,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from typing import NamedTuple
+from typing import Any, Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
+from tailrace.broker.handling.appends import Appends
 from tailrace.broker.handling.request_work import RequestWork
-from tailrace.broker.handling.round import Round
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
 from tailrace.broker.request_context import Request
@@ -43,204 +44,272 @@ from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.model.topic_config import TopicConfig
-from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS, first_version_with
-from tailrace.protocol.messages import ProduceRequest, ProduceResponse
+from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.flat.produce import AskedTopic, LeaderHint, ProduceAsk, ProducedTopic, parts_of
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost
+from tailrace.records.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost
 from tailrace.records.produce_request import check_produce_request
 from tailrace.records.record_rules import RECORD_ERRORS_MAX
 from tailrace.records.validation import check_produced
-from tailrace.replication.delayed_produce import DelayedProduce, has_to_wait
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.produce import ProducedPartition, append_produced
-from tailrace.waiting.purgatory import Purgatory
+from tailrace.replication.produce import ProducePart
 
-_FORMAT_2_FROM = 3
-_LEADERS_FROM = first_version_with("ProduceResponse", "node_endpoints")
-
-
-class ProducedTopic(NamedTuple):
-    """What became of one topic's part of a request; nothing of the request itself, whose memory is needed again."""
-
-    name: str
-    topic_id: bytes
-    parts: list[ProducedPartition]
-
-
-class _Services(NamedTuple):
-    """The services that an append needs."""
-
-    controller: Controller
-    current_round: Round
-    partitions: HostedPartitions
-    permissions: Permissions
-    purgatory: Purgatory
-    replies: Replies
-    request_work: RequestWork
-    throttling: Throttling
+PARTITIONS_A_STEP: Final = 256  # then a request of many partitions pauses
+_FORMAT_2_FROM: Final = 3
+_LEADERS_FROM: Final = first_version_with("ProduceResponse", "node_endpoints")
 
 
 def handle(
     request: Request,
     now_ms: int,
     *,
+    appends: Appends,
+    config: BrokerConfig,
     controller: Controller,
-    current_round: Round,
     partitions: HostedPartitions,
     permissions: Permissions,
-    purgatory: Purgatory,
     replies: Replies,
     request_work: RequestWork,
     throttling: Throttling,
-    config: BrokerConfig,
     transaction_verification: TransactionVerification,
-) -> None:
-    services = _Services(
-        controller, current_round, partitions, permissions, purgatory, replies, request_work, throttling
-    )
-    if not has_transactional_records(request):
-        _append(request, {}, now_ms, services)
-        return
-    body: ProduceRequest = request.body
-    if body.transactional_id is None or not permissions.allows(
-        request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
+) -> Steps[None] | None:
+    """Handle a Produce whose body is a `ProduceAsk`."""
+    produce = _Produce(request, now_ms, appends, controller, partitions, permissions, replies, throttling)
+    appends.open(produce)
+    if produce.ask.acks not in (-1, 0, 1):
+        produce.refuse(ErrorCode.INVALID_REQUIRED_ACKS, now_ms)
+        return None
+    if not has_transactional_records(produce.ask, request.version):
+        return produce.append(request_work, {}, now_ms)
+    transactional_id = produce.ask.transactional_id
+    if transactional_id is None or not permissions.allows(
+        request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, transactional_id
     ):
-        _refuse_request(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms, replies, throttling)
-        return
-    has_gone_on = False
-
-    def go_on(refusals: Refusals, now_ms: int) -> None:
-        nonlocal has_gone_on
-        has_gone_on = True
-        _append(request, refusals, now_ms, services)
-
+        produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
+        return None
     refused = verify_produce(
-        request,
-        go_on,
+        produce.ask,
+        request.version,
+        lambda refusals, now_ms: produce.append_now(request_work, refusals, now_ms),
         now_ms,
         config=config,
         controller=controller,
-        purgatory=purgatory,
+        purgatory=appends.purgatory,
         transaction_verification=transaction_verification,
     )
     if refused is not None:
-        _refuse_request(request, refused, now_ms, replies, throttling)
-    elif not has_gone_on:
-        _keep_records(body)
+        produce.refuse(refused, now_ms)
+    else:
+        produce.keep_records()
+    return None
 
 
-def _keep_records(body: ProduceRequest) -> None:
-    """Copy what lies in memory that is needed again before the request goes on."""
-    for topic in body.topic_data:
-        for one in topic.partition_data:
-            if one.records is not None:
-                one.records = bytearray(one.records)
+class _Produce:
+    """One Produce request, from its topics to its response."""
 
+    __slots__ = (
+        "_appends", "_controller", "_partitions", "_permissions", "_replies", "_request", "_throttling", "_topics",
+        "acks", "ask", "context", "deadline_ms", "is_ready", "parts",
+    )  # fmt: skip
 
-def _append(request: Request, refusals: Refusals, now_ms: int, services: _Services) -> None:
-    body: ProduceRequest = request.body
-    controller, current_round, partitions, permissions, purgatory, replies, request_work, throttling = services
-    if body.acks not in (-1, 0, 1):
-        _answer(request, _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS), now_ms, replies, throttling)
-        return
-    costly = list(
-        _costly_records(request, refusals, controller=controller, partitions=partitions, permissions=permissions)
-    )
-    if costly:
+    def __init__(
+        self,
+        request: Request,
+        now_ms: int,
+        appends: Appends,
+        controller: Controller,
+        partitions: HostedPartitions,
+        permissions: Permissions,
+        replies: Replies,
+        throttling: Throttling,
+    ) -> None:
+        ask: ProduceAsk = request.body
+        self._request = request.without_body()
+        self._appends = appends
+        self._controller = controller
+        self._partitions = partitions
+        self._permissions = permissions
+        self._replies = replies
+        self._throttling = throttling
+        self._topics: list[ProducedTopic] = []
+        self.ask = ask
+        self.context = request.context
+        self.acks = ask.acks
+        self.deadline_ms = now_ms + max(ask.timeout_ms, 0)
+        self.parts: list[ProducePart] = []
+        self.is_ready = False
 
-        def resume(results: list[CheckedRecords], now_ms: int) -> None:
-            for (one, _), checked in zip(costly, results, strict=True):
-                one.records = checked
-            _append(request, refusals, now_ms, services)
+    def keep_records(self) -> None:
+        """Copy records that lie in memory which is needed again before the request is appended."""
+        topics = [
+            (topic, [(index, None if records is None else memoryview(bytearray(records))) for index, records in parts])
+            for topic, parts in self.ask.topics
+        ]
+        self.ask = self.ask._replace(topics=topics)
 
-        request_work.start(request, [check for _, check in costly], resume)
-        return
-    topics = [
-        ProducedTopic(
-            topic.name,
-            topic.topic_id,
-            _produce_topic(
-                request, topic, refusals, now_ms, controller=controller, partitions=partitions, permissions=permissions
-            ),
-        )
-        for topic in body.topic_data
-    ]
-    parts = [part for topic in topics for part in topic.parts]
-    _limit_record_errors(parts)
-    for part in parts:
-        if part.is_appended:
-            current_round.appended(part.key, now_ms)
-    if body.acks == 0:
-        refused = [part for part in parts if not part.is_appended]
-        throttle_ms = throttling.of_produce(request, now_ms, is_answered=False) if throttling.is_on else 0
-        replies.reply_nothing(request, now_ms, throttle_ms, close=bool(refused))
-        return
-    if has_to_wait(parts, body.acks):
-        waiting = request.without_body()
+    # Append
 
-        def answer(_: DelayedProduce, now_ms: int) -> None:
-            _answer(waiting, _response(waiting, topics, controller=controller), now_ms, replies, throttling)
+    def append_now(self, request_work: RequestWork, refusals: Refusals, now_ms: int) -> None:
+        """Append without a pause: a transaction's request was verified, which may have taken a while."""
+        steps = self.append(request_work, refusals, now_ms)
+        for _ in steps or ():
+            pass
 
-        operation = DelayedProduce(parts, partitions, now_ms + max(body.timeout_ms, 0), answer)
-        if not purgatory.try_complete_or_watch(operation, operation.keys(), now_ms):
-            replies.parked(waiting.context, operation)
-        return
-    _answer(request, _response(request, topics, controller=controller), now_ms, replies, throttling)
+    def append(self, request_work: RequestWork, refusals: Refusals, now_ms: int) -> Steps[None] | None:
+        """Place the records of all partitions. Return steps for a request of many partitions."""
+        costly = list(self._costly(refusals))
+        if costly:
 
+            def resume(results: list[CheckedRecords], now_ms: int) -> None:
+                checked = {place: one for (place, _), one in zip(costly, results, strict=True)}
+                topics = [
+                    (
+                        topic,
+                        [
+                            (index, checked.get((number, place), records))
+                            for place, (index, records) in enumerate(parts)
+                        ],
+                    )
+                    for number, (topic, parts) in enumerate(self.ask.topics)
+                ]
+                self.ask = self.ask._replace(topics=topics)
+                self.append_now(request_work, refusals, now_ms)
 
-def answer_part(
-    request: Request,
-    topic_id: bytes,
-    part: ProducedPartition,
-    now_ms: int,
-    *,
-    controller: Controller,
-    replies: Replies,
-    throttling: Throttling,
-) -> None:
-    """Answer a request of one partition that has waited elsewhere (`waiting_produce.py`)."""
-    topic = ProducedTopic(part.key.topic, topic_id, [part])
-    _answer(request, _response(request, [topic], controller=controller), now_ms, replies, throttling)
+            request_work.start(self._request, [check for _, check in costly], resume)
+            return None
+        if sum([len(parts) for _, parts in self.ask.topics]) > PARTITIONS_A_STEP:
+            return self._place_in_steps(refusals, now_ms)
+        for topic in self.ask.topics:
+            for _ in self._place_topic(topic, refusals, now_ms):
+                pass
+        self._placed(now_ms)
+        return None
 
+    def _place_in_steps(self, refusals: Refusals, now_ms: int) -> Steps[None]:
+        number = 0
+        for topic in self.ask.topics:
+            for _ in self._place_topic(topic, refusals, now_ms):
+                number += 1
+                if not number % PARTITIONS_A_STEP:
+                    self._appends.write_touched(now_ms)  # nothing stays placed while others change logs
+                    now_ms = yield
+        self._placed(now_ms)
 
-def _answer(request: Request, response: ProduceResponse, now_ms: int, replies: Replies, throttling: Throttling) -> None:
-    throttle_ms = throttling.of_produce(request, now_ms, is_answered=True) if throttling.is_on else 0
-    replies.reply(request, response, now_ms, throttle_ms)
+    def _place_topic(self, topic: AskedTopic, refusals: Refusals, now_ms: int) -> Iterator[None]:
+        """Place the records of one topic, a partition at a time."""
+        name = self._name_of(topic[0])
+        error = self._topic_error(topic[0], name)
+        placed: list[ProducePart] = []
+        self._topics.append((topic[0], placed))
+        version, acks = self._request.version, self.acks
+        for index, records in topic[1]:
+            part = ProducePart(TopicPartition(name, index))
+            placed.append(part)
+            self.parts.append(part)
+            if error is not None:
+                part.refuse(error)
+            elif refusals and part.key in refusals:
+                part.refuse(*refusals[part.key])
+            else:
+                records = b"" if records is None else records
+                refusal = _request_error(records, version)
+                if refusal is None:
+                    self._appends.place(part, records, acks, now_ms)
+                else:
+                    part.refuse(refusal.code, str(refusal))
+            yield
 
+    def _placed(self, now_ms: int) -> None:
+        _limit_record_errors(self.parts)
+        self.ask = self.ask._replace(topics=())  # the frame's memory is needed again
+        self._appends.add(self, now_ms)
 
-def _costly_records(
-    request: Request,
-    refusals: Refusals,
-    *,
-    controller: Controller,
-    partitions: HostedPartitions,
-    permissions: Permissions,
-) -> Iterator[tuple[ProduceRequest.PartitionProduceData, Callable[[], CheckedRecords]]]:
-    """Yield the partitions whose records are too costly to check on the loop, except those that are refused anyway,
-    each with the function that checks them."""
-    cost = 0
-    for topic in request.body.topic_data:
-        name = _topic_name(request, topic, controller=controller)
-        if not permissions.sees(request, Operation.WRITE, AclResource.TOPIC, name):
-            continue
-        for one in topic.partition_data:
-            key = TopicPartition(name, one.index)
-            partition = partitions.get(key)
-            if (
-                partition is None
-                or partition.leader is None
-                or key in refusals
-                or one.records is None
-                or isinstance(one.records, CheckedRecords)
-            ):
-                continue
-            config = partition.log.config
-            of_one = check_cost(one.records, config)
-            if cost + of_one <= LOOP_COST_MAX:
-                cost += of_one
-            elif _request_error(one.records, request.version) is None:
-                yield one, partial(_checked, one.records, key, config, request.received_ms)
+    def _name_of(self, topic: bytes | str) -> str:
+        """Return the name of a topic, "" if its id is unknown."""
+        if isinstance(topic, str):
+            return topic
+        known = self._controller.image.topics_by_id.get(topic)
+        return known.name if known else ""
+
+    def _topic_error(self, topic: bytes | str, name: str) -> ErrorCode | None:
+        if not name and isinstance(topic, bytes):
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if not self._permissions.allows(self._request, Operation.WRITE, AclResource.TOPIC, name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if name not in self._controller.image.topics:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return None
+
+    def _costly(self, refusals: Refusals) -> Iterator[tuple[tuple[int, int], Callable[[], CheckedRecords]]]:
+        """Yield the places of records that are too costly to check on the loop, except those that are refused anyway,
+        each with the function that checks them."""
+        cost = 0
+        for number, (topic, parts) in enumerate(self.ask.topics):
+            name: str | None = None
+            for place, (index, records) in enumerate(parts):
+                if records is None or isinstance(records, CheckedRecords):
+                    continue
+                plain = plain_cost(records)
+                if plain is not None and cost + plain <= LOOP_COST_MAX:
+                    cost += plain
+                    continue
+                if name is None:
+                    name = self._name_of(topic)
+                    if not self._permissions.sees(self._request, Operation.WRITE, AclResource.TOPIC, name):
+                        break
+                key = TopicPartition(name, index)
+                partition = self._partitions.get(key)
+                if partition is None or partition.leader is None or key in refusals:
+                    continue
+                config = partition.log.config
+                of_one = check_cost(records, config)
+                if cost + of_one <= LOOP_COST_MAX:
+                    cost += of_one
+                elif _request_error(records, self._request.version) is None:
+                    check = partial(_checked, records, key, config, self._request.received_ms)
+                    yield (number, place), check
+
+    # Response
+
+    def refuse(self, code: ErrorCode, now_ms: int) -> None:
+        """Refuse every partition of the request."""
+        for topic, asked in self.ask.topics:
+            parts = [ProducePart(TopicPartition("", index)) for index, _ in asked]
+            self._topics.append((topic, parts))
+            self.parts += parts
+        self.ask = self.ask._replace(topics=())
+        self._appends.refuse(self, code, now_ms)
+
+    def send(self, now_ms: int) -> None:
+        """Send the response. A request with acks=0 has none; its connection is closed if records were refused."""
+        request, throttling, replies = self._request, self._throttling, self._replies
+        has_response = self.acks != 0
+        throttle_ms = throttling.of_produce(request, now_ms, is_answered=has_response) if throttling.is_on else 0
+        if not has_response:
+            replies.reply_nothing(request, now_ms, throttle_ms, close=any(part.error for part in self.parts))
+            return
+        codes = replies.errors_of(request.api_key)
+        has_errors = False
+        for part in self.parts:
+            codes[part.error] += 1
+            has_errors = has_errors or bool(part.error)
+        leaders = self._leaders() if has_errors and request.version >= _LEADERS_FROM else None
+        encode = partial(parts_of, self._topics, request.version, request.correlation_id, throttle_ms, leaders)
+        replies.send(request, encode, now_ms, throttle_ms)
+
+    def _leaders(self) -> dict[Any, LeaderHint]:
+        """Return where the partitions are led that are not led here, so that the client need not ask for metadata."""
+        image, hints = self._controller.image, {}
+        for part in self.parts:
+            if part.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and (state := image.partition(part.key)) is not None:
+                endpoint = endpoint_of(image, state.leader, self.context.listener)
+                address = None
+                if endpoint is not None:
+                    address = (endpoint.host, endpoint.port, image.brokers[state.leader].rack)
+                hints[part] = LeaderHint(state.leader, state.leader_epoch, address)
+        return hints
 
 
 def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: int) -> CheckedRecords:
@@ -251,14 +320,13 @@ def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: 
         return CheckedRecords(len(records), None, refusal=copy(error))
 
 
-def _limit_record_errors(parts: list[ProducedPartition]) -> None:
+def _limit_record_errors(parts: list[ProducePart]) -> None:
     """Limit the refused records that a response names to those of one batch."""
     room = RECORD_ERRORS_MAX
     for part in parts:
-        errors = part.response.record_errors
-        if errors:
-            part.response.record_errors = errors[:room]
-            room -= len(part.response.record_errors)
+        if part.record_errors:
+            part.record_errors = part.record_errors[:room]
+            room -= len(part.record_errors)
 
 
 def _request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError | None:
@@ -270,118 +338,3 @@ def _request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError
     except KafkaError as refusal:
         return refusal
     return None
-
-
-def _topic_name(request: Request, topic: ProduceRequest.TopicProduceData, *, controller: Controller) -> str:
-    """Return the name of a topic, "" if its id is unknown."""
-    if request.version < PRODUCE_TOPIC_IDS:
-        return topic.name
-    known = controller.image.topics_by_id.get(topic.topic_id)
-    return known.name if known else ""
-
-
-def _produce_topic(
-    request: Request,
-    topic: ProduceRequest.TopicProduceData,
-    refusals: Refusals,
-    now_ms: int,
-    *,
-    controller: Controller,
-    partitions: HostedPartitions,
-    permissions: Permissions,
-) -> list[ProducedPartition]:
-    name = _topic_name(request, topic, controller=controller)
-    error: ErrorCode | None = None
-    if request.version >= PRODUCE_TOPIC_IDS and not name:
-        error = ErrorCode.UNKNOWN_TOPIC_ID
-    if error is None and not permissions.allows(request, Operation.WRITE, AclResource.TOPIC, name):
-        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if error is None and name not in controller.image.topics:
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    produced = []
-    for partition in topic.partition_data:
-        key = TopicPartition(name, partition.index)
-        if error is not None:
-            produced.append(_refused(key, error))
-            continue
-        if key in refusals:
-            produced.append(_refused(key, *refusals[key]))
-            continue
-        records = partition.records if partition.records is not None else b""
-        refusal = _request_error(records, request.version)
-        if refusal is not None:
-            produced.append(_refused(key, refusal.code, str(refusal)))
-            continue
-        produced.append(append_produced(partitions, key, records, required_acks=request.body.acks, now_ms=now_ms))
-    return produced
-
-
-def _refused(key: TopicPartition, code: ErrorCode, message: str | None = None) -> ProducedPartition:
-    part = ProducedPartition(key)
-    part.refuse(code, message)
-    return part
-
-
-def _refuse_request(request: Request, code: ErrorCode, now_ms: int, replies: Replies, throttling: Throttling) -> None:
-    if request.body.acks == 0:
-        replies.reply_nothing(request, now_ms, close=True)
-    else:
-        _answer(request, _refuse_all(request, code), now_ms, replies, throttling)
-
-
-def _refuse_all(request: Request, code: ErrorCode) -> ProduceResponse:
-    """The same refusal for every partition."""
-    return ProduceResponse(
-        responses=[
-            ProduceResponse.TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    ProduceResponse.PartitionProduceResponse(index=one.index, error_code=code, base_offset=-1)
-                    for one in topic.partition_data
-                ],
-            )
-            for topic in request.body.topic_data
-        ]
-    )
-
-
-def _response(request: Request, topics: list[ProducedTopic], *, controller: Controller) -> ProduceResponse:
-    response = ProduceResponse(
-        responses=[
-            ProduceResponse.TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=[part.response for part in topic.parts]
-            )
-            for topic in topics
-        ]
-    )
-    if request.version >= _LEADERS_FROM:
-        _tell_leaders(request, response, [part for topic in topics for part in topic.parts], controller=controller)
-    return response
-
-
-def _tell_leaders(
-    request: Request, response: ProduceResponse, parts: list[ProducedPartition], *, controller: Controller
-) -> None:
-    """Where a partition is led from, when it is not here: the client need not ask for metadata first."""
-    told = set()
-    for part in parts:
-        if part.response.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            continue
-        state = controller.image.partition(part.key)
-        if state is None:
-            continue
-        part.response.current_leader = ProduceResponse.LeaderIdAndEpoch(
-            leader_id=state.leader, leader_epoch=state.leader_epoch
-        )
-        endpoint = endpoint_of(controller.image, state.leader, request.context.listener)
-        if endpoint is not None and state.leader not in told:
-            told.add(state.leader)
-            response.node_endpoints.append(
-                ProduceResponse.NodeEndpoint(
-                    node_id=state.leader,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    rack=controller.image.brokers[state.leader].rack,
-                )
-            )

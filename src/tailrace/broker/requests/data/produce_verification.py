@@ -14,17 +14,16 @@ from typing import NamedTuple, TypeAlias
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
-from tailrace.broker.request_context import Request
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS
-from tailrace.protocol.messages import ProduceRequest
+from tailrace.protocol.flat.produce import ProduceAsk
 from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.produce_request import check_produce_request
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
+_TOPIC_IDS_FROM = 13
 _ADDS_FROM = 12
 _ABORTABLE_FROM = 11
 _FIRST_WITH_TRANSACTIONS = 3
@@ -59,15 +58,20 @@ def is_transactional(records: Buffer | None) -> bool:
     )
 
 
-def has_transactional_records(request: Request) -> bool:
-    body: ProduceRequest = request.body
-    return request.version >= _FIRST_WITH_TRANSACTIONS and any(
-        is_transactional(one.records) for topic in body.topic_data for one in topic.partition_data
-    )
+def has_transactional_records(ask: ProduceAsk, version: int) -> bool:
+    """Return True if a request has records of a transaction."""
+    if version < _FIRST_WITH_TRANSACTIONS:
+        return False
+    for _, partitions in ask.topics:
+        for _, records in partitions:
+            if is_transactional(records):
+                return True
+    return False
 
 
 def verify_produce(
-    request: Request,
+    ask: ProduceAsk,
+    version: int,
     go_on: Callable[[Refusals, int], None],
     now_ms: int,
     *,
@@ -78,23 +82,24 @@ def verify_produce(
 ) -> ErrorCode | None:
     """Have what a request is about to write known to its coordinator; `go_on(refusals, now_ms)` is called, now or
     later. If the request is refused as a whole, why: then it is not called."""
-    batches = dict(_transactional_batches(request, controller=controller))
+    batches = dict(_transactional_batches(ask, version, controller=controller))
     producers = {ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in batches.values()}
     if len(producers) > 1:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not batches:
         go_on({}, now_ms)
         return None
+    assert ask.transactional_id is not None, "a request without a transactional id was refused before"
     (producer,) = producers
     first_sequences = {key: batch.base_sequence for key, batch in batches.items()}
     question = _Question(
         purgatory,
         transaction_verification,
         _Patience.of(config),
-        request.body.transactional_id,
+        ask.transactional_id,
         producer,
         first_sequences,
-        request.version,
+        version,
         now_ms,
         go_on,
     )
@@ -164,24 +169,27 @@ class _AskedAgain(DelayedOperation):
         self._ask(now_ms)
 
 
-def _transactional_batches(request: Request, *, controller: Controller) -> Iterator[tuple[TopicPartition, RecordBatch]]:
-    """Of topics that there are, and records that are sound; everything else is refused when it is its turn."""
-    body: ProduceRequest = request.body
-    for topic in body.topic_data:
-        name = topic.name
-        if request.version >= PRODUCE_TOPIC_IDS:
-            found = controller.image.topics_by_id.get(topic.topic_id)
+def _transactional_batches(
+    ask: ProduceAsk, version: int, *, controller: Controller
+) -> Iterator[tuple[TopicPartition, RecordBatch]]:
+    """Yield the sound batches of topics that exist; everything else is refused when it is its turn."""
+    image = controller.image
+    for topic, partitions in ask.topics:
+        if isinstance(topic, bytes):
+            found = image.topics_by_id.get(topic)
             name = found.name if found else ""
-        if name not in controller.image.topics:
+        else:
+            name = topic
+        if name not in image.topics:
             continue
-        for one in topic.partition_data:
-            if one.records is None or not is_transactional(one.records):
+        for index, records in partitions:
+            if not is_transactional(records):
                 continue
             try:
-                check_produce_request(one.records, request.version)
+                check_produce_request(records, version)
             except KafkaError:
                 continue
-            yield TopicPartition(name, one.index), RecordBatch(one.records)
+            yield TopicPartition(name, index), RecordBatch(records)
 
 
 def _told(error: ErrorCode, version: int) -> Refusal:

@@ -135,12 +135,13 @@ class ClassicGroup:
 
     # Members
 
-    def add(self, member: ClassicMember, answer: JoinAnswer | None) -> None:
+    def add(self, member: ClassicMember, protocol_type: str, answer: JoinAnswer | None) -> None:
+        """Add a member. The first one decides the protocol type of the group."""
         if member.instance_id is not None:
             assert member.instance_id not in self.static_members, f"{member.instance_id} is a member already"
             self.static_members[member.instance_id] = member.member_id
         if not self.members:
-            self.protocol_type = member.protocol_type
+            self.protocol_type = protocol_type
         if self.leader_id is None:
             self.leader_id = member.member_id
         if member.is_new and self.state is PREPARING and self.previous_state is EMPTY:

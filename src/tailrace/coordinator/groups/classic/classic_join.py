@@ -138,11 +138,10 @@ class ClassicJoins:
             client_host=request.client_host,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
-            protocol_type=request.protocol_type,
             protocols=request.protocols,
         )
         member.begin_first_join()
-        group.add(member, answer)
+        group.add(member, request.protocol_type, answer)
         # The member cannot send heartbeats before its JoinGroup is answered. If its client gives up and joins again
         # as another member, this timeout removes the first one.
         self._rebalances.extend_session(group, member, now_ms, self._settings.new_member_join_timeout_ms)

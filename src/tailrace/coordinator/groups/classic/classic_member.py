@@ -26,7 +26,6 @@ class ClassicMember:
         "instance_id",
         "is_new",
         "member_id",
-        "protocol_type",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
@@ -41,7 +40,6 @@ class ClassicMember:
         client_host: str,
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
-        protocol_type: str,
         protocols: Protocols,
         assignment: bytes = b"",
     ) -> None:
@@ -51,7 +49,6 @@ class ClassicMember:
         self.client_host = client_host
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
-        self.protocol_type = protocol_type
         self.protocols = tuple(protocols)
         self.assignment = assignment
         self.awaiting_join: JoinAnswer | None = None
@@ -67,7 +64,6 @@ class ClassicMember:
             client_host=self.client_host,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             session_timeout_ms=self.session_timeout_ms,
-            protocol_type=self.protocol_type,
             protocols=self.protocols,
             assignment=self.assignment,
         )

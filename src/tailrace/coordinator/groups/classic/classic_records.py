@@ -70,10 +70,9 @@ def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
             client_host=one.client_host,
             rebalance_timeout_ms=one.session_timeout if one.rebalance_timeout == -1 else one.rebalance_timeout,
             session_timeout_ms=one.session_timeout,
-            protocol_type=value.protocol_type,
             protocols=[(value.protocol or "", bytes(one.subscription))],
             assignment=bytes(one.assignment),
         )
-        group.add(member, None)
+        group.add(member, value.protocol_type, None)
     group.subscribed_topics = group.find_subscribed_topics()
     return group

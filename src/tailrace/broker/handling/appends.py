@@ -1,0 +1,175 @@
+"""Appends: the Produce requests of a round, written together, and answered in order.
+
+    open ──► (place …) ──► add ──► settle: write, a partition at a time ──► respond, or wait for replicas (acks=all)
+
+Requests that come together for one partition cost one write. A connection may hand over several Produce requests in a
+round, and they may wait for replicas together. They form a line: `open` gives a request its place, and responses leave
+in the order of the line. Another request that comes behind a line is held until the line is empty.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from tailrace.broker.handling.round import Round
+from tailrace.broker.replies import Replies
+from tailrace.broker.request_context import ConnectionContext
+from tailrace.diagnostics.internal_errors import InternalErrors
+from tailrace.model.errors import ErrorCode
+from tailrace.records.batch import Buffer
+from tailrace.records.checked_records import CheckedRecords
+from tailrace.replication.delayed_produce import DelayedProduce, is_decided
+from tailrace.replication.hosted_partitions import HostedPartitions
+from tailrace.replication.partition import Partition
+from tailrace.replication.produce import ProducePart
+from tailrace.waiting.purgatory import Purgatory
+
+ALL_ACKS = -1
+
+
+class ProduceRequest(Protocol):
+    """A Produce request on its way."""
+
+    context: ConnectionContext
+    acks: int
+    deadline_ms: int
+    parts: list[ProducePart]
+    is_ready: bool  # every part has its final error
+
+    def send(self, now_ms: int) -> None:
+        """Send the response."""
+
+
+class Appends:
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        current_round: Round,
+        replies: Replies,
+        internal_errors: InternalErrors,
+    ) -> None:
+        self._partitions = partitions
+        self.purgatory = purgatory
+        self._round = current_round
+        self._replies = replies
+        self._internal_errors = internal_errors
+        self._added: list[ProduceRequest] = []  # in this round, in their order
+        self._touched: dict[Partition, None] = {}  # partitions with placed batches
+        self._failed: list[tuple[Partition, OSError]] = []
+        self._now_ms = 0
+        self._lines: dict[int, deque[ProduceRequest]] = {}  # by connection
+        self._held: dict[int, Callable[[int], object]] = {}  # what comes behind a line
+        self.count = 0  # requests that were added so far
+
+    # The line of a connection
+
+    def open(self, request: ProduceRequest) -> None:
+        """Give a request its place in the line of its connection."""
+        self._lines.setdefault(request.context.connection_id, deque()).append(request)
+
+    def is_in_line(self, connection_id: int) -> bool:
+        """Return True if Produce requests of a connection have no response yet."""
+        return connection_id in self._lines
+
+    def hold(self, connection_id: int, handle: Callable[[int], object]) -> None:
+        """Call `handle(now_ms)` when the line of a connection is empty."""
+        assert connection_id not in self._held, f"connection {connection_id} has not been held"
+        self._held[connection_id] = handle
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Forget the line of a connection."""
+        self._lines.pop(connection_id, None)
+        self._held.pop(connection_id, None)
+
+    # A round
+
+    def place(self, part: ProducePart, records: Buffer | CheckedRecords, acks: int, now_ms: int) -> None:
+        """Place the records of one partition; a refusal is in the part."""
+        failure = part.place(self._partitions, records, acks, now_ms)
+        if part.partition is not None:
+            self._touched[part.partition] = None
+            if failure is not None:
+                self._failed.append((part.partition, failure))
+
+    def add(self, request: ProduceRequest, now_ms: int) -> None:
+        """Write what a request has placed, and respond, when the round ends or another kind of request is handled."""
+        self._added.append(request)
+        self._now_ms = now_ms
+        self.count += 1
+        self._round.collect(self)
+
+    def settle(self) -> None:
+        """Write what was placed, a partition at a time, and respond in order."""
+        added, self._added = self._added, []
+        now_ms, done = self._now_ms, 0
+        try:
+            self.write_touched(now_ms)
+            for request in added:
+                self._written(request, now_ms)
+                done += 1
+        except Exception as error:
+            for request in added[done:]:
+                self.connection_closed(request.context.connection_id)
+                self._replies.close(request.context.connection_id)
+            self._internal_errors.survive("a group of appends", error, now_ms)
+
+    def write_touched(self, now_ms: int) -> None:
+        """Write what is placed. Partitions whose disk has failed are taken offline."""
+        touched, self._touched = self._touched, {}
+        failed, self._failed = self._failed, []
+        for partition in touched:
+            try:
+                partition.write_placed(now_ms)
+            except OSError as error:
+                failed.append((partition, error))
+            else:
+                self._round.appended(partition.key, now_ms)
+        for partition, failure in failed:
+            self._partitions.failed(partition, failure)
+
+    def _written(self, request: ProduceRequest, now_ms: int) -> None:
+        """Respond to a request whose records are written, or let it wait for replicas."""
+        undecided = False
+        for part in request.parts:
+            if part.error:
+                continue
+            if part.is_lost(self._partitions):
+                part.lose()
+                continue
+            part.count()
+            if request.acks == ALL_ACKS and not is_decided(part, self._partitions):
+                undecided = True
+        if not undecided:
+            self.respond(request, now_ms)
+            return
+        operation = DelayedProduce(
+            request.parts, self._partitions, request.deadline_ms, lambda _, now_ms: self.respond(request, now_ms)
+        )
+        self.purgatory.watch(operation, operation.keys())
+        self._replies.parked(request.context, operation)
+
+    # Responses
+
+    def refuse(self, request: ProduceRequest, code: ErrorCode, now_ms: int) -> None:
+        """Refuse every part of a request of which nothing is placed."""
+        for part in request.parts:
+            part.refuse(code)
+        self.respond(request, now_ms)
+
+    def respond(self, request: ProduceRequest, now_ms: int) -> None:
+        """Send the response, once those before it in the line are sent."""
+        request.is_ready = True
+        connection_id = request.context.connection_id
+        line = self._lines.get(connection_id)
+        if line is None:
+            return  # the client is gone
+        while line and line[0].is_ready:
+            line.popleft().send(now_ms)
+        if not line:
+            del self._lines[connection_id]
+            held = self._held.pop(connection_id, None)
+            if held is not None:
+                held(now_ms)
