@@ -173,13 +173,7 @@ class ServiceBuilder:
             events=events,
             apis=apis,
             **requests._asdict(),
-            appends=Appends(
-                stored.partitions,
-                requests.purgatory,
-                requests.current_round,
-                requests.replies,
-                requests.internal_errors,
-            ),
+            appends=_appends(requests, stored),
             **stored._asdict(),
             **upkeep._asdict(),
             **coordination._asdict(),
@@ -366,3 +360,9 @@ class ServiceBuilder:
         return ReplicationQuota(
             windows_of(self._config, windows), lambda: self._config.current_integer(rate, self._image())
         )
+
+
+def _appends(requests: RequestParts, stored: StorageParts) -> Appends:
+    return Appends(
+        stored.partitions, requests.purgatory, requests.current_round, requests.replies, requests.internal_errors
+    )

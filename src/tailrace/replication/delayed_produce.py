@@ -51,7 +51,7 @@ class DelayedProduce(DelayedOperation):
 
     def expire(self, now_ms: int) -> None:
         for part in self._pending:
-            part.error = ErrorCode.REQUEST_TIMED_OUT
+            part.refuse(ErrorCode.REQUEST_TIMED_OUT)
         self._answer(self, now_ms)
 
 
@@ -59,10 +59,11 @@ def is_decided(part: ProducePart, partitions: HostedPartitions) -> bool:
     """Decide a part that was appended, with its error, if that is possible now: the cases A to C."""
     partition = partitions.get(part.key)
     if partition is None:  # Case A
-        part.error = partitions.error_of(part.key)
+        part.refuse(partitions.error_of(part.key))
         return True
     error = partition.acks_error(part.required_offset)
     if error is None:
         return False
-    part.error = error  # Cases B and C
+    if error:
+        part.refuse(error)  # Case B or C.1
     return True
