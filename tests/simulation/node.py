@@ -153,7 +153,7 @@ def sent_and_read(request: FetchRequest, version: int) -> FetchRequest:
 def response_of(fetch: Fetch, now_ms: int) -> FetchResponse:
     """Return the response of a fetch that is ready, converted for old versions."""
     answer = run_steps(fetch.make_answer(now_ms), now_ms)
-    if fetch.needs_conversion:
+    if fetch.params.needs_conversion:
         converted = iter([convert() for convert in fetch.conversions(answer)])
         topics = [(name, one, [next(converted) for _ in partitions]) for name, one, partitions in answer.topics]
         answer = answer._replace(topics=topics)

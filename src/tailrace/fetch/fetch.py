@@ -271,11 +271,6 @@ class Fetch:
             quota.record(sent, now_ms)
         return answer
 
-    @property
-    def needs_conversion(self) -> bool:
-        """True if the client's version cannot read stored batches."""
-        return self.version < FIRST_UNCONVERTED_VERSION
-
     def conversions(self, answer: FetchAnswer) -> list[Callable[[], PartitionAnswer]]:
         """Return what converts each partition of a response that has stored batches, in its order. These functions may
         take long and may run on any thread."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from tailrace.fetch.context import FetchContext
-from tailrace.fetch.down_conversion import LAST_HARD_LIMIT_VERSION
+from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, LAST_HARD_LIMIT_VERSION
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.log.watermarks import Isolation
@@ -48,6 +48,7 @@ class FetchParams(NamedTuple):
     rack: str | None  # None: the version knows no racks
     is_follower: bool
     leader_only: bool  # only a leader may answer
+    needs_conversion: bool = False  # the client's version cannot read stored batches
 
     @classmethod
     def of(cls, ask: FetchAsk, version: int, max_bytes: int) -> FetchParams:
@@ -68,6 +69,7 @@ class FetchParams(NamedTuple):
             follower,
             # A consumer of a version with racks may read from a follower; one that is sent there comes with its rack.
             follower or (rack is None and is_consumer(replica_id)),
+            version < FIRST_UNCONVERTED_VERSION,
         )
 
 

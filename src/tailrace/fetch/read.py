@@ -33,7 +33,6 @@ from tailrace.replication.partition import Partition
 _log = logging.getLogger(__name__)
 
 _EMPTY = b""
-SMALL_READ_BYTES = 8_192  # records up to this size are read here and sent with the rest of the response
 PARTITIONS_A_STEP = 64
 
 
@@ -153,6 +152,7 @@ class PartitionReader:
             params.isolation,
             at_least_one=budget.at_least_one,
             last_fetched_epoch=fetch.last_fetched_epoch,
+            takes_data=not params.needs_conversion,
         )
         high_watermark = read.high_watermark
         if read.diverging is not None:
@@ -180,7 +180,9 @@ class PartitionReader:
         records: object = _EMPTY
         aborted = None
         if not is_throttled and budget.keeps(found.first_entry_incomplete):
-            if found.slice is not None:
+            if read.data is not None:
+                records = read.data
+            elif found.slice is not None:
                 records = found.slice
             if found.aborted is not None:
                 aborted = [(one.producer_id, one.first_offset) for one in found.aborted]

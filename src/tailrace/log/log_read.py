@@ -24,7 +24,7 @@ class LogRead(NamedTuple):
 
     @property
     def size(self) -> int:
-        return self.slice.size if self.slice else 0
+        return len(self.slice) if self.slice else 0
 
 
 class OffsetOutOfRange(KafkaError):

@@ -20,8 +20,9 @@ SMALL_READ_BYTES: Final = 8_192  # two index intervals
 
 def read_small(
     segments: SegmentList, start: Offset, max_bytes: int, bound: LogPosition, log_end_offset: Offset
-) -> bytes | None:
-    """Return the bytes that `read_log` would find from `start` on, at least one batch; None if it must be asked."""
+) -> tuple[LogPosition, bytes] | None:
+    """Return the position and the bytes that `read_log` would hand over from `start` on, at least one batch, up to a
+    bound further up. Return None if only `read_log` can tell."""
     slot = segments.floor_slot(start)
     if slot < 0:
         return None
@@ -53,4 +54,6 @@ def read_small(
     ):
         return None
     stop = inside + min(max(max_bytes, size), room - inside)
-    return data[inside:stop] if inside + size <= len(data) and stop <= len(data) else None
+    if inside + size > len(data) or stop > len(data):
+        return None
+    return LogPosition(first_offset, base_offset, position + inside), data[inside:stop]

@@ -17,6 +17,7 @@ from tailrace.log.append import AppendResult
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.small_read import SMALL_READ_BYTES, read_small
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -49,6 +50,7 @@ class ReplicaRead(NamedTuple):
     log_start_offset: Offset
     last_stable_offset: Offset
     diverging: EpochEnd | None = None
+    data: bytes | None = None  # a few KB that were read along with the lookup, in place of a slice
 
 
 class Partition:
@@ -235,23 +237,36 @@ class Partition:
         *,
         at_least_one: bool,
         last_fetched_epoch: LeaderEpoch = -1,
+        takes_data: bool = False,
     ) -> ReplicaRead:
         """Read from the local log, fenced before; a reader that gives its last epoch is told where it diverges."""
         marks = self.log.snapshot_marks()
         diverging = None
         if last_fetched_epoch >= 0:
             diverging = self._diverging(last_fetched_epoch, offset, marks)
-        found = None
+        found = data = None
         if diverging is None:
             bound = marks.bound(isolation)
             if offset == bound.offset:  # at the end: nothing to look for
                 found = LogRead(bound, aborted=[] if isolation is Isolation.READ_COMMITTED else None)
             else:
-                found = read_log(self.key, self.log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one)
+                if (
+                    takes_data
+                    and isolation is not Isolation.READ_COMMITTED
+                    and marks.log_start_offset <= offset < bound.offset
+                    and (max_bytes >= SMALL_READ_BYTES or (at_least_one and max_bytes >= 0))
+                ):
+                    small = read_small(self.log.segments, offset, max_bytes, bound, marks.log_end.offset)
+                    if small is not None:
+                        found, data = LogRead(small[0]), small[1]
+                if found is None:
+                    found = read_log(
+                        self.key, self.log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one
+                    )
                 if max_bytes < 0 and offset < bound.offset:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.key}: asked for {max_bytes} bytes")
         return ReplicaRead(
-            found, marks.high_watermark.offset, marks.log_start_offset, marks.last_stable.offset, diverging
+            found, marks.high_watermark.offset, marks.log_start_offset, marks.last_stable.offset, diverging, data
         )
 
     def _diverging(self, last_fetched_epoch: LeaderEpoch, offset: Offset, marks: Watermarks) -> EpochEnd | None:

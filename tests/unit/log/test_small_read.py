@@ -27,7 +27,8 @@ def many_sizes(seed: int) -> PartitionLog:
 
 def small(log: PartitionLog, start: int, max_bytes: int) -> bytes | None:
     marks = log.placed_marks()
-    return read_small(log.segments, start, max_bytes, marks.high_watermark, marks.log_end.offset)
+    found = read_small(log.segments, start, max_bytes, marks.high_watermark, marks.log_end.offset)
+    return None if found is None else found[1]
 
 
 def whole(log: PartitionLog, start: int, max_bytes: int) -> bytes:

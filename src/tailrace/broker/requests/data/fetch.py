@@ -112,7 +112,7 @@ class _Response:
                 self._send(fetch.throttled_answer(), now_ms, throttle_ms)
                 return
         answer = yield from fetch.make_answer(now_ms)
-        if fetch.needs_conversion and (conversions := fetch.conversions(answer)):
+        if fetch.params.needs_conversion and (conversions := fetch.conversions(answer)):
             self._request_work.start(self.request, conversions, partial(self._converted, answer, is_follower))
             return
         yield from self._count_bytes(answer, is_follower=is_follower)
