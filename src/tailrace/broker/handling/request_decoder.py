@@ -30,6 +30,7 @@ BYTES_AT_ONCE = 1 << 20
 ELEMENTS_MAX = 65_536
 ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
+PAUSING = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.DELETE_ACLS})  # their handlers pause by themselves
 
 
 class RequestDecoder:
@@ -60,7 +61,7 @@ class RequestDecoder:
         return None
 
     def _decode_beside(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
-        can_pause = header.api_key in CUTS or header.api_key in (ApiKey.PRODUCE, ApiKey.FETCH)
+        can_pause = header.api_key in CUTS or header.api_key in PAUSING
         elements_max = ELEMENTS_MAX if can_pause else ELEMENTS_WHOLE_MAX
         connection_id, chores = context.connection_id, self._chores
 

@@ -83,7 +83,6 @@ CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.WRITE_TXN_MARKERS: (Cut(("markers", "topics", "partition_indexes"), ("markers", "topics")),),
     ApiKey.TXN_OFFSET_COMMIT: (_TOPICS._replace(size=512),),
     ApiKey.CREATE_ACLS: (Cut(("creations",), ("results",)),),
-    ApiKey.DELETE_ACLS: (Cut(("filters",), ("filter_results",), size=4),),
     ApiKey.DESCRIBE_CONFIGS: (
         Cut(("resources",), ("results",), size=2, keys=("resource_type", "resource_name"), repeats=1),
     ),

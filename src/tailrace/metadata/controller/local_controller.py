@@ -11,7 +11,7 @@ go on with, and what Kafka leaves is what we go on with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -292,10 +292,8 @@ class LocalController:
     def create_acls(self, request: messages.CreateAclsRequest, now_ms: int) -> list[ApiError]:
         return self._carry_out(acls.plan_create_acls(self.state, request), now_ms)
 
-    def delete_acls(
-        self, request: messages.DeleteAclsRequest, now_ms: int
-    ) -> list[messages.DeleteAclsResponse.DeleteAclsFilterResult]:
-        return self._carry_out(acls.plan_delete_acls(self.state, request), now_ms)
+    def remove_acls(self, ids: Iterable[bytes], now_ms: int) -> None:
+        self._carry_out(acls.plan_remove_acls(self.state, ids), now_ms)
 
     def describe_client_quotas(
         self, request: messages.DescribeClientQuotasRequest

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from tailrace.metadata.controller.control import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclFilter, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -91,27 +92,35 @@ def _record(acl_id: bytes, acl: Acl) -> messages.AccessControlEntryRecord:
     return messages.AccessControlEntryRecord(id=acl_id, **_fields(acl))
 
 
-def plan_delete_acls(
-    state: ControlState, request: messages.DeleteAclsRequest
-) -> Plan[list[messages.DeleteAclsResponse.DeleteAclsFilterResult]]:
-    """What each filter finds; an entry that several find goes once."""
-    gone: dict[bytes, None] = {}
+def match_acls(
+    image: MetadataImage, filters: Sequence[messages.DeleteAclsRequest.DeleteAclsFilter]
+) -> Steps[tuple[list[bytes], list[messages.DeleteAclsResponse.DeleteAclsFilterResult]]]:
+    """Return the ids of the entries that filters match, each once, and the result of each filter. All filters are held
+    against the same image, so an entry may be in several results. Pause after each filter."""
+    found: dict[bytes, None] = {}
     results = []
-    for asked in request.filters:
+    for asked in filters:
         wanted = filter_of(asked)
         result = messages.DeleteAclsResponse.DeleteAclsFilterResult(error_message=None)
         results.append(result)
         if wanted.has_unknown:
             result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, "a filter has an unknown code"
             continue
-        for acl_id, record in state.image.acls.items():
+        for acl_id, record in image.acls.items():
             acl = acl_of(record)
             if wanted.matches(acl):
-                if len(gone) >= MAX_RECORDS:
+                if len(found) >= MAX_RECORDS:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, _TOO_MANY)
-                gone[acl_id] = None
+                found[acl_id] = None
                 result.matching_acls.append(_deleted(acl))
-    return Plan([messages.RemoveAccessControlEntryRecord(id=acl_id) for acl_id in gone], results)
+        yield
+    return list(found), results
+
+
+def plan_remove_acls(state: ControlState, ids: Iterable[bytes]) -> Plan[None]:
+    """Remove entries; those that are gone already are left out."""
+    known = state.image.acls
+    return Plan([messages.RemoveAccessControlEntryRecord(id=acl_id) for acl_id in ids if acl_id in known], None)
 
 
 def _deleted(acl: Acl) -> messages.DeleteAclsResponse.DeleteAclsMatchingAcl:

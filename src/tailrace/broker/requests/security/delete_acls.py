@@ -18,8 +18,9 @@ from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import NO_ERROR, ApiError
 from tailrace.metadata.controller.local_controller import LocalController
-from tailrace.metadata.decisions.acls import filter_of
+from tailrace.metadata.decisions.acls import filter_of, match_acls
 from tailrace.model.errors import KafkaError
+from tailrace.model.steps import Steps
 from tailrace.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
 
 
@@ -31,16 +32,27 @@ def handle(
     local_controller: LocalController,
     permissions: Permissions,
     replies: Replies,
-) -> DeleteAclsResponse | None:
+) -> DeleteAclsResponse | Steps[DeleteAclsResponse] | None:
     body: DeleteAclsRequest = request.body
     if any(names_unknown(filter_of(one)) for one in body.filters):
         replies.reply_nothing(request, now_ms, close=True)
         return None
     refused = refusal_of_change(request, authorizer=authorizer, permissions=permissions)
     if refused == NO_ERROR:
-        try:
-            return DeleteAclsResponse(filter_results=local_controller.delete_acls(body, now_ms))
-        except KafkaError as error:
-            refused = ApiError.of(error)
+        return _delete(body, local_controller, now_ms)
+    return _refused(body, refused)
+
+
+def _delete(body: DeleteAclsRequest, controller: LocalController, now_ms: int) -> Steps[DeleteAclsResponse]:
+    """Match all filters first, with pauses, then remove what they have found."""
+    try:
+        found, results = yield from match_acls(controller.image, body.filters)
+        controller.remove_acls(found, now_ms)
+    except KafkaError as error:
+        return _refused(body, ApiError.of(error))
+    return DeleteAclsResponse(filter_results=results)
+
+
+def _refused(body: DeleteAclsRequest, refused: ApiError) -> DeleteAclsResponse:
     result = DeleteAclsResponse.DeleteAclsFilterResult(error_code=refused.code, error_message=refused.message)
     return DeleteAclsResponse(filter_results=[result] * len(body.filters))
