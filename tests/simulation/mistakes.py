@@ -21,7 +21,6 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.replication import produce
 from tailrace.replication.fetching.leader_session import LeaderSession
 from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.follower import FollowerRole
@@ -323,7 +322,7 @@ def one_that_leads_no_more_acknowledges(patch: Patch) -> None:
 
 
 def what_was_sent_twice_is_acknowledged_at_once(patch: Patch) -> None:
-    part_of = produce.append_produced
+    part_of = append_produced
 
     def append(partitions: Any, key: Any, *args: Any, **fields: Any) -> Any:
         partition = partitions.get(key)

@@ -10,11 +10,11 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.records.validation import Origin
 from tailrace.replication.delayed_produce import DelayedProduce
-from tailrace.replication.produce import append_produced
 from tests.simulation.cluster import Cluster
 from tests.simulation.network import Host
 from tests.simulation.simulated_broker import SimulatedBroker
 from tests.support.batches import batch, end_marker
+from tests.support.produced import append_produced
 
 PRODUCE_TIMEOUT_MS = 700
 IN_FLIGHT = 5
@@ -47,7 +47,7 @@ def produce_at(
     )
     node.check(key)
     if acks != -1 or not part.is_appended:
-        answer(Produced(part.response.error_code, part.response.base_offset))
+        answer(Produced(part.error, part.first_offset))
         return
 
     def decided(operation: DelayedProduce, now_ms: int) -> None:
@@ -55,8 +55,8 @@ def produce_at(
             partition = one.partition(key)
             leader = partition.leader if partition is not None else None
             in_sync = 0 if leader is None else len(leader.isr.maximal)
-            one.cluster.acknowledged.append((key, part.response.base_offset, in_sync))
-        answer(Produced(part.response.error_code, part.response.base_offset))
+            one.cluster.acknowledged.append((key, part.first_offset, in_sync))
+        answer(Produced(part.error, part.first_offset))
 
     operation = DelayedProduce([part], node.partitions, node.now_ms + 1_000, decided)
     node.purgatory.try_complete_or_watch(operation, operation.keys(), node.now_ms)
