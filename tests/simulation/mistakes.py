@@ -29,6 +29,7 @@ from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.partition import Partition
 from tailrace.replication.progress import FollowerProgress
+from tests.support.produced import append_produced
 
 Patch = pytest.MonkeyPatch
 Mistake = Callable[[Patch], None]
