@@ -33,8 +33,7 @@ def test_a_pattern_with_a_large_count_is_accepted_if_it_is_short() -> None:
 
 
 def test_braces_around_a_number_that_is_no_count_are_text() -> None:
-    text = "a{" + "9" * 5_000 + "}"
-    assert compile_pattern(text).matches(text) is (5_003 * compile_pattern(text).size <= MATCH_COST_MAX)
+    assert compile_pattern("a{" + "9" * 50 + "}").matches("a{" + "9" * 50 + "}")
 
 
 def test_a_text_that_is_too_expensive_to_match_does_not_match() -> None:

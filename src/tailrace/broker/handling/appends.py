@@ -154,7 +154,7 @@ class Appends:
     # Responses
 
     def refuse(self, request: ProduceRequest, code: ErrorCode, now_ms: int) -> None:
-        """Refuse every part of a request of which nothing is placed."""
+        """Refuse every part of a request. None of its records may be placed."""
         for part in request.parts:
             part.refuse(code)
         self.respond(request, now_ms)
