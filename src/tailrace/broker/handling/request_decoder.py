@@ -30,7 +30,7 @@ BYTES_AT_ONCE = 1 << 20
 ELEMENTS_MAX = 65_536
 ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
-PAUSING = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.DELETE_ACLS})  # their handlers pause by themselves
+PAUSING = frozenset({ApiKey.FETCH, ApiKey.DELETE_ACLS})  # their handlers pause by themselves, all the way
 
 
 class RequestDecoder:
