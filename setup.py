@@ -9,7 +9,7 @@ KERNELS = (
     "tailrace.records.columnar.column_encoder",
     "tailrace.log.compaction.cleaner_kernels",
     "tailrace.log.recovery.scan_kernels",
-    "tailrace.log.replicated_kernels",
+    "tailrace.log.replicated.replicated_kernels",
     "tailrace.protocol.request_kernels",
     "tailrace.protocol.flat.read_kernels",
     "tailrace.protocol.flat.write_kernels",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.data import NOW_MS, batch_of, fill, open_at
 from benchmarks.measure import Row, take_turns
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.watermarks import Isolation
 
 TITLE = "Lookup"

@@ -12,7 +12,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import api
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "compatibility.md"

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.scale.child import cpu_us, settle
 from benchmarks.scale.member import PlayedCluster, open_member
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import DescribeTopicPartitionsRequest, MetadataRequest
 

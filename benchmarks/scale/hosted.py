@@ -10,7 +10,7 @@ from benchmarks.scale.child import cpu_s, cpu_us, memory_mb, settle
 from benchmarks.scale.member import PlayedCluster, open_member
 from benchmarks.scale.world import World
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.metrics.exposition import pieces
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.messages import BrokerHeartbeatResponse, FetchRequest, FetchResponse

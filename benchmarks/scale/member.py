@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.scale.world import EPOCH, VERSIONS
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.controller.remote_controller import RemoteController
 from tailrace.metadata.storage.record_framing import build_batch

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any, Final
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.metrics.families import Family
 from tailrace.model.errors import ErrorCode

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.protocol.messages import CreateTopicsRequest, InitProducerIdRequest
 from tests.support.api_cases import cluster, configs, credentials, records, topics, transactions
 from tests.support.api_cases.common import Case

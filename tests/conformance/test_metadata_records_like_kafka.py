@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tailrace.protocol import messages as m
+from tailrace.protocol.internal_records.metadata_frames import decode_frame
 from tailrace.protocol.json_form import to_dict
 from tailrace.protocol.message import Message
-from tailrace.protocol.metadata_frames import decode_frame
 from tailrace.records.batch import RecordBatch, split_batches
 from tailrace.records.control import parse_control
 from tailrace.records.record import iter_records

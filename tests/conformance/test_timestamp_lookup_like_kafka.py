@@ -16,8 +16,15 @@ from tailrace.log.compaction.cleaner import clean_log
 from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.reading.timestamp_lookup import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    find_offset,
+)
 from tailrace.log.recovery.recovery import open_log
-from tailrace.log.timestamp_lookup import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP, find_offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder

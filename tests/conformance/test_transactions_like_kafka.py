@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.protocol.messages import InitProducerIdRequest, UpdateFeaturesRequest
 from tests.support.api_twins import ApiTwins, KafkaSide, OurSide
 from tests.support.kafka_broker import KafkaBroker

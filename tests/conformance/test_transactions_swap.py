@@ -17,7 +17,7 @@ import pytest
 from tailrace.coordinator.transactions.transaction import Facts, TransactionState
 from tailrace.coordinator.transactions.transaction_records import transaction_record
 from tailrace.protocol import messages as m
-from tailrace.protocol.coordinator_records import encode_key, encode_value
+from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.records.batch import RecordBatch
 from tailrace.records.conversion import split_any
 from tailrace.records.record import iter_records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.codegen.schema import Field, MessageSchema, StructSchema
 from tailrace.protocol.registry import request_class

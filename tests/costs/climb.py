@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE
 from tailrace.protocol.codegen.schema import Field, StructSchema
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.registry import request_class

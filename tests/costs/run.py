@@ -13,7 +13,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE
 from tests.costs.measure import DEADLINE_S
 from tests.costs.search import worst_of
 from tests.costs.table import markdown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from tailrace.broker.api_table import ApiRow
+from tailrace.broker.requests.api_table import ApiRow
 from tests.costs.candidates import candidates
 from tests.costs.climb import climb
 from tests.costs.measure import DEADLINE_S, Cost

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import ApiKey
 from tests.costs.hostile_batches import HOSTILE, hostile_batch
 from tests.costs.hostile_pushes import HOSTILE_PUSHES, hostile_push

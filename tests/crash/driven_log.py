@@ -23,7 +23,7 @@ from tailrace.log.compaction.proposal import take
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.new_logs import NewLog
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.batches import StoredBatch, stored_batches

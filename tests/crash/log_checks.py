@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import NO_TIMESTAMP
 from tailrace.records.batch import RecordBatch, split_batches

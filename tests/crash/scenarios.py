@@ -15,7 +15,7 @@ from tailrace.log.directories.serial_work import PatientWork, Work, do_at_once
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.crash.driven_log import NOW, ROOT, Driver, Expectation, Outcome
 from tests.support.batches import StoredBatch, batch, end_marker
 from tests.support.memory_files import MemoryFiles

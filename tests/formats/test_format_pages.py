@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.log.indexes import offset_index, time_index, transaction_index
 from tailrace.log.producers import producer_snapshot
+from tailrace.log.segments.indexes import offset_index, time_index, transaction_index
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "formats"
 NAMES = ["segment_files.md", "checkpoints.md", "producer_snapshot.md"]

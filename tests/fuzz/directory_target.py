@@ -12,9 +12,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tailrace.log.directories.log_directory import LogDirectory
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import find_offset
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition

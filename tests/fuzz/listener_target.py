@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import tailrace
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.client.security.security import tls_of
 from tailrace.client.security.tls_socket import client_context
 from tailrace.protocol.headers import RequestHeader, write_request_header

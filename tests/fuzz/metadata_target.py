@@ -13,7 +13,7 @@ from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import REFUSALS, open_broker
+from tailrace.broker.startup.open_broker import REFUSALS, open_broker
 from tailrace.protocol.messages import CreateTopicsRequest, MetadataRequest
 from tests.fuzz.limits import InvariantBroken
 from tests.fuzz.tree_target import ROOT, TreeTarget

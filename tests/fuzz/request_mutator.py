@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.protocol.codegen.schema import Field
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header, write_request_header

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.registry import request_class

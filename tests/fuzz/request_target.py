@@ -19,12 +19,12 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import ConnectionContext, Reply
-from tailrace.broker.startup import open_broker
-from tailrace.log.position import FileSlice
+from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
+from tailrace.broker.startup.open_broker import open_broker
+from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.framing import InvalidFrame
 from tailrace.protocol.headers import RequestHeader, read_request_header, read_response_header

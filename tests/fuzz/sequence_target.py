@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.protocol import messages as m
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header, write_request_header

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tailrace.log import replicated_kernels
 from tailrace.log.compaction import cleaner_kernels
 from tailrace.log.recovery import scan_kernels
+from tailrace.log.replicated import replicated_kernels
 from tailrace.protocol import request_kernels
 from tailrace.protocol.flat import read_kernels
 from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest

@@ -16,11 +16,17 @@ from tailrace.coordinator.transactions.transaction import Facts, TransactionStat
 from tailrace.coordinator.transactions.transaction_records import encoded_record, facts_of, transaction_record
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.codegen.schema import index
-from tailrace.protocol.coordinator_records import FAMILIES, decode_key, decode_value, encode_key, encode_value
 from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.internal_records.coordinator_records import (
+    FAMILIES,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+from tailrace.protocol.internal_records.metadata_frames import decode_frame, encode_frame
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import OffsetCommitKey, TransactionLogValue
-from tailrace.protocol.metadata_frames import decode_frame, encode_frame
 from tailrace.protocol.registry import record_class
 from tests.unit.protocol.random_messages import extreme_messages, random_message
 

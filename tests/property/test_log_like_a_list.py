@@ -21,13 +21,13 @@ from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
 from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.partition_log import OffsetOutOfRange, PartitionLog
-from tailrace.log.timestamp_lookup import MAX_TIMESTAMP, find_offset
+from tailrace.log.reading.timestamp_lookup import MAX_TIMESTAMP, find_offset
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.crash.log_checks import check_log
 from tests.support.batches import batch, end_marker, stored_batches
 from tests.support.crash_states import crash_points

@@ -16,7 +16,8 @@ import pytest
 
 from scripts.extract_schemas import CURRENT, OLD, JarUnavailable, fetch_jar
 from tailrace.protocol.codegen.schema import Field, index
-from tailrace.protocol.coordinator_records import (
+from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.internal_records.coordinator_records import (
     decode_key,
     decode_value,
     encode_key,
@@ -24,11 +25,10 @@ from tailrace.protocol.coordinator_records import (
     key_to_dict,
     value_to_dict,
 )
-from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.internal_records.metadata_frames import decode_frame, encode_frame, frame_to_dict
 from tailrace.protocol.json_form import to_dict, uuid_text
 from tailrace.protocol.message import Message, Struct
 from tailrace.protocol.messages import GroupMetadataKey, GroupMetadataValue
-from tailrace.protocol.metadata_frames import decode_frame, encode_frame, frame_to_dict
 from tailrace.protocol.registry import message_class, record_class
 from tailrace.records.builder import BatchBuilder
 from tests.support.kafka_install import KafkaInstallation

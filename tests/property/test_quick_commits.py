@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.protocol import request_kernels
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.messages import (

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.broker.request_context import ConnectionContext
-from tailrace.log.position import FileSlice
+from tailrace.broker.requests.request_context import ConnectionContext
+from tailrace.log.segments.position import FileSlice
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol import request_kernels
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_request_header

@@ -13,11 +13,11 @@ from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records import kernels
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks.validation import Origin
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import decompress
 from tailrace.records.legacy import build_messages, iter_messages
 from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.validation import Origin
 from tests.support.log_oracle import START_MS, LogOracle
 from tests.support.oracle_types import OracleError, OracleRecord
 from tests.support.validated import validate_produced

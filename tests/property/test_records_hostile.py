@@ -12,14 +12,14 @@ from tailrace.model.errors import KafkaError
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks.produce_request import check_produce_request
+from tailrace.records.checks.validation import Origin
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import decompress
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker, control_key, parse_control
 from tailrace.records.conversion import down_convert, split_any
 from tailrace.records.legacy import build_messages, iter_messages
-from tailrace.records.produce_request import check_produce_request
 from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.validation import Origin
 from tests.support.validated import validate_produced
 
 many = settings(max_examples=150, deadline=None)

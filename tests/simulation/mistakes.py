@@ -15,10 +15,10 @@ import pytest
 from tailrace.log.directories import log_directory
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.directories.sealed_flush import SealedFlush
-from tailrace.log.indexes.transaction_index import TransactionIndex
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.producers.producer_state import ProducerState
+from tailrace.log.segments.indexes.transaction_index import TransactionIndex
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.replication.fetching.leader_session import LeaderSession

@@ -22,8 +22,8 @@ from tailrace.fetch.preferred_replica import ReplicaSelector
 from tailrace.fetch.read import PartitionReader, ReplicationQuota
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.log.partition_log import AppendResult
-from tailrace.log.position import FileSlice
 from tailrace.log.recovery.recovery import open_log
+from tailrace.log.segments.position import FileSlice
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
@@ -32,7 +32,7 @@ from tailrace.model.steps import run_steps
 from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.flat.fetch import FetchAsk, ask_of, message_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import ReplicaSettings
 from tailrace.replication.partition import Partition

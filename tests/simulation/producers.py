@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.delayed_produce import DelayedProduce
 from tests.simulation.cluster import Cluster
 from tests.simulation.network import Host

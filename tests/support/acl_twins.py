@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.model.acls import Acl, AclFilter
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import (

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext
-from tailrace.log.position import FileSlice
+from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.requests.request_context import ConnectionContext
+from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.api_keys import api
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header

@@ -15,13 +15,13 @@ from itertools import groupby
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.coordinator.groups.classic.classic_group import ClassicGroup
 from tailrace.coordinator.loading import decode_record
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.headers import RequestHeader, write_request_header
+from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.protocol.json_form import to_dict, uuid_text
 from tailrace.protocol.message import VersionedMessage
 from tailrace.protocol.messages import DescribeGroupsRequest, MetadataRequest

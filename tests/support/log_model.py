@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import RecordBatch, split_batches
 from tailrace.records.control import end_marker

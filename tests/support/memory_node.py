@@ -18,13 +18,13 @@ from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.handling.request_work import RequestWork
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.broker.storage.cleaning import Work
 from tailrace.log.disk.files import Files
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.registry import response_class
 from tests.support.memory_files import MemoryFiles

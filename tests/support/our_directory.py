@@ -9,9 +9,9 @@ from typing import Any
 
 from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
-from tailrace.log.segment import Segment
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, RecordBatch

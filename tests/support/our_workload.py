@@ -14,8 +14,8 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks.validation import Origin
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
-from tailrace.records.validation import Origin
 
 
 class Writer:

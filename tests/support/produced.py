@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.validation import Origin
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducePart
 

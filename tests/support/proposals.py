@@ -8,7 +8,7 @@ from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.compaction.proposal import Proposal, ProposedGroup, describe_old, proposed_path, publish
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import SEGMENT_KINDS
+from tailrace.log.segments.segment import SEGMENT_KINDS
 
 
 def propose(

@@ -18,7 +18,7 @@ from tailrace.log.recovery.recovery import open_log
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicId
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 
 Step = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.coordinator.loading import decode_record
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.json_form import to_dict

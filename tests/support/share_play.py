@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import (

@@ -6,10 +6,10 @@ from tailrace.log.append import AppendResult
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch, end_marker
 from tests.support.memory_files import MemoryFiles
 

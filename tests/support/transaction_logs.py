@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from tailrace.coordinator.key_partition import partition_of
 from tailrace.protocol import messages as m
-from tailrace.protocol.coordinator_records import decode_key, decode_value
+from tailrace.protocol.internal_records.coordinator_records import decode_key, decode_value
 from tailrace.protocol.json_form import to_dict
 from tailrace.records.batch import RecordBatch
 from tailrace.records.control import end_marker

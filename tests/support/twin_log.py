@@ -12,15 +12,15 @@ from typing import Any
 
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
+from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.recovery.recovery import open_log
-from tailrace.log.timestamp_lookup import find_offset
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import KafkaError
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks.validation import Origin
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
-from tailrace.records.validation import Origin
 from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleError
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from tailrace.model.ids import NO_TIMESTAMP, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer, RecordBatch
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.validation import Origin, check_given, check_produced, is_kept_as_sent
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.validation import Origin, check_given, check_produced, is_kept_as_sent
 
 
 class ValidatedRecords(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.handling.timed_parts import TimedParts
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.broker.security.guard import Guard
 from tailrace.broker.services import Services
 from tailrace.diagnostics.internal_errors import InternalErrors

@@ -16,7 +16,7 @@ from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
 from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
 from tailrace.broker.quick.quick_requests import QuickHandler, quick_handler
-from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.broker.services import Services
 from tailrace.model.errors import KafkaError
 from tailrace.protocol.api_keys import ApiKey

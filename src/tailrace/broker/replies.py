@@ -22,11 +22,11 @@ from typing import Any
 from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.handling.round import Round
 from tailrace.broker.handling.throttling import Throttling
-from tailrace.broker.request_context import ConnectionContext, Part, Reply, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Part, Reply, Request
 from tailrace.broker.storage.cleaning import Step
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.api_keys import api
 from tailrace.protocol.error_codes import error_counter
 from tailrace.protocol.errors import UnwritableMessage

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailrace.broker.api_table import ApiRow
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.cluster.replication import Replication
 from tailrace.broker.cluster.transaction_peers import TransactionPeers
@@ -29,6 +28,7 @@ from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.round import Round
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
+from tailrace.broker.requests.api_table import ApiRow
 from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions

@@ -31,8 +31,8 @@ from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks.validation import Origin
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
-from tailrace.records.validation import Origin
 
 _START_MS = 1_769_850_000_000  # 2026-01-31 09:00 UTC
 _BATCHES = 400

@@ -15,7 +15,7 @@ from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownTopic
 from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -18,7 +18,7 @@ from tailrace.client.isolation import Batch, IsolationLevel, may_start_before, n
 from tailrace.client.network.patience import Patience
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
-from tailrace.protocol.field_versions import FETCH_TOPIC_IDS, first_version_with
+from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS, first_version_with
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.records.batch import CorruptBatch
 from tailrace.records.conversion import split_any

@@ -10,7 +10,7 @@ from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAn
 from tailrace.client.errors import Refused
 from tailrace.client.isolation import IsolationLevel
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, PackedRecords, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_ID, TopicPartition
-from tailrace.protocol.coordinator_records import encode_key, encode_value
 from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 

@@ -17,8 +17,8 @@ from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.failures import Failures
 from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
-from tailrace.protocol.coordinator_records import decode_key, decode_value
 from tailrace.protocol.errors import UnknownRecordType
+from tailrace.protocol.internal_records.coordinator_records import decode_key, decode_value
 from tailrace.records import kernels
 from tailrace.records.batch import LOG_OVERHEAD, RecordBatch
 from tailrace.records.control import end_marker

@@ -66,7 +66,7 @@ class StateChange(Generic[R]):
 
 
 class CoordinatorShard(Protocol):
-    family: str  # whose records these are: "group", "transaction", "share" (`protocol/coordinator_records.py`)
+    family: str  # "group", "transaction" or "share": see `protocol/internal_records/coordinator_records.py`
 
     def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
         """Take a record into the state: one that was just appended, or one read again from the log."""

@@ -13,7 +13,7 @@ import logging
 from typing import Final
 
 from tailrace.fetch.session import PartitionFetch
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.flat.fetch import PartitionAnswer
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX

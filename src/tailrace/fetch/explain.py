@@ -19,7 +19,7 @@ from tailrace.fetch.fetch import Fetch, Reason
 from tailrace.fetch.isolation import describe_replica
 from tailrace.fetch.session import PartitionFetch
 from tailrace.log.inspect.explain import ReadExplanation, explain_offset
-from tailrace.log.log_read import LogRead
+from tailrace.log.reading.log_read import LogRead
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset

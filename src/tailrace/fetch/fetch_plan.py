@@ -18,7 +18,7 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.waiting.purgatory import Purgatory

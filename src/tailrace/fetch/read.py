@@ -20,7 +20,7 @@ from tailrace.fetch.fetch_plan import FetchParams
 from tailrace.fetch.isolation import describe_replica
 from tailrace.fetch.preferred_replica import ReplicaSelector, preferred_replica
 from tailrace.fetch.session import NO_TOPIC_ID, UNKNOWN_POSITION, PartitionFetch
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, TopicPartition

@@ -35,7 +35,7 @@ from tailrace.fetch.sessions import FetchSessions
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
-from tailrace.protocol.field_versions import FETCH_TOPIC_IDS
+from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS
 from tailrace.protocol.flat.fetch import FetchAsk
 
 

@@ -19,7 +19,7 @@ from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
-from tailrace.protocol.field_versions import FETCH_TOPIC_IDS, first_version_with
+from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS, first_version_with
 from tailrace.protocol.flat.fetch import FetchAnswer, FetchAsk, LeaderEndpoint, PartitionAnswer
 from tailrace.replication.current_leader import current_leader
 from tailrace.replication.hosted_partitions import HostedPartitions

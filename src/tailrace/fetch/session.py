@@ -14,7 +14,7 @@ same replica, there is nothing to tell and it is passed over after a few compari
 
 from __future__ import annotations
 
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition

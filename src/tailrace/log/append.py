@@ -21,22 +21,22 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple, Protocol
 
-from tailrace.log.durability import Durability
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.leader_epochs import LeaderEpochs
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_changes import ProducerChanges
 from tailrace.log.producers.producer_state import BatchMemory
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.replicated_batches import BatchRun, split_replicated
-from tailrace.log.roll_policy import NO_ROOM, RollReason, check_segment_size, room_in
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.replicated.replicated_batches import BatchRun, split_replicated
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.roll_policy import NO_ROOM, RollReason, check_segment_size, room_in
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.upkeep.durability import Durability
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, TopicPartition
 from tailrace.records.batch import LAST_OFFSET_DELTA_POSITION, LOG_OVERHEAD, PLACE, Buffer, RecordBatch
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.validation import Origin, check_given, check_produced, is_kept_as_sent
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.validation import Origin, check_given, check_produced, is_kept_as_sent
 
 JOINED_BYTES_MAX: Final = 65_536  # up to here copying batches side by side is cheaper than writing each
 _FACTS: Final = Struct(">iqqq").unpack_from  # last offset delta, base and largest timestamp, producer id

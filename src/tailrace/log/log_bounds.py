@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tailrace.log.log_read import locate
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.reading.log_read import locate
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment_list import SegmentList
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import Offset
 

@@ -20,31 +20,31 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from tailrace.log import retention
 from tailrace.log.append import AppendResult, LogAppend
-from tailrace.log.deferred import Deferred
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import write_topic_id
 from tailrace.log.disk.files import Files, join
-from tailrace.log.durability import Durability
 from tailrace.log.leader_epochs import EpochEnd, LeaderEpochs
 from tailrace.log.log_bounds import LogBounds
-from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_replay import rebuild_producers
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.removal import Removal
-from tailrace.log.roll_policy import RollReason
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
-from tailrace.log.segment_swap import swap_segments
+from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange, read_log
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.roll_policy import RollReason
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.segments.segment_swap import swap_segments
+from tailrace.log.upkeep import retention
+from tailrace.log.upkeep.deferred import Deferred
+from tailrace.log.upkeep.durability import Durability
+from tailrace.log.upkeep.removal import Removal
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.validation import Origin
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.validation import Origin
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.ids import Offset
 
 

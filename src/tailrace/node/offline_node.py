@@ -17,7 +17,7 @@ from uuid import uuid4
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.services import Services
-from tailrace.broker.startup import REFUSALS, open_broker
+from tailrace.broker.startup.open_broker import REFUSALS, open_broker
 from tailrace.log.directories.log_directory import DirectoryInUse
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import DiskFiles

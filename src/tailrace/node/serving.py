@@ -20,7 +20,7 @@ from typing import Final
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.log.disk.files import PRIVATE_UMASK, DiskFiles, Files
 from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.topic_config import InvalidConfig

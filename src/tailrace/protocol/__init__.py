@@ -6,7 +6,6 @@ api_keys.py              ApiKey: name, number and versions of every API
 messages.py              every message by its name (types in messages.pyi)
 registry.py              message classes by name, API key or record type
 message.py               Message and Struct: one class per message, for all versions
-field_versions.py        the first version of a message that has a field
 headers.py               request and response headers
 primitives.py            primitive types: varints, strings, arrays
 framing.py               the length prefix of frames
@@ -17,8 +16,7 @@ json_form.py             messages as JSON, as Kafka's converters write them
 release.py               frees a large message in small steps
 request_kernels.py       fast readers of the most frequent requests (Cython)
 replica_fetch.py         fast encoder and decoder of a follower's Fetch
-coordinator_records.py   records of `__consumer_offsets`, `__transaction_state`, `__share_group_state`
-metadata_frames.py       records of `__cluster_metadata`
+internal_records/        frames of the records in internal topics
 flat/                    Produce and Fetch as flat tuples, read and written by kernels
 codegen/                 schemas, and the Python generated from them
 """

@@ -2,7 +2,7 @@
 
 Code in Python works on whole batches. Loops over records are in `kernels.py` and in `columnar/`, which are compiled.
 
-    produce   validation.is_kept_as_sent (one kernel call), or validation.check_produced → record_walk → record_rules
+    produce   checks/validation.is_kept_as_sent (one kernel call), or check_produced → record_walk → record_rules
 
 Batches and records
     batch.py            RecordBatch: a view over one batch of format 2, and its header
@@ -16,14 +16,8 @@ Batches and records
     kernels.py          the loops over records, compiled
     utf8.py             UTF-8 as Java reads it
 
-Checks of produced records
-    validation.py       the rules for batches, and the changes that the broker makes
-    record_rules.py     the rules for records, and the errors that name them
-    record_walk.py      one walk over the records of a batch, decompressed piece by piece
-    checked_records.py  CheckedRecords: the outcome of the checks; the estimated cost of checks
-    produce_request.py  what the records field of a Produce request may hold
-
 Sub-packages
+    checks/             checks of produced records
     codecs/             compression and CRC-32C
     columnar/           record batches to columns and back
 """

@@ -17,10 +17,10 @@ from typing import Final
 
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import Files
-from tailrace.log.log_read import LogRead
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
-from tailrace.log.segment import Segment
+from tailrace.log.reading.log_read import LogRead
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.moving_copy import MovingCopy

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError

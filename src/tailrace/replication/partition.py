@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 from tailrace.log.append import AppendResult
 from tailrace.log.leader_epochs import EpochEnd
-from tailrace.log.log_read import LogRead, OffsetOutOfRange, read_log
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.small_read import SMALL_READ_BYTES, read_small
+from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange, read_log
+from tailrace.log.reading.small_read import SMALL_READ_BYTES, read_small
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.validation import Origin
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.leader import LeaderRole, ReplicaSettings
 from tailrace.replication.moving_copy import MovingCopy

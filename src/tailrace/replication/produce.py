@@ -11,9 +11,9 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.protocol.flat.produce import ProducedPartition
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.record_rules import RecordsRefused
-from tailrace.records.validation import Origin
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.record_rules import RecordsRefused
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.replication.topic_traffic import TopicTraffic

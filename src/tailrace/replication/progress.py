@@ -7,7 +7,7 @@ the time of that one.
 
 from __future__ import annotations
 
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.ids import BrokerId, Offset
 
 _UNKNOWN = LogPosition(-1)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.broker.storage.disk_failures import LogDirectoriesFailed
 from tailrace.server.broker_seam import BrokerBuilder, BrokerCore, Chore
 from tailrace.server.connections.descriptors import current_descriptors

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
-from tailrace.log.batch_reader import BatchHeader
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.shares.acquiring import AcquiredRecords, Span
 from tailrace.shares.in_flight import RecordState
 from tailrace.shares.share_partition import SharePartition

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tailrace.fetch.byte_budget import ByteBudget
-from tailrace.log.log_read import LogRead, OffsetOutOfRange
-from tailrace.log.position import FileSlice
+from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange
+from tailrace.log.segments.position import FileSlice
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.records.batch import CorruptBatch
 from tailrace.shares.aborted import leave_out_aborted

@@ -24,7 +24,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import NamedTuple
 
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.delivery_settings import ShareSettings
 from tailrace.shares.in_flight import InFlightBatch, RecordState, Run

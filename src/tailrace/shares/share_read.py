@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 
-from tailrace.log.batch_reader import BatchHeader, walk_headers
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.batch_reader import BatchHeader, walk_headers
+from tailrace.log.segments.position import FileSlice
 from tailrace.shares.acquiring import AcquiredRecords
 
 _BASE = attrgetter("base_offset")

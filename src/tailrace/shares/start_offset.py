@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.replication.partition import Partition
 

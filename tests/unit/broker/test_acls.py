@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import CreateAclsRequest, DeleteAclsRequest

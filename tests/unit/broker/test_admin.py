@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.broker.security.standard_authorizer import StandardAuthorizer
 from tailrace.metadata.image.features import METADATA_VERSION
 from tailrace.model.errors import ErrorCode

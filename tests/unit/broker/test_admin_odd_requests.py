@@ -6,9 +6,9 @@ from itertools import count
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.messages import CreateTopicsRequest
 from tests.support.api_cases import cluster, configs, records, topics

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.handling.handler_binding import bind
-from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE
+from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.broker.security.api_rights import RIGHTS, Right, guarded
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.fetch_rights import FetchRights
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.security.standard_authorizer import StandardAuthorizer
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.json_form import uuid_text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE
+from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     ApiVersionsRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -11,7 +11,7 @@ import pytest
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.broker.storage.cleaning import Work, run_at_once
 from tailrace.log.directories.serial_work import PatientWork, SerialWork, Task, do_at_once
 from tailrace.log.disk.files import Files

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE
 from tailrace.broker.cluster.forwarding import FORWARDED, Forwarding, serialized_principal
-from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.requests.api_table import API_TABLE
+from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.headers import read_request_header, write_response

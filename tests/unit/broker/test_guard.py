@@ -12,7 +12,7 @@ import pytest
 
 from tailrace.broker.broker import Broker
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import Reply
+from tailrace.broker.requests.request_context import Reply
 from tailrace.broker.storage.cleaning import run_at_once
 from tailrace.client.security.sasl import exchange_of
 from tailrace.client.security.security import Sasl

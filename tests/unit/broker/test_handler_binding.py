@@ -11,8 +11,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from tailrace.broker.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.broker.handling.handler_binding import bind, service_names
+from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.broker.services import Services
 
 ROWS = [*API_TABLE.values(), *TELEMETRY_TABLE.values()]

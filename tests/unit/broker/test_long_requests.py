@@ -11,7 +11,7 @@ import pytest
 from tailrace.broker.broker import Broker
 from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE, ELEMENTS_MAX
 from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
-from tailrace.broker.request_context import ConnectionContext, Reply, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Reply, Request
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import run_steps
 from tailrace.protocol import messages as m

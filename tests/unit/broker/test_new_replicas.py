@@ -6,7 +6,7 @@ import errno
 from itertools import count
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.startup import open_broker
+from tailrace.broker.startup.open_broker import open_broker
 from tailrace.log.directories.serial_work import Work
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition

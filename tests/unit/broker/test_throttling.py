@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import Reply
+from tailrace.broker.requests.request_context import Reply
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (
     AlterClientQuotasRequest,

@@ -28,7 +28,7 @@ from tailrace.protocol.messages import (
     WriteTxnMarkersRequest,
 )
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.partition import ALL_ACKS
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client, start

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.protocol.messages import (
     CreateTopicsRequest,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tailrace.broker.broker import Broker
-from tailrace.broker.request_context import ConnectionContext
-from tailrace.log.position import LogPosition
+from tailrace.broker.requests.request_context import ConnectionContext
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header

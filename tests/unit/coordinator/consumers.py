@@ -15,7 +15,7 @@ from tailrace.coordinator.timers import Timers
 from tailrace.metadata.image.image import MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import KafkaError
-from tailrace.protocol.coordinator_records import encode_key
+from tailrace.protocol.internal_records.coordinator_records import encode_key
 from tailrace.protocol.messages import ConsumerGroupHeartbeatResponse
 
 GROUP = "group"

@@ -15,7 +15,7 @@ from tailrace.coordinator.groups.streams.streams_topology import stored_topology
 from tailrace.coordinator.shard import CoordinatorRecord, StateChange
 from tailrace.coordinator.timers import Timers
 from tailrace.model.errors import KafkaError
-from tailrace.protocol.coordinator_records import encode_key
+from tailrace.protocol.internal_records.coordinator_records import encode_key
 from tailrace.protocol.messages import StreamsGroupHeartbeatRequest
 from tests.unit.coordinator.consumers import image_of
 

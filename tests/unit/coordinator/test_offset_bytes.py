@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tailrace.coordinator.groups.group import CommittedOffset
 from tailrace.coordinator.offsets.offset_bytes import read_commit, write_commit
-from tailrace.protocol.coordinator_records import encode_key, encode_value
+from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.protocol.messages import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

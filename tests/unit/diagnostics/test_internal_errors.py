@@ -23,10 +23,10 @@ def raised_in(module: str, error: Exception) -> Exception:
 @pytest.mark.parametrize(
     ("module", "error", "fatal"),
     [
-        ("tailrace.log.segment", AssertionError("offsets go back"), True),
+        ("tailrace.log.segments.segment", AssertionError("offsets go back"), True),
         ("tailrace.metadata.image.image", AssertionError("no such topic"), True),
         ("tailrace.coordinator.groups.classic.classic_member", AssertionError("no protocol"), False),
-        ("tailrace.log.segment", RuntimeError("something else"), False),
+        ("tailrace.log.segments.segment", RuntimeError("something else"), False),
         ("tailrace.broker.storage.disk_failures", FatalError("the disk is gone"), True),
     ],
 )

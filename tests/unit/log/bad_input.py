@@ -16,7 +16,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, split_batches
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch, end_marker
 from tests.support.memory_files import MemoryFiles, memory_files
 

@@ -12,7 +12,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, RecordBatch
-from tailrace.records.validation import Origin, check_produced
+from tailrace.records.checks.validation import Origin, check_produced
 from tests.support.batches import batch, end_marker
 from tests.support.memory_files import MemoryFile
 from tests.support.small_logs import NOW_MS, append, open_small

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.records.batch import RecordBatch
 from tests.support.batches import batch, end_marker
 

@@ -17,9 +17,9 @@ from tailrace.log.compaction.cleaner import (
 )
 from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.disk.files import Files
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import find_offset
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.records.batch import CorruptBatch, RecordBatch
 from tailrace.records.record import iter_records
 from tests.support.batches import batch, stored_batches

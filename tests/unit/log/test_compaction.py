@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction.compaction import KeyScan, LastRecord, LatestOffsets, Survivors
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import build_messages

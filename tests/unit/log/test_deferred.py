@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.deferred import Deferred
+from tailrace.log.upkeep.deferred import Deferred
 
 
 def test_what_is_due_runs_in_order_of_its_time_then_of_its_coming() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.dump import Row, dump_small_file, kind_of
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tests.support.golden import golden
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from tailrace.log.directories.data_directory import look_at
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.explain import ReadExplanation, explain_offset, explain_timestamp
 from tailrace.log.inspect.offline import open_exact
 from tailrace.log.partition_log import OffsetOutOfRange, PartitionLog
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import find_offset
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.watermarks import Isolation
 from tests.support.command import write_directory
 from tests.support.golden import golden

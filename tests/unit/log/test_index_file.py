@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.disk.files import Files
-from tailrace.log.indexes.index_file import CorruptIndex, IndexFile, floor_slot
+from tailrace.log.segments.indexes.index_file import CorruptIndex, IndexFile, floor_slot
 from tests.support.small_logs import FOLDER, new_files
 
 PATH = f"{FOLDER}/00000000000000000000.index"

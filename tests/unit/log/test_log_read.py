@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.log_read import OffsetOutOfRange, locate
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
+from tailrace.log.reading.log_read import OffsetOutOfRange, locate
+from tailrace.log.segments.position import LogPosition
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode
 from tailrace.records.batch import split_batches

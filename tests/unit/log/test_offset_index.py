@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.offset_index import OffsetIndex, OffsetPosition
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.indexes.offset_index import OffsetIndex, OffsetPosition
 from tests.support.small_logs import FOLDER, new_files
 
 BASE = 1000

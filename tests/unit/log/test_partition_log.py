@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.log_read import OffsetOutOfRange
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.retention import DeletionReason
+from tailrace.log.reading.log_read import OffsetOutOfRange
+from tailrace.log.upkeep.retention import DeletionReason
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.position import FileSlice, LogPosition
+from tailrace.log.segments.position import FileSlice, LogPosition
 from tests.support.small_logs import new_files
 
 

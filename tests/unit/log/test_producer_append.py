@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
 from tailrace.log.producers.producer_state import BatchMemory, ProducerState
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch, end_marker
 
 PARTITION = TopicPartition("orders", 3)

@@ -7,11 +7,11 @@ from unittest import mock
 import pytest
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_changes import ProducerChanges
 from tailrace.log.producers.producer_state import ProducerState
+from tailrace.log.segments.position import LogPosition
 from tailrace.records.batch import Buffer, RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch, end_marker
 from tests.support.small_logs import NOW_MS, append, open_small
 

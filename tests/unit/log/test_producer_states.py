@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction
 from tailrace.log.producers.producer_snapshot import decode_snapshot
 from tailrace.log.producers.producer_state import BatchMemory, ProducerState
 from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, new_files

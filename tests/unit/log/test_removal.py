@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tailrace.log.deferred import Deferred
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.removal import Removal
+from tailrace.log.upkeep.deferred import Deferred
+from tailrace.log.upkeep.removal import Removal
 from tailrace.model.ids import TopicPartition
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, new_files, new_segment, placed, put

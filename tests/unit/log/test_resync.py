@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.indexes.offset_index import OffsetIndex
 from tailrace.log.inspect.resync import next_position
+from tailrace.log.segments.indexes.offset_index import OffsetIndex
 from tests.support.batches import batch
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tailrace.log.position import LogPosition
-from tailrace.log.retention import below_log_start, beyond_age, beyond_size
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.upkeep.retention import below_log_start, beyond_age, beyond_size
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.topic_config import TopicConfig
 from tests.support.small_logs import NOW_MS, new_files, new_segment, placed, put

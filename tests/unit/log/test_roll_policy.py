@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.roll_policy import RollReason, check_segment_size, room_in
-from tailrace.log.segment import Segment
+from tailrace.log.segments.roll_policy import RollReason, check_segment_size, room_in
+from tailrace.log.segments.segment import Segment
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -7,11 +7,11 @@ import errno
 import pytest
 
 from tailrace.log.disk import file_names
-from tailrace.log.indexes.time_index import TimestampOffset
-from tailrace.log.indexes.transaction_index import AbortedTransaction
-from tailrace.log.position import FileSlice, LogPosition
 from tailrace.log.recovery.scan_kernels import SegmentScan
-from tailrace.log.segment import Segment, SegmentOverflow
+from tailrace.log.segments.indexes.time_index import TimestampOffset
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.position import FileSlice, LogPosition
+from tailrace.log.segments.segment import Segment, SegmentOverflow
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tests.support.memory_files import MemoryFile, MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, new_files, new_segment, placed, put

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.indexes.transaction_index import AbortedTransaction
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment_list import SegmentList
 from tests.support.small_logs import new_files, new_segment, placed, put
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.disk import file_names
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
-from tailrace.log.segment_swap import swap_segments
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.segments.segment_swap import swap_segments
 from tailrace.model.topic_config import TopicConfig
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, new_files, new_segment, placed, put

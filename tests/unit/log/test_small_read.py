@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.small_read import SMALL_READ_BYTES, read_small
+from tailrace.log.reading.small_read import SMALL_READ_BYTES, read_small
 from tailrace.log.watermarks import Isolation
 from tailrace.records.batch import CorruptBatch
 from tests.support.small_logs import append, open_small, replicate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.time_index import TimeIndex, TimestampOffset
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.indexes.time_index import TimeIndex, TimestampOffset
 from tests.support.small_logs import FOLDER, new_files
 
 BASE = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.timestamp_lookup import (
+from tailrace.log.reading.timestamp_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from tests.support.memory_files import MemoryFiles
 from tests.support.small_logs import FOLDER, new_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.log.watermarks import Isolation, Watermarks
 
 END = LogPosition(100, 0, 5000)

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.protocol.api_keys import ApiKey, api, apis
 from tailrace.protocol.errors import UnsupportedVersion
-from tailrace.protocol.metadata_frames import record_type_name
+from tailrace.protocol.internal_records.metadata_frames import record_type_name
 from tailrace.protocol.registry import request_class
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tailrace.protocol.codegen.schema import index
-from tailrace.protocol.coordinator_records import (
+from tailrace.protocol.errors import MalformedMessage, UnknownRecordType
+from tailrace.protocol.internal_records.coordinator_records import (
     FAMILIES,
     decode_key,
     decode_value,
@@ -14,7 +15,6 @@ from tailrace.protocol.coordinator_records import (
     key_to_dict,
     value_to_dict,
 )
-from tailrace.protocol.errors import MalformedMessage, UnknownRecordType
 from tailrace.protocol.messages import (
     ConsumerProtocolSubscription,
     GroupMetadataKey,

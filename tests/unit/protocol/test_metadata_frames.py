@@ -6,8 +6,8 @@ import pytest
 
 from tailrace.protocol.codegen.schema import index
 from tailrace.protocol.errors import MalformedMessage, UnknownRecordType
+from tailrace.protocol.internal_records.metadata_frames import decode_frame, encode_frame, frame_to_dict
 from tailrace.protocol.messages import FeatureLevelRecord, PartitionRecord, RemotePartitionDeleteMetadataRecord
-from tailrace.protocol.metadata_frames import decode_frame, encode_frame, frame_to_dict
 from tailrace.protocol.registry import message_class
 from tests.unit.protocol.random_messages import random_message
 

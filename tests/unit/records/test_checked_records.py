@@ -9,8 +9,8 @@ from copy import copy
 import pytest
 
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.records.checked_records import CheckedRecords
-from tailrace.records.record_rules import RecordsRefused
+from tailrace.records.checks.checked_records import CheckedRecords
+from tailrace.records.checks.record_rules import RecordsRefused
 
 
 def test_a_refusal_is_raised_with_all_that_it_says() -> None:

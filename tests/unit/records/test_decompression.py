@@ -13,11 +13,11 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records import kernels
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder, assemble_batch
-from tailrace.records.checked_records import LOOP_COST_MAX, check_cost
+from tailrace.records.checks.checked_records import LOOP_COST_MAX, check_cost
+from tailrace.records.checks.validation import check_produced
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import PIECE_SIZE, DecompressionFailed, decompress, decompressed_pieces
 from tailrace.records.record import PORTION_SIZE, record_portions
-from tailrace.records.validation import check_produced
 from tests.support.validated import placed, validate_produced
 
 PACKED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]

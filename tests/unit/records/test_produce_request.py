@@ -6,8 +6,8 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks.produce_request import check_produce_request, split_produced
 from tailrace.records.legacy import encode_message
-from tailrace.records.produce_request import check_produce_request, split_produced
 
 
 def build(codec: Codec = Codec.NONE) -> bytes:

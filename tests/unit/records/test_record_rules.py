@@ -4,7 +4,7 @@ import pytest
 
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
-from tailrace.records.record_rules import RecordFacts, RecordRules, RecordsRefused
+from tailrace.records.checks.record_rules import RecordFacts, RecordRules, RecordsRefused
 
 NOW = 1_700_000_000_000
 

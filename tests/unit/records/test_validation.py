@@ -5,15 +5,15 @@ import pytest
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
-from tailrace.records import validation
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.builder import BatchBuilder
+from tailrace.records.checks import validation
+from tailrace.records.checks.record_rules import RecordsRefused
+from tailrace.records.checks.validation import Origin
 from tailrace.records.codecs.compression import compress
 from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records
-from tailrace.records.record_rules import RecordsRefused
-from tailrace.records.validation import Origin
 from tests.support.validated import ValidatedRecords, validate_produced
 
 NOW = 1_700_000_000_000

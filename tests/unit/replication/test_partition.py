@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.log.leader_epochs import EpochEnd, EpochStart
-from tailrace.log.log_read import OffsetOutOfRange
+from tailrace.log.reading.log_read import OffsetOutOfRange
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.replication.follower import FollowerRole

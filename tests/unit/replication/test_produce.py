@@ -10,7 +10,7 @@ import pytest
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.flat.produce import message_of
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.produce import ProducePart
 from tests.simulation.node import Node, registration
 from tests.support.batches import batch, end_marker

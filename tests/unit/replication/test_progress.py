@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.position import LogPosition
+from tailrace.log.segments.position import LogPosition
 from tailrace.replication.progress import FollowerProgress
 
 

@@ -24,10 +24,10 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any
 
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.log.disk.files import File
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.metrics.families import Family, Kind, Sample, gauge
 from tailrace.model.errors import FatalError
 from tailrace.waiting.outbox import Outbox

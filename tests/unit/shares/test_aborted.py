@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tailrace.log.batch_reader import BatchHeader
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.shares.aborted import aborted_batches, leave_out_aborted
 from tailrace.shares.acquiring import AcquireMode, Wish, acquire
 from tailrace.shares.delivery_settings import ShareSettings

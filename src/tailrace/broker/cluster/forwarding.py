@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metadata.controller.remote_controller import FORWARDING, RemoteController
 from tailrace.model.errors import ErrorCode, KafkaError

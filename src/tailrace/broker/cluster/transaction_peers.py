@@ -16,7 +16,7 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import BrokerId, TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import ALL_ACKS, Partition
 

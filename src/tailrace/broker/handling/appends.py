@@ -15,11 +15,11 @@ from typing import Protocol
 
 from tailrace.broker.handling.round import Round
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.model.errors import ErrorCode
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import CheckedRecords
+from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.replication.delayed_produce import DelayedProduce, is_decided
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition

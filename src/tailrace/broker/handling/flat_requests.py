@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
-from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.flat import fetch, produce
 

@@ -12,7 +12,7 @@ from functools import partial
 from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 
 Handler: TypeAlias = Callable[[Request, int], Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.model.steps import Steps
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 
 
 class PendingAnswer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import ConnectionContext, Reply, Request
 from tailrace.broker.requests.cluster.api_versions import unsupported_version
+from tailrace.broker.requests.request_context import ConnectionContext, Reply, Request
 from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metadata.storage.metadata_log import MetadataLogFailed

@@ -15,7 +15,7 @@ from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.handling.request_pieces import CUTS
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import ConnectionContext, Request
+from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.broker.storage.cleaning import Step
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError, TooManyElements

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request, Respond
+from tailrace.broker.requests.request_context import Request, Respond
 from tailrace.metadata.controller.control import MAX_RECORDS
 from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.storage.cleaning import Work
 
 PARTS_MAX: Final = 2

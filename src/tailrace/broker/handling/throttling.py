@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.quota.connection_quota import ConnectionQuota
 from tailrace.quota.limits import Quotas
 from tailrace.quota.mutation_quota import MutationQuota, MutationQuotas

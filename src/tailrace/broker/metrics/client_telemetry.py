@@ -25,7 +25,7 @@ from tailrace.broker.metrics.metrics_subscription import (
     RequestedMetrics,
     requested_metrics,
 )
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.metadata.image.image import MetadataImage, ResourceType
 from tailrace.metrics.families import Family, counter, gauge

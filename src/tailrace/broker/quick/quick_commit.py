@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.broker.security.authorizer import AclResource, Operation, rights_of
 from tailrace.broker.services import Services
 from tailrace.coordinator.groups.group import CommittedOffset, Committer
@@ -21,8 +21,8 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset
 from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS
 from tailrace.protocol.errors import UnwritableMessage
-from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.request_kernels import (
     Committing,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.broker.services import Services
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.primitives import Buffer

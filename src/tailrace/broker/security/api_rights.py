@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode

@@ -19,7 +19,7 @@ from tailrace.broker.config.sasl_config import SaslSettings
 from tailrace.broker.dispatcher import Dispatcher
 from tailrace.broker.handling.request_decoder import ELEMENTS_UNAUTHENTICATED_MAX
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import ConnectionContext, Part, Reply, Session
+from tailrace.broker.requests.request_context import ConnectionContext, Part, Reply, Session
 from tailrace.broker.security.oauth_exchange import Answer, HeldToken, OauthExchange
 from tailrace.broker.security.sasl_exchanges import AuthenticationRefused, Exchange, PlainExchange, ScramExchange
 from tailrace.broker.security.token_credentials import TokenCredentials

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 
 

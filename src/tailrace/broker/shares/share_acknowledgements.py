@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.shares import Shares
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType
 from tailrace.shares.share_partitions import Done, ShareKey
 from tailrace.shares.share_sessions import SessionKey, SharedPartition

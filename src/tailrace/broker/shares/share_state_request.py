@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -22,7 +22,7 @@ from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -13,11 +13,11 @@ from tailrace.cli.output import json_line, say, warn
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import Files, join
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.dump import QUORUM_SNAPSHOT, Row, dump_small_file, kind_of
 from tailrace.log.inspect.dump_decoders import compact_json, decoder_for
 from tailrace.log.inspect.dump_log import DumpOptions, dump_log_file
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.object_stores.address import is_remote
 
 # Java's optional numbers, and names that Kafka's tool prints without a colon.

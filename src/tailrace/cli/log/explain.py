@@ -10,7 +10,6 @@ from typing import Any
 from tailrace.cli.log.explain_text import read_text, timestamp_text
 from tailrace.cli.log.partition_choice import files_at, now_ms, one_folder, open_directory, warn_of
 from tailrace.cli.output import json_document, say, warn
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.explain import (
     ReadExplanation,
     TimestampExplanation,
@@ -18,6 +17,7 @@ from tailrace.log.inspect.explain import (
     explain_timestamp,
 )
 from tailrace.log.inspect.offline import open_bounds, open_exact
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.watermarks import Isolation
 from tailrace.records.batch import CorruptBatch
 

@@ -14,10 +14,10 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import DiskFiles, File, Files, join
 from tailrace.log.disk.overlay_files import Change, OverlayFiles
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.findings import Finding
 from tailrace.log.inspect.repair import RepairPlan, plan_repair, repair_partition
 from tailrace.log.inspect.verify import PartitionResult, verify_directory, verify_partition
+from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.model.errors import KafkaError
 from tailrace.object_stores.address import is_remote
 from tailrace.records.batch import CorruptBatch

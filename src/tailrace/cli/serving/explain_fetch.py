@@ -11,7 +11,6 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.log.explain_text import read_text
 from tailrace.cli.output import count_text, json_document, say, size_text
 from tailrace.cli.serving.http_get import get
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.inspect.explain import (
     Bounds,
     Cost,
@@ -22,6 +21,7 @@ from tailrace.log.inspect.explain import (
     Slice,
     WalkedBatch,
 )
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Isolation
 
 

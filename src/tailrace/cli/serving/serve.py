@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
-from tailrace.broker.startup import REFUSALS
+from tailrace.broker.startup.open_broker import REFUSALS
 from tailrace.cli.errors import CommandError
 from tailrace.cli.serving.log_format import set_up_logging
 from tailrace.log.disk.files import DiskFiles

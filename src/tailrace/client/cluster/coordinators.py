@@ -12,7 +12,7 @@ from typing import Any, Final
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.ids import BrokerId
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 

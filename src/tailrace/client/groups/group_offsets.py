@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused
 from tailrace.model.ids import Offset, TopicPartition
-from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS, first_version_with
+from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS, first_version_with
 from tailrace.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,

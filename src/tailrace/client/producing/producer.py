@@ -19,7 +19,7 @@ from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAn
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
-from tailrace.protocol.field_versions import PRODUCE_TOPIC_IDS
+from tailrace.protocol.codegen.field_versions import PRODUCE_TOPIC_IDS
 from tailrace.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,

@@ -14,8 +14,8 @@ from struct import error as struct_error
 from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord
 from tailrace.coordinator.transactions.transaction import Facts, TransactionState
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
-from tailrace.protocol.coordinator_records import encode_value
 from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.internal_records.coordinator_records import encode_value
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
 from tailrace.protocol.primitives import uvarint
 from tailrace.protocol.strings import compact_string, plain_string

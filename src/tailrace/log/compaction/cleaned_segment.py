@@ -16,8 +16,8 @@ from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction.compaction import LastRecord, LatestOffsets, Survivors
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import File, Files, join
-from tailrace.log.indexes.transaction_index import AbortedTransaction
-from tailrace.log.segment import SEGMENT_KINDS, Segment
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment import SEGMENT_KINDS, Segment
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import LOG_OVERHEAD, PREFIX, CorruptBatch

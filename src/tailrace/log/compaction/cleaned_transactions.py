@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.records.batch import RecordBatch
 from tailrace.records.control import ControlType, control_type

@@ -32,9 +32,9 @@ from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
 from tailrace.log.compaction.cleaner_range import DirtyRange
 from tailrace.log.compaction.compaction import KeyScan, LastRecord, LatestOffsets
 from tailrace.log.disk.files import Files
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.model.topic_config import INT_MAX
 

@@ -17,7 +17,7 @@ import logging
 from dataclasses import dataclass
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import LONG_MAX
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from tailrace.log.compaction.cleaned_segment import cleaned_path
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join, write_atomically
-from tailrace.log.segment import SEGMENT_KINDS, Segment
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.segments.segment import SEGMENT_KINDS, Segment
+from tailrace.log.segments.segment_list import SegmentList
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 

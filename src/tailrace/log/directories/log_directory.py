@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from tailrace.log.deferred import Deferred
 from tailrace.log.directories.directory_checkpoints import CheckpointWrites, DirectoryCheckpoints
 from tailrace.log.directories.epoch_writes import EpochWrites
 from tailrace.log.directories.new_logs import NewLog, make_logs
@@ -30,10 +29,11 @@ from tailrace.log.directories.serial_work import SerialWork, Submit, Task, Work,
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.disk.files import Files, Space, join
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.partition_log import PartitionLog, flush_at_once
 from tailrace.log.recovery.recovery import RecoveryReport, no_jitter, open_log
-from tailrace.log.segment import Segment
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.segment import Segment
+from tailrace.log.upkeep.deferred import Deferred
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.model.shortage import is_shortage

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tailrace.log.deferred import Deferred
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import write_topic_id
 from tailrace.log.disk.files import Files, join
 from tailrace.log.leader_epochs import EpochStart, LeaderEpochs, write_epochs
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.recovery.recovery import open_log
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.upkeep.deferred import Deferred
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import NO_LEADER_EPOCH, LeaderEpoch, TopicId, TopicPartition
 from tailrace.model.topic_config import TopicConfig

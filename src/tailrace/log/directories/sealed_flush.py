@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
 
 

@@ -25,9 +25,9 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import read_offsets
 from tailrace.log.disk.files import Files
 from tailrace.log.disk.overlay_files import OverlayFiles
-from tailrace.log.indexes.transaction_index import TransactionIndex
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.producers.producer_snapshot import decode_snapshot
+from tailrace.log.segments.indexes.transaction_index import TransactionIndex
 from tailrace.model.topic_config import INT_MAX
 
 _OFFSET_ENTRY = Struct(">ii")

@@ -12,10 +12,16 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tailrace.log.disk import file_names
-from tailrace.protocol.coordinator_records import FAMILIES, decode_key, decode_value, key_to_dict, value_to_dict
 from tailrace.protocol.errors import ProtocolError, UnknownRecordType
+from tailrace.protocol.internal_records.coordinator_records import (
+    FAMILIES,
+    decode_key,
+    decode_value,
+    key_to_dict,
+    value_to_dict,
+)
+from tailrace.protocol.internal_records.metadata_frames import decode_frame, frame_to_dict
 from tailrace.protocol.json_form import to_dict
-from tailrace.protocol.metadata_frames import decode_frame, frame_to_dict
 from tailrace.protocol.registry import message_class
 from tailrace.records.control import ControlType, control_type, parse_marker
 from tailrace.records.record import Record

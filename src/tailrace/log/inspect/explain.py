@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.disk.files import File
-from tailrace.log.indexes.offset_index import OffsetIndex
-from tailrace.log.indexes.time_index import TimeIndex
-from tailrace.log.indexes.transaction_index import AbortedTransaction
-from tailrace.log.log_read import LogRead, OffsetOutOfRange
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segment import Segment
-from tailrace.log.timestamp_lookup import FoundOffset, find_offset
+from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange
+from tailrace.log.reading.timestamp_lookup import FoundOffset, find_offset
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.indexes.offset_index import OffsetIndex
+from tailrace.log.segments.indexes.time_index import TimeIndex
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import Offset
 from tailrace.records.batch import Buffer

@@ -22,13 +22,13 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import Files, join
 from tailrace.log.disk.overlay_files import OverlayFiles
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.offset_index import OffsetIndex, OffsetPosition
-from tailrace.log.indexes.transaction_index import TransactionIndex
 from tailrace.log.inspect.findings import CannotLook, Finding
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
-from tailrace.log.segment import Segment
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.indexes.offset_index import OffsetIndex, OffsetPosition
+from tailrace.log.segments.indexes.transaction_index import TransactionIndex
+from tailrace.log.segments.segment import Segment
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, TopicConfig

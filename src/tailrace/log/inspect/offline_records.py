@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tailrace.log.batch_reader import BatchHeader
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.findings import Finding, Severity
 from tailrace.log.inspect.offline import OfflineLog, is_entry_right
 from tailrace.log.inspect.resync import next_position
-from tailrace.log.segment import Segment
-from tailrace.log.timestamp_lookup import find_in_segment
+from tailrace.log.reading.timestamp_lookup import find_in_segment
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.model.topic_config import LONG_MAX

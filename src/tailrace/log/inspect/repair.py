@@ -24,7 +24,7 @@ from tailrace.log.inspect.verify import PartitionResult
 from tailrace.log.inspect.verify_segment import SegmentResult
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 from tailrace.records.batch import CorruptBatch

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.compaction.proposal import PROPOSAL, PROPOSED, TAKEN
 from tailrace.log.directories.data_directory import PartitionFolder
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.findings import Finding, Severity
 from tailrace.log.inspect.offline import OfflineLog, Unopenable, open_bounds
 from tailrace.log.leader_epochs import EpochStart
-from tailrace.log.segment import Segment
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicId
 from tailrace.records.batch import DELETE_HORIZON_BIT, CorruptBatch
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, os_finding
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_topic_id
@@ -24,6 +23,7 @@ from tailrace.log.inspect.survey import leftovers
 from tailrace.log.inspect.verify_producers import ProducerCheck
 from tailrace.log.inspect.verify_segment import Advance, SegmentResult, SegmentToCheck, check_segment
 from tailrace.log.leader_epochs import EpochStart, LeaderEpochs
+from tailrace.log.segments.batch_reader import BatchHeader
 from tailrace.model.ids import Offset, TopicId
 
 Report = Callable[[Finding], None]

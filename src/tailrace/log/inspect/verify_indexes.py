@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.log.batch_reader import BatchHeader
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.offset_index import OffsetIndex
-from tailrace.log.indexes.time_index import TimeIndex
 from tailrace.log.inspect.findings import Finding
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.indexes.offset_index import OffsetIndex
+from tailrace.log.segments.indexes.time_index import TimeIndex
 from tailrace.model.ids import NO_TIMESTAMP, Offset
 from tailrace.records.batch import Buffer
 

@@ -14,22 +14,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tailrace.log.batch_reader import BatchHeader, read_batches
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import File, Files, join
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.indexes.offset_index import OffsetIndex
-from tailrace.log.indexes.time_index import TimeIndex
-from tailrace.log.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from tailrace.log.inspect.findings import Finding
 from tailrace.log.inspect.resync import next_position
 from tailrace.log.inspect.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
+from tailrace.log.segments.batch_reader import BatchHeader, read_batches
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.indexes.offset_index import OffsetIndex
+from tailrace.log.segments.indexes.time_index import TimeIndex
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX
 from tailrace.records.batch import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, CorruptBatch, RecordBatch
+from tailrace.records.checks.record_walk import walk_payload
 from tailrace.records.legacy import check_message, iter_messages
 from tailrace.records.record import iter_records
-from tailrace.records.record_walk import walk_payload
 
 Advance = Callable[[int], None]
 _MAX_REGROWTH = 3

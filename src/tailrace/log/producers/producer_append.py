@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_state import ProducerState, is_next_in_sequence
 from tailrace.log.producers.producer_verification import Verification
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE, Offset, ProducerId, TopicPartition
 from tailrace.records.batch import RecordBatch
+from tailrace.records.checks.validation import Origin
 from tailrace.records.control import EndTransactionMarker, end_marker
-from tailrace.records.validation import Origin
 
 _EPOCH_MAX = 2**15 - 1
 

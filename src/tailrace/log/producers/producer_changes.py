@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tailrace.log.indexes.transaction_index import AbortedTransaction
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
 from tailrace.log.producers.producer_state import BatchMemory, ProducerState
 from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.ids import ProducerId
 from tailrace.records.batch import RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 
 
 class _Plan(NamedTuple):

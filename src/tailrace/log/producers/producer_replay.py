@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tailrace.log.batch_reader import BatchHeader
 from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
+from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.records.batch import RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 
 
 def rebuild_producers(

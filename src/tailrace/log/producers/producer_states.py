@@ -13,16 +13,16 @@ import logging
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity, hash_order
 from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction, ProducerAppend
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.producers.producer_verification import Verification
+from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.records.batch import RecordBatch
-from tailrace.records.validation import Origin
+from tailrace.records.checks.validation import Origin
 
 _log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
-from tailrace.log.segment import SEGMENT_KINDS, Segment
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment import SEGMENT_KINDS, Segment
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.records.batch import CorruptBatch
 

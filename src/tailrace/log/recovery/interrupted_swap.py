@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import LONG_MAX, TopicConfig
 

@@ -17,22 +17,22 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tailrace.log.deferred import Deferred
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import read_topic_id
 from tailrace.log.disk.files import Files, join
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.resync import next_position
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.position import LogPosition
 from tailrace.log.producers.producer_replay import rebuild_producers
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.recovery.interrupted_swap import finish_interrupted_changes
 from tailrace.log.recovery.recovery_scan import RecoveryScan, check_batch
-from tailrace.log.segment import Segment, SegmentOverflow
-from tailrace.log.segment_list import SegmentList
-from tailrace.log.segment_swap import swap_segments
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.position import LogPosition
+from tailrace.log.segments.segment import Segment, SegmentOverflow
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.segments.segment_swap import swap_segments
+from tailrace.log.upkeep.deferred import Deferred
 from tailrace.log.watermarks import Watermarks
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX, TopicConfig

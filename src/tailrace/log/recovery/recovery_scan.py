@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailrace.log.batch_reader import BatchHeader, parse_header, read_runs
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.recovery.scan_kernels import SegmentScan
-from tailrace.log.segment import Segment, SegmentOverflow
+from tailrace.log.segments.batch_reader import BatchHeader, parse_header, read_runs
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment import Segment, SegmentOverflow
 from tailrace.model.ids import NO_LEADER_EPOCH, Offset
 from tailrace.model.topic_config import INT_MAX, LONG_MAX
 from tailrace.records.batch import CorruptBatch, RecordBatch
+from tailrace.records.checks.validation import Origin
 from tailrace.records.legacy import check_message
-from tailrace.records.validation import Origin
 
 
 class RecoveryScan:

@@ -24,7 +24,7 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicId
 from tailrace.model.log_fields import fields
 from tailrace.model.shortage import is_shortage
-from tailrace.protocol.field_versions import FETCH_REPLICA_STATE
+from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE
 from tailrace.protocol.messages import FetchRequest, FetchSnapshotRequest
 from tailrace.waiting.outbox import Failure, Outbox, Peer
 

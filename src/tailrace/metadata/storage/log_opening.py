@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tailrace.log.batch_reader import read_batches
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import read_clean_shutdown
 from tailrace.log.disk.files import Files, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import open_log
 from tailrace.log.recovery.recovery_scan import check_batch
+from tailrace.log.segments.batch_reader import read_batches
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.loader import MetadataLoader

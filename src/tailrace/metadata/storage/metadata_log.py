@@ -44,8 +44,8 @@ from tailrace.model.shortage import is_shortage
 from tailrace.protocol import messages
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
+from tailrace.records.checks.validation import Origin
 from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
-from tailrace.records.validation import Origin
 
 _log = logging.getLogger(__name__)
 

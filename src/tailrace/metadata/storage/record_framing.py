@@ -10,8 +10,8 @@ from typing import Any
 
 from tailrace.metadata.image.features import RecordVersions
 from tailrace.model.ids import LeaderEpoch, Offset
+from tailrace.protocol.internal_records.metadata_frames import decode_frame, encode_frame
 from tailrace.protocol.message import Message
-from tailrace.protocol.metadata_frames import decode_frame, encode_frame
 from tailrace.records import kernels
 from tailrace.records.batch import RecordBatch
 from tailrace.records.builder import BatchBuilder

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from tailrace.protocol.field_versions import FETCH_REPLICA_STATE, FETCH_TOPIC_IDS
+from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE, FETCH_TOPIC_IDS
 from tailrace.protocol.flat.read_kernels import read_flat_fetch
 from tailrace.protocol.flat.write_kernels import write_fetched
 from tailrace.protocol.headers import write_response

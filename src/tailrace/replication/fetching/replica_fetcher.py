@@ -22,11 +22,11 @@ from typing import Any, Final
 
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.log.leader_epochs import EpochEnd
-from tailrace.log.segment import SegmentOverflow
+from tailrace.log.segments.segment import SegmentOverflow
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.model.shortage import is_shortage
-from tailrace.protocol.field_versions import FETCH_REPLICA_STATE
+from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE
 from tailrace.protocol.messages import FetchRequest, ListOffsetsRequest
 from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
 from tailrace.records.batch import CorruptBatch

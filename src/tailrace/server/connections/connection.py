@@ -24,7 +24,7 @@ from select import EPOLLIN
 from socket import socket
 from typing import TYPE_CHECKING, Final
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.server.metrics.api_meter import ApiMeter, RequestTimes
 from tailrace.server.receiving.frame_input import FrameInput
 from tailrace.server.sending.response_writer import ResponseWriter, Stream

@@ -10,7 +10,7 @@ from itertools import count
 from select import EPOLLIN, epoll
 from typing import Final
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
 from tailrace.server.broker_seam import BrokerCore, Handle
 from tailrace.server.connections.connection import CLOSING, THROTTLED, WAITING, Connection

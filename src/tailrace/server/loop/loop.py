@@ -21,7 +21,7 @@ from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, epoll
 from time import sleep
 from typing import Final
 
-from tailrace.broker.request_context import ConnectionContext, Reply
+from tailrace.broker.requests.request_context import ConnectionContext, Reply
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.metrics.families import Family
 from tailrace.model.log_fields import fields

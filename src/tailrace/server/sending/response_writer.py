@@ -16,8 +16,8 @@ from socket import MSG_MORE, socket
 from struct import Struct
 from typing import Any, Final, Protocol
 
-from tailrace.broker.request_context import Part
-from tailrace.log.position import FileSlice
+from tailrace.broker.requests.request_context import Part
+from tailrace.log.segments.position import FileSlice
 from tailrace.server.sending.slice_sender import PendingSlice, SliceSender
 
 JOIN_BYTES_MAX: Final = 65_536  # up to here joining parts is cheaper than describing each to the system

@@ -19,7 +19,7 @@ import resource
 from socket import socket
 from typing import Final
 
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.server.settings import SliceStrategy
 
 CHUNK_BYTES_MAX: Final = 131_072  # more would be out of the processor's cache before the socket copies it

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.model.log_fields import fields
 from tailrace.server.connections.connection import Connection
 from tailrace.server.receiving.frame_input import FrameInput

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.server.sending.response_writer import SEND_BYTES_MAX, ResponseWriter
 from tailrace.server.sending.slice_sender import PendingSlice, SliceSender
 from tailrace.server.tls.tls_stream import TlsStream

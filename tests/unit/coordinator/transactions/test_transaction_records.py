@@ -14,7 +14,7 @@ from tailrace.coordinator.transactions.transaction_records import (
     transaction_record,
 )
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.coordinator_records import decode_key, decode_value, encode_key, encode_value
+from tailrace.protocol.internal_records.coordinator_records import decode_key, decode_value, encode_key, encode_value
 from tailrace.protocol.messages import TransactionLogKey, TransactionLogValue
 
 PARTITIONS = frozenset({TopicPartition("b", 2), TopicPartition("a", 1), TopicPartition("b", 0)})

@@ -18,7 +18,7 @@ from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.metadata.storage.storage_format import prepare_directories, read_identity
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages as m
-from tailrace.protocol.metadata_frames import decode_frame
+from tailrace.protocol.internal_records.metadata_frames import decode_frame
 from tailrace.records.batch import split_batches
 from tailrace.records.record import iter_records
 from tests.support.controller_twin import NOW_MS, LocalNode, counted_ids

@@ -18,7 +18,7 @@ from tailrace.metadata.storage.metadata_log import MetadataLog
 from tailrace.metadata.storage.metadata_snapshot import FORMATTED, read_snapshot, snapshot_batches
 from tailrace.metadata.storage.record_framing import build_batch, build_control_batch, records_in, version_of
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER, read_identity
-from tailrace.protocol.metadata_frames import decode_frame
+from tailrace.protocol.internal_records.metadata_frames import decode_frame
 from tailrace.records.batch import split_batches
 from tailrace.records.control import parse_control
 from tailrace.records.record import iter_records

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.protocol.headers import RequestHeader, write_request_header
 from tailrace.server.connections.connection import Connection
 from tailrace.server.metrics.api_meter import ApiMeter

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.broker.request_context import Part
+from tailrace.broker.requests.request_context import Part
 from tailrace.log.disk.files import DiskFiles, File
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.server.sending.response_writer import SEND_BYTES_MAX, ResponseWriter
 from tailrace.server.sending.slice_sender import SliceGone, SliceSender
 from tailrace.server.settings import SliceStrategy

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.position import FileSlice
+from tailrace.log.segments.position import FileSlice
 from tailrace.server.sending import slice_sender
 from tailrace.server.sending.slice_sender import CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, PendingSlice, SliceSender
 from tailrace.server.settings import SliceStrategy

@@ -8,7 +8,7 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.storage.directory_moves import DirectoryMoves

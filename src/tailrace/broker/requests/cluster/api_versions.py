@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tailrace.broker.api_table import API_TABLE, ApiRow
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.api_table import API_TABLE, ApiRow
+from tailrace.broker.requests.request_context import Request
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.features import KRAFT_VERSION, SUPPORTED
 from tailrace.model.errors import ErrorCode

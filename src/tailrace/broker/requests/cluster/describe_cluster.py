@@ -9,7 +9,7 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import NOT_ASKED, Authorizer, cluster_operations
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -10,8 +10,8 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.local_controller import LocalController

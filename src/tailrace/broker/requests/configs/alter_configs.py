@@ -11,8 +11,8 @@ from tailrace.broker.cluster.config_forwarding import forward_alter_configs
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.configs.config_authorization import refusal
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import NO_ERROR, ApiError

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.config_description import DescribedConfig, describe_config
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.configs.config_authorization import refusal
 from tailrace.broker.requests.configs.loggers import describe_loggers
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller

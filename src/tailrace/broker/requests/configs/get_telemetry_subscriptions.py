@@ -9,7 +9,7 @@ Behaviour
 from __future__ import annotations
 
 from tailrace.broker.metrics.client_telemetry import ACCEPTED_CODECS, ClientTelemetry
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import GetTelemetrySubscriptionsResponse
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller

@@ -20,7 +20,7 @@ from typing import Any
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.metrics.client_telemetry import READS_MAX, ClientTelemetry, read_pushed
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.messages import PushTelemetryResponse

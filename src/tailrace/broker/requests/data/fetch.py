@@ -26,7 +26,7 @@ from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.fetch.fetch import PARTITIONS_AT_ONCE, Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.response import refused_fetch

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tailrace.broker.request_context import ConnectionContext
+from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.fetch.explain import as_plain, explain_fetch
 from tailrace.fetch.fetch import Fetch
 from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.session import FINAL_EPOCH
-from tailrace.protocol.field_versions import FETCH_TOPIC_IDS
+from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest
 

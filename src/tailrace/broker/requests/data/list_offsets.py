@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.log.timestamp_lookup import (
+from tailrace.log.reading.timestamp_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
@@ -42,10 +42,10 @@ from tailrace.log.timestamp_lookup import (
 from tailrace.log.watermarks import Isolation
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from tailrace.records.batch import CorruptBatch
-from tailrace.records.checked_records import LOOP_COST_MAX, walk_cost
+from tailrace.records.checks.checked_records import LOOP_COST_MAX, walk_cost
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 

@@ -36,8 +36,8 @@ from tailrace.broker.handling.appends import Appends
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.data.produce_verification import Refusals, has_transactional_records, verify_produce
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.topics.topic_view import endpoint_of
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -46,13 +46,13 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
 from tailrace.model.topic_config import TopicConfig
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.flat.produce import AskedTopic, LeaderHint, ProduceAsk, ProducedTopic, parts_of
 from tailrace.records.batch import Buffer
-from tailrace.records.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost
-from tailrace.records.produce_request import check_produce_request
-from tailrace.records.record_rules import RECORD_ERRORS_MAX
-from tailrace.records.validation import check_produced
+from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost
+from tailrace.records.checks.produce_request import check_produce_request
+from tailrace.records.checks.record_rules import RECORD_ERRORS_MAX
+from tailrace.records.checks.validation import check_produced
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducePart
 

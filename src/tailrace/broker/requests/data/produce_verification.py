@@ -20,7 +20,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.flat.produce import ProduceAsk
 from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
-from tailrace.records.produce_request import check_produce_request
+from tailrace.records.checks.produce_request import check_produce_request
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 _TOPIC_IDS_FROM = 13

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_acknowledgements import Verdicts, acknowledge_all, session_key, topic_names
 from tailrace.broker.shares.shares import Shares

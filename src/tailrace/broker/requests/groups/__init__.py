@@ -1,4 +1,4 @@
-"""Requests about classic, consumer and streams groups, and about the offsets that they commit.
+"""Requests about classic, consumer and streams groups.
 
 A handler checks rights, and asks the group's coordinator for a change or for its state (`coordination/groups.py`). The
 response is sent when the coordinator has answered.
@@ -10,9 +10,6 @@ response is sent when the coordinator has answered.
     leave_group.py               LeaveGroup
     consumer_group_heartbeat.py  ConsumerGroupHeartbeat
     streams_group_heartbeat.py   StreamsGroupHeartbeat
-    offset_commit.py             OffsetCommit
-    offset_fetch.py              OffsetFetch
-    offset_delete.py             OffsetDelete
     list_groups.py               ListGroups
     describe_groups.py           DescribeGroups
     consumer_group_describe.py   ConsumerGroupDescribe

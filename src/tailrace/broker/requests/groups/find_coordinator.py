@@ -22,8 +22,8 @@ from tailrace.broker.coordination.coordinator_topics import (
 )
 from tailrace.broker.coordination.coordinators import Coordinators
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.topics.topic_view import endpoint_of
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -32,7 +32,7 @@ from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicId, TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 _log = logging.getLogger(__name__)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, rights_of
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.field_versions import OFFSET_TOPIC_IDS
+from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS
 
 
 class FoundTopic(NamedTuple):

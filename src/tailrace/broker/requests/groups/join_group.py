@@ -17,8 +17,8 @@ from __future__ import annotations
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import sees_of
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_join import JoinRequest

@@ -10,7 +10,7 @@ Version notes
 from __future__ import annotations
 
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode

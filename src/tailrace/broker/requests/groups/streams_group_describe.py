@@ -13,8 +13,8 @@ from typing import TypeAlias
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator

@@ -17,7 +17,7 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions

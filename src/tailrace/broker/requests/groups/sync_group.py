@@ -13,12 +13,12 @@ from __future__ import annotations
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.classic.classic_membership import SyncRequest
 from tailrace.model.errors import ErrorCode
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
 _PROTOCOL_FROM = first_version_with("SyncGroupRequest", "protocol_type")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, AllowAll, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.control import NO_ERROR, ApiError

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.security.token_requests import NO_TIME, check_connection
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions

@@ -12,7 +12,7 @@ Version notes
 from __future__ import annotations
 
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.security.acl_requests import names_unknown, refusal_of_change
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions

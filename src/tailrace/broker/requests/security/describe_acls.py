@@ -12,8 +12,8 @@ Version notes
 from __future__ import annotations
 
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.security.acl_requests import NO_AUTHORIZER, has_authorizer, names_unknown
 from tailrace.broker.security.authorizer import Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.security.token_requests import change_expiration
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.protocol.messages import RenewDelegationTokenResponse

@@ -9,7 +9,7 @@ Version notes
 
 from __future__ import annotations
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import SaslAuthenticateResponse
 

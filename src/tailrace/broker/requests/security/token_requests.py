@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol.messages import ExpireDelegationTokenResponse, RenewDelegationTokenResponse
 

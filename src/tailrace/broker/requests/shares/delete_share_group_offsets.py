@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Errors, check_share_groups, delete_state

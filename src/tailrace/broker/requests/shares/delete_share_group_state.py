@@ -7,7 +7,7 @@ Behaviour
 from __future__ import annotations
 
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_state import ShareStates
 from tailrace.broker.shares.share_state_request import Take, Told, answer_partitions, fine

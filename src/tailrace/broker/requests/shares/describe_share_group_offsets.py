@@ -16,8 +16,8 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.partition_ends import Ends
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.shares.share_group_state import Summaries, check_share_groups, read_summaries

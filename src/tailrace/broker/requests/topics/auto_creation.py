@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.handling.throttling import Throttling
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import may_create
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode, KafkaError

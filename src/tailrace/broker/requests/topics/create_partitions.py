@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.storage.image_publisher import ImagePublisher

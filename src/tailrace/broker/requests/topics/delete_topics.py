@@ -12,12 +12,12 @@ from __future__ import annotations
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import DeleteTopicsRequest
 
 _STRICT_FROM = 5

@@ -8,7 +8,7 @@ Behaviour
 from __future__ import annotations
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS, view_partition
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, topic_operations
 from tailrace.broker.security.permissions import Permissions

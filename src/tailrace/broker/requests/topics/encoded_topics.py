@@ -16,8 +16,8 @@ from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.registrations import BrokerRegistration
 from tailrace.model.ids import BrokerId
 from tailrace.model.steps import Steps
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.error_codes import error_counter
-from tailrace.protocol.field_versions import first_version_with
 from tailrace.protocol.messages import MetadataResponse
 from tailrace.protocol.primitives import uvarint
 

@@ -24,7 +24,7 @@ from tailrace.broker.cluster.forwarding import Forwarding
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.topics.auto_creation import auto_create_topic
 from tailrace.broker.requests.topics.encoded_topics import EncodedTopics, WholeMetadata
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS, view_partition

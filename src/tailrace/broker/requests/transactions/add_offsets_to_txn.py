@@ -13,7 +13,7 @@ from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.key_partition import partition_of

@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.cluster.cluster_authorization import check_cluster
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -27,7 +27,7 @@ from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpo
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult

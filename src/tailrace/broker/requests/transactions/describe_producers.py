@@ -7,7 +7,7 @@ Behaviour
 
 from __future__ import annotations
 
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller

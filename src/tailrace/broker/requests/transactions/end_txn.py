@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.ending import EndRequest
 from tailrace.coordinator.transactions.transaction import BUMPS_EPOCH_FROM
 from tailrace.coordinator.transactions.transaction_coordinator import EndAnswer
 from tailrace.model.errors import ErrorCode
-from tailrace.protocol.field_versions import first_version_with
+from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import EndTxnRequest, EndTxnResponse
 
 _FENCED_FROM = 2

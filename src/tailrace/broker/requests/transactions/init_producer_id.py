@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.transaction_shard import InitAnswer, ProducerIdAndEpoch

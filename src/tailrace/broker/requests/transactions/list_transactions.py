@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailrace.broker.coordination.transactions import Transactions
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.transactions.transaction import TransactionState

@@ -19,8 +19,8 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
 from tailrace.broker.requests.groups.group_topics import find_topic
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit

@@ -14,7 +14,7 @@ from functools import partial
 from tailrace.broker.coordination.marker_writer import Marker
 from tailrace.broker.coordination.transactions import Transactions
 from tailrace.broker.replies import Replies
-from tailrace.broker.request_context import Request
+from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.model.errors import ErrorCode

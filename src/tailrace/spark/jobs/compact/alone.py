@@ -16,7 +16,7 @@ from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
 from tailrace.log.compaction.compaction import KeyScan, LatestOffsets
 from tailrace.log.disk.files import DiskFiles, join
-from tailrace.log.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import CorruptBatch
 from tailrace.spark.jobs.compact.plan import PlannedSegment

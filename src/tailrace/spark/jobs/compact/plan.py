@@ -15,9 +15,9 @@ from tailrace.log.compaction.cleaner_range import DirtyRange, find_dirty_range
 from tailrace.log.compaction.proposal import OldSegment, describe_old
 from tailrace.log.directories.data_directory import PartitionFolder
 from tailrace.log.disk.files import DiskFiles
-from tailrace.log.indexes.transaction_index import AbortedTransaction
 from tailrace.log.inspect.findings import CannotLook
 from tailrace.log.inspect.offline import open_exact
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.spark.jobs.errors import JobError

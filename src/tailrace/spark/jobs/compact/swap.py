@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tailrace.log.compaction.proposal import RefusedProposal, take
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles, Files, join
-from tailrace.log.segment import Segment
-from tailrace.log.segment_list import SegmentList
-from tailrace.log.segment_swap import swap_segments
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.segments.segment_swap import swap_segments
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.spark.jobs.errors import JobError

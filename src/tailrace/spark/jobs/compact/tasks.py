@@ -22,8 +22,8 @@ from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction.compaction import KeyScan, LatestOffsets
 from tailrace.log.compaction.proposal import proposed_path
 from tailrace.log.disk.files import DiskFiles, Files, join
-from tailrace.log.indexes.transaction_index import AbortedTransaction
-from tailrace.log.segment import SEGMENT_KINDS, Segment
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
+from tailrace.log.segments.segment import SEGMENT_KINDS, Segment
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import HEADER_SIZE, CorruptBatch, RecordBatch

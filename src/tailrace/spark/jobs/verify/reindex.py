@@ -18,9 +18,9 @@ from tailrace.log.directories.data_directory import PartitionFolder
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles, join
 from tailrace.log.disk.overlay_files import OverlayFiles
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
-from tailrace.log.segment import SEGMENT_KINDS
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.segment import SEGMENT_KINDS
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import LONG_MAX, TopicConfig

@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 from tailrace.log.directories.data_directory import PartitionFolder, look_at
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles, FarFiles, Files
-from tailrace.log.indexes.index_file import CorruptIndex
 from tailrace.log.inspect.findings import CannotLook
 from tailrace.log.inspect.offline import OfflineLog, open_bounds, open_exact
-from tailrace.log.segment import Segment
-from tailrace.log.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import find_offset
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.records.batch import CorruptBatch
 from tailrace.records.columnar.columns import AbortedRanges

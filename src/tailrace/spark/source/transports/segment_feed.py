@@ -16,8 +16,8 @@ from itertools import pairwise, zip_longest
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import File, Files, ReadsAhead
-from tailrace.log.indexes.index_file import CorruptIndex
-from tailrace.log.segment import Segment
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch

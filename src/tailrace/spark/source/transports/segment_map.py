@@ -5,7 +5,7 @@ An index may be wrong; a wrong cut is still a cut between two offsets, and makes
 
 from __future__ import annotations
 
-from tailrace.log.segment import Segment
+from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import Offset
 from tailrace.records import kernels
 from tailrace.spark.source.planning.planning import CutPoint

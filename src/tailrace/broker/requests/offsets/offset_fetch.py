@@ -1,0 +1,188 @@
+"""OffsetFetch (key 9), versions 0–10.
+
+Behaviour
+    How far groups have read: the partitions asked for, or all; -1 where nothing was committed. With require_stable a
+    partition whose offset is committed in a transaction that has not ended is UNSTABLE_OFFSET_COMMIT.
+Version notes
+    0   Kafka kept these offsets in ZooKeeper; here they are as those of version 1
+    2   all partitions of a group; an error of the whole group; before, each partition has it
+    5   leader epochs
+    7   require_stable
+    8   several groups
+    9   member and epoch, for groups whose members have one
+    10  topic ids instead of names
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tailrace.broker.coordination.groups import Groups
+from tailrace.broker.handling.pending_answer import PendingAnswer
+from tailrace.broker.replies import Replies
+from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.group_topics import find_topic
+from tailrace.broker.requests.request_context import Request
+from tailrace.broker.security.authorizer import AclResource, Operation
+from tailrace.broker.security.permissions import Permissions
+from tailrace.coordinator.offsets.committed_offsets import FetchedOffset
+from tailrace.metadata.controller.controller import Controller
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS, first_version_with
+from tailrace.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopics
+_Partition = OffsetFetchResponse.OffsetFetchResponsePartitions
+_Take: TypeAlias = Callable[[_Group, int], None]
+
+_SEVERAL_FROM = first_version_with("OffsetFetchRequest", "groups")
+_GROUP_ERROR_FROM = first_version_with("OffsetFetchResponse", "error_code")
+
+
+def handle(
+    request: Request, now_ms: int, *, controller: Controller, groups: Groups, permissions: Permissions, replies: Replies
+) -> None:
+    body: OffsetFetchRequest = request.body
+    answer = PendingAnswer(replies, request)
+    version = request.version
+    wanted = body.groups if version >= _SEVERAL_FROM else [_only_group(body)]
+
+    def finish(found: list[_Group], now_ms: int) -> None:
+        several = version >= _SEVERAL_FROM
+        answer(OffsetFetchResponse(groups=found) if several else _of_one(found[0], version), now_ms)
+
+    gathering: Gathering[_Group] = Gathering(len(wanted), finish)
+    for index, group in enumerate(wanted):
+        _fetch(
+            request, group, gathering.part(index), now_ms, controller=controller, groups=groups, permissions=permissions
+        )
+    gathering.begin(now_ms)
+
+
+def _only_group(body: OffsetFetchRequest) -> OffsetFetchRequest.OffsetFetchRequestGroup:
+    topics = None
+    if body.topics is not None:
+        topics = [
+            OffsetFetchRequest.OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes)
+            for one in body.topics
+        ]
+    return OffsetFetchRequest.OffsetFetchRequestGroup(group_id=body.group_id, topics=topics)
+
+
+def _fetch(
+    request: Request,
+    group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    take: _Take,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+) -> None:
+    def refuse(code: ErrorCode, now_ms: int) -> None:
+        take(_refused(group, code, request.version), now_ms)
+
+    if not permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
+        refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED, now_ms)
+        return
+    wish = None
+    refused: list[_Topic] = []
+    if group.topics is not None:
+        wish = []
+        for asked in group.topics:
+            found = find_topic(
+                request, asked.name, asked.topic_id, Operation.DESCRIBE, controller=controller, permissions=permissions
+            )
+            if found.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+                refused.append(_topic_refused(asked, found.error))
+            else:
+                wish.append((found.name, list(asked.partition_indexes)))
+
+    def finish(topics: list[tuple[str, list[FetchedOffset]]], now_ms: int) -> None:
+        told = []
+        for name, partitions in topics:
+            if group.topics is None and not permissions.allows(request, Operation.DESCRIBE, AclResource.TOPIC, name):
+                continue
+            one = _told(request.version, name, partitions, controller=controller)
+            if one is not None:
+                told.append(one)
+        take(_Group(group_id=group.group_id, topics=told + refused), now_ms)
+
+    groups.read(
+        group.group_id,
+        lambda shard: shard.commits.fetch(
+            group.group_id, group.member_id, group.member_epoch, wish, require_stable=request.body.require_stable
+        ),
+        finish,
+        lambda error, now_ms: refuse(error.code, now_ms),
+        now_ms,
+    )
+
+
+def _told(version: int, name: str, partitions: list[FetchedOffset], *, controller: Controller) -> _Topic | None:
+    """A topic's offsets; None for one that cannot be told, since it has no id any more."""
+    topic = _Topic(
+        name=name,
+        partitions=[
+            _Partition(
+                partition_index=one.partition,
+                committed_offset=one.offset,
+                committed_leader_epoch=one.leader_epoch,
+                metadata=one.metadata,
+                error_code=one.error,
+            )
+            for one in partitions
+        ],
+    )
+    if version >= OFFSET_TOPIC_IDS:
+        known = controller.image.topics.get(name)
+        if known is None:
+            return None
+        topic.name = ""
+        topic.topic_id = known.id
+    return topic
+
+
+def _topic_refused(asked: OffsetFetchRequest.OffsetFetchRequestTopics, code: ErrorCode) -> _Topic:
+    return _Topic(
+        name=asked.name,
+        topic_id=asked.topic_id,
+        partitions=[
+            _Partition(
+                partition_index=index, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code
+            )
+            for index in asked.partition_indexes
+        ],
+    )
+
+
+def _refused(group: OffsetFetchRequest.OffsetFetchRequestGroup, code: ErrorCode, version: int) -> _Group:
+    topics = []
+    if version < _GROUP_ERROR_FROM:
+        topics = [_topic_refused(asked, code) for asked in group.topics or ()]
+    return _Group(group_id=group.group_id, error_code=code, topics=topics)
+
+
+def _of_one(group: _Group, version: int) -> OffsetFetchResponse:
+    """How versions before 8 tell of the one group that they ask for."""
+    return OffsetFetchResponse(
+        error_code=group.error_code if version >= _GROUP_ERROR_FROM else ErrorCode.NONE,
+        topics=[
+            OffsetFetchResponse.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponse.OffsetFetchResponsePartition(
+                        partition_index=one.partition_index,
+                        committed_offset=one.committed_offset,
+                        committed_leader_epoch=one.committed_leader_epoch,
+                        metadata=one.metadata,
+                        error_code=one.error_code,
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

@@ -1,0 +1,134 @@
+"""TransactionIndex: the aborted transactions of a segment.
+
+- An entry is 34 bytes: version (int16, 0), producer id, first offset, last offset, last stable offset (int64 each).
+- It is written when the abort marker is appended, into the segment that holds the marker, so entries are in order of
+  their last offset; the transaction's records may lie in earlier segments.
+- The last stable offset is what it became with this abort. A search for the aborted transactions below an upper bound
+  therefore ends at the first entry whose last stable offset reaches that bound: every later abort lies beyond it.
+- The file exists only where there is an entry. It is small, and kept in memory once read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from tailrace.log.disk.files import Files, write_atomically
+from tailrace.log.segments.indexes.index_file import CorruptIndex
+from tailrace.model.ids import Offset, ProducerId
+
+_ENTRY = Struct(">hqqqq")
+_VERSION = 0
+assert _ENTRY.size == 34
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: ProducerId
+    first_offset: Offset
+    last_offset: Offset
+    last_stable_offset: Offset
+
+
+def _encode(entries: Iterable[AbortedTransaction]) -> bytes:
+    return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
+
+
+class TransactionIndex:
+    __slots__ = ("_entries", "_files", "_is_rebuilt", "_written", "base_offset", "path")
+
+    def __init__(self, files: Files, path: str, base_offset: Offset) -> None:
+        self._files = files
+        self.path = path
+        self.base_offset = base_offset
+        self._entries: list[AbortedTransaction] | None = None
+        self._written = 0  # how many of the entries the file holds
+        self._is_rebuilt = False
+
+    @property
+    def entries(self) -> list[AbortedTransaction]:
+        if self._entries is None:
+            self._entries = self._load()
+            self._written = len(self._entries)
+        return self._entries
+
+    def _load(self) -> list[AbortedTransaction]:
+        if not self._files.exists(self.path):
+            return []
+        data = self._files.read(self.path)
+        entries = []
+        # A last entry that is cut short was never complete; it is overwritten by the next append.
+        for position in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
+            version, *fields = _ENTRY.unpack_from(data, position)
+            if version != _VERSION:
+                raise CorruptIndex(self.path, f"unknown entry version {version} at position {position}")
+            entry = AbortedTransaction(*fields)
+            if entry.last_offset < self.base_offset:
+                raise CorruptIndex(self.path, f"{entry} at position {position} ends before base {self.base_offset}")
+            entries.append(entry)
+        return entries
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        entries = self.entries
+        assert not entries or entries[-1].last_offset < transaction.last_offset, f"{self.path}: {transaction} is late"
+        entries.append(transaction)
+        if not self._is_rebuilt:
+            self.write_out()
+
+    def write_out(self) -> None:
+        """Write the entries that the file lacks; none, unless a write has failed."""
+        entries = self._entries
+        if entries is None or self._written == len(entries):
+            return
+        file = self._files.open(self.path, create=True)
+        try:
+            file.write(self._written * _ENTRY.size, _encode(entries[self._written :]))
+        finally:
+            file.close()
+        self._written = len(entries)
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop the transactions that end at or past `offset`."""
+        kept = [entry for entry in self.entries if entry.last_offset < offset]
+        if len(kept) < len(self.entries):
+            self._cut(len(kept))
+            self._entries = kept
+
+    def reset(self) -> None:
+        """Forget everything without reading the file; what is appended from here on is written by `rewrite`."""
+        self._entries = []
+        self._is_rebuilt = True
+
+    def rewrite(self) -> None:
+        """Put the entries in place of the file as a whole; without any, a file that is there becomes empty."""
+        if self.entries or (self._files.exists(self.path) and self._files.size(self.path)):
+            write_atomically(self._files, self.path, _encode(self.entries))
+        self._written = len(self.entries)
+        self._is_rebuilt = False
+
+    def _cut(self, count: int) -> None:
+        file = self._files.open(self.path)
+        try:
+            file.truncate(count * _ENTRY.size)
+        finally:
+            file.close()
+        self._written = count
+
+    def collect(self, start: Offset, upper_bound: Offset) -> tuple[list[AbortedTransaction], bool]:
+        """The aborted transactions that overlap [start, upper_bound), and whether later segments can have none."""
+        found = []
+        for entry in self.entries:
+            if entry.last_offset >= start and entry.first_offset < upper_bound:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_bound:
+                return found, True
+        return found, False
+
+    def sync(self) -> None:
+        if self._entries:
+            self.write_out()
+            file = self._files.open(self.path)
+            try:
+                file.sync()
+            finally:
+                file.close()

@@ -1,0 +1,82 @@
+"""Which segments may go, and why. Only whole segments go, oldest first, and never past the high watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from tailrace.log.segments.segment import Segment
+from tailrace.log.segments.segment_list import SegmentList
+from tailrace.log.watermarks import Watermarks
+from tailrace.model.topic_config import TopicConfig
+
+
+class DeletionReason(Enum):
+    LOG_START = "below the log start offset"
+    SIZE = "retention.bytes exceeded"
+    AGE = "retention.ms passed"
+
+
+def reasons(config: TopicConfig) -> list[DeletionReason]:
+    """Return the reasons that apply to a topic, in the order in which its logs are looked at."""
+    return list(DeletionReason) if config.is_deleted_by_retention else [DeletionReason.LOG_START]
+
+
+def segments_to_delete(
+    reason: DeletionReason, segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int
+) -> list[Segment]:
+    """Return the oldest segments that must go for this reason."""
+    if reason is DeletionReason.LOG_START:
+        return below_log_start(segments, marks)
+    if reason is DeletionReason.SIZE:
+        return beyond_size(segments, marks, config)
+    return beyond_age(segments, marks, config, now_ms)
+
+
+def below_log_start(segments: SegmentList, marks: Watermarks) -> list[Segment]:
+    """Segments of which every record is before the log start offset."""
+    return _leading(
+        segments, marks, lambda segment, next_one: bool(next_one and next_one.base_offset <= marks.log_start_offset)
+    )
+
+
+def beyond_size(segments: SegmentList, marks: Watermarks, config: TopicConfig) -> list[Segment]:
+    """Segments without which the log still holds `retention.bytes`."""
+    surplus = segments.total_size() - config.retention_bytes
+    if config.retention_bytes < 0 or surplus < 0:
+        return []
+
+    def surplus_remains(segment: Segment, next_one: Segment | None) -> bool:
+        nonlocal surplus
+        if surplus - segment.size < 0:
+            return False
+        surplus -= segment.size
+        return True
+
+    return _leading(segments, marks, surplus_remains)
+
+
+def beyond_age(segments: SegmentList, marks: Watermarks, config: TopicConfig, now_ms: int) -> list[Segment]:
+    """Segments whose latest record is older than `retention.ms`."""
+    if config.retention_ms < 0:
+        return []
+    return _leading(
+        segments,
+        marks,
+        lambda segment, next_one: now_ms - segment.retention_timestamp_ms() > config.retention_ms,
+    )
+
+
+def _leading(
+    segments: SegmentList, marks: Watermarks, may_go: Callable[[Segment, Segment | None], bool]
+) -> list[Segment]:
+    """The oldest segments in a row that may go; the active one only if it holds something."""
+    going: list[Segment] = []
+    for slot, segment in enumerate(segments):
+        next_one = segments[slot + 1] if slot + 1 < len(segments) else None
+        upper_bound = next_one.base_offset if next_one else marks.log_end_offset
+        is_empty_active = next_one is None and segment.size == 0
+        if marks.high_watermark_offset < upper_bound or is_empty_active or not may_go(segment, next_one):
+            break
+        going.append(segment)
+    return going
