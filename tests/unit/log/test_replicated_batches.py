@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tailrace.log.replicated import replicated_batches, replicated_kernels
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.producers.producer_state import ProducerState
+from tailrace.log.replicated import replicated_batches, replicated_kernels
 from tailrace.log.replicated.replicated_batches import BatchRun, split_replicated
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
