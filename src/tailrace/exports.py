@@ -1,4 +1,4 @@
-"""What `import tailrace` offers, loaded when it is first used: the command line need not load a broker to show help."""
+"""The names of `import tailrace`, each loaded on first use, so that `tailrace --help` does not load a broker."""
 
 from __future__ import annotations
 

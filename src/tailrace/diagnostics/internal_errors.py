@@ -1,7 +1,7 @@
-"""InternalErrors: exceptions that only a bug can raise. The broker logs them, counts them and serves on.
+"""InternalErrors: exceptions that only a bug can raise. The broker logs them, counts them and continues.
 
 An exception costs the request, timer or task that raised it. Two kinds stop the broker instead, because acknowledged
-records could be lost if it went on: a FatalError, and a failed assertion inside `log` or `metadata`.
+records could be lost otherwise: a FatalError, and a failed assertion inside `log` or `metadata`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class InternalErrors:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Return True if the broker must not serve on after this exception."""
+    """Return True if the broker must stop because of this exception."""
     if isinstance(error, FatalError):
         return True
     return isinstance(error, AssertionError) and _raising_module(error).startswith(_STATE_PACKAGES)

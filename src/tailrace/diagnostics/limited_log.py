@@ -1,4 +1,4 @@
-"""LimitedLog: one line for many alike. What a client can cause must not fill a disk."""
+"""LimitedLog: one log line for many similar events, so that a client cannot fill the disk with log lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ KINDS_MAX: Final = 64
 
 
 class LimitedLog:
-    """Writes the first line of a kind at once, then no more than one every ten seconds, with a count of those left
-    out."""
+    """Writes the first line of a kind at once, then at most one every ten seconds with the number of lines left out."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
@@ -29,8 +28,10 @@ class LimitedLog:
         trace: BaseException | None = None,
         **about: object,
     ) -> bool:
-        """Write a line of a kind, with an exception's traceback if there is one, or count it. Return True if it was
-        written. Kinds are few: words of ours, never a client's."""
+        """Write a line of a kind, or count it if the last line is recent. Return True if the line was written.
+
+        A kind is a constant of the caller, never text of a client, so there are few kinds.
+        """
         assert kind in self._kinds or len(self._kinds) < KINDS_MAX
         written_ms, left_out = self._kinds.get(kind, (None, 0))
         if written_ms is not None and now_ms - written_ms < INTERVAL_MS:

@@ -1,0 +1,158 @@
+"""Plain words: a check of the English in docstrings, comments, messages, test names and documents.
+
+    python -m tests.architecture.language [PATH …]
+
+prints every place under the paths that breaks a rule. The rules are the ones of CONTRIBUTING.md, "How we write":
+sentences of at most 40 words, docstrings that open with a verb or a noun, and none of the words in `BANNED`.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PLACES = ("src", "tests", "docs", "benchmarks", "examples", "scripts")
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+SENTENCE_WORDS_MAX = 40
+
+# Words of the old dialect, each with the plain ones to use instead.
+BANNED = {
+    r"told|tells? of|tell": "report, return, log, notify",
+    r"hears? of|heard of": "receive, learn",
+    r"whoever|whomever|whom": "name the subject: client, caller, member, broker",
+    r"anew": "again",
+    r"no more(?! than)": "no longer",
+    r"for ever": "forever, unlimited, without expiry",
+    r"(?:go|goes|went|going) on(?! to)": "continue, resume",
+    r"shall": "must, is to",
+    r"(?:is|are|be|was|were|all) (?:ill|well)": "healthy, unhealthy, offline, correct",
+    r"settles?|settled|settling": "name the action: decide, complete, resolve, persist",
+    r"wish(?:es|ed)?": "request, setting",
+    r"short(?:er)? way|long(?:er)? way": "fast path, general path",
+    r"what comes most|of which nothing|as if nothing": "say it directly",
+    r"lets? (?:it|them|him) be": "leave, ignore",
+    r"says? so|said so": "report, log",
+}
+_BANNED = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in BANNED.items()]
+_OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|Of)\b")
+_CODE = re.compile(r"``[^`]*``|`[^`]*`")
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])[\s\"')\]]+(?=[\"'(\[A-Z`0-9*_])|\n\s*\n|\n\s*(?:[-*|#>]|\d+\.)\s*|\n(?=    )")
+
+
+class Finding(NamedTuple):
+    path: Path
+    line: int
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        name = self.path.relative_to(ROOT) if self.path.is_relative_to(ROOT) else self.path
+        return f"{name}:{self.line}: {self.rule}: {self.text}"
+
+
+def findings_of(path: Path) -> list[Finding]:
+    """Return the places of a Python module or a Markdown page that break a rule."""
+    text = path.read_text()
+    return list(_of_page(path, text) if path.suffix == ".md" else _of_module(path, text))
+
+
+def _of_module(path: Path, text: str) -> Iterator[Finding]:
+    tree = ast.parse(text)
+    docstrings = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node)
+            if docstring:
+                place = node.body[0]
+                docstrings.add(id(place.value))  # type: ignore[attr-defined]
+                if _OPENING.match(docstring):
+                    yield Finding(path, place.lineno, "docstring opens with a question word", _short(docstring))
+                yield from _of_prose(path, place.lineno, docstring)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield from _banned(path, node.lineno, node.name.replace("_", " "))
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+        if is_text and node.value.count(" ") >= 2:
+            yield from _banned(path, node.lineno, node.value)
+    yield from _of_comments(path, text)
+
+
+def _of_comments(path: Path, text: str) -> Iterator[Finding]:
+    block: list[str] = []
+    first = last = 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT or token.string.startswith(("#:", "#!")):
+            continue
+        line = token.start[0]
+        if block and line != last + 1:
+            yield from _of_prose(path, first, "\n".join(block))
+            block = []
+        if not block:
+            first = line
+        block.append(token.string.lstrip("#").strip())
+        last = line
+    if block:
+        yield from _of_prose(path, first, "\n".join(block))
+
+
+def _of_page(path: Path, text: str) -> Iterator[Finding]:
+    prose = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"<!--.*?-->", lambda note: "\n" * note[0].count("\n"), prose, flags=re.DOTALL)
+    yield from _of_prose(path, 1, prose)
+
+
+def _of_prose(path: Path, line: int, text: str) -> Iterator[Finding]:
+    plain = _CODE.sub("CODE", text)
+    yield from _banned(path, line, plain)
+    start = 0
+    for end in [*_SENTENCE_END.finditer(plain), None]:
+        sentence = plain[start : end.start() if end else len(plain)]
+        if "|" not in sentence and len(re.findall(r"[A-Za-z][\w'-]*", sentence)) > SENTENCE_WORDS_MAX:
+            yield Finding(path, line + plain.count("\n", 0, start), "sentence of over 40 words", _short(sentence))
+        start = end.end() if end else len(plain)
+
+
+def _banned(path: Path, line: int, text: str) -> Iterator[Finding]:
+    for pattern, instead in _BANNED:
+        for match in pattern.finditer(text):
+            around = text[max(0, match.start() - 30) : match.end() + 30]
+            found = f'"{match[0]}" (better: {instead})'
+            yield Finding(path, line + text.count("\n", 0, match.start()), found, _short(around))
+
+
+def _short(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()[:100]
+
+
+def files(places: Iterable[Path]) -> list[Path]:
+    """Return the modules and pages under the places."""
+    found = []
+    for place in places:
+        if place.is_file():
+            found.append(place)
+        else:
+            found += [path for path in place.rglob("*") if path.suffix in (".py", ".md")]
+    own = Path(__file__)
+    return sorted(path for path in found if path != own and ".venv" not in path.parts and "build" not in path.parts)
+
+
+def default_places() -> list[Path]:
+    return [ROOT / name for name in (*PLACES, *PAGES)]
+
+
+if __name__ == "__main__":
+    places = [Path(one).resolve() for one in sys.argv[1:]] or default_places()
+    count = 0
+    for one in files(places):
+        for finding in findings_of(one):
+            count += 1
+            print(finding)
+    print(f"{count} findings")
+    sys.exit(1 if count else 0)

@@ -1,0 +1,44 @@
+"""The English of modules and documents follows the rules of language.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.language import ROOT, files, findings_of
+
+# Places whose text has been rewritten by the rules. The list grows until it is `default_places()`.
+CLEAN = (
+    "src/tailrace/diagnostics",
+    "src/tailrace/exports.py",
+)
+
+
+def test_clean_places_have_no_findings() -> None:
+    found = [str(one) for path in files(ROOT / name for name in CLEAN) for one in findings_of(path)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ('"""Return the floor segment."""\n', []),
+        ('"""What a member has."""\n', ["docstring opens with a question word"]),
+        ('raise ValueError("the client is told about it")\n', ['"told" (better: report, return, log, notify)']),
+        ("name = 1  # the caller shall wait\n", ['"shall" (better: must, is to)']),
+        ("def test_a_member_is_told() -> None: ...\n", ['"told" (better: report, return, log, notify)']),
+        (f'"""A sentence {"with many words " * 14}."""\n', ["sentence of over 40 words"]),
+        ('"""A word in code, `told`, is a name."""\n', []),
+    ],
+)
+def test_findings_in_a_module(tmp_path: Path, text: str, rules: list[str]) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(text)
+    assert [one.rule for one in findings_of(module)] == rules
+
+
+def test_code_blocks_of_a_page_are_not_checked(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("The client is told.\n\n```\nthe client is told\n```\n")
+    assert [one.line for one in findings_of(page)] == [1]
