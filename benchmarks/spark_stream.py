@@ -9,8 +9,8 @@ process of its own, all in one session; the first twenty seconds of each way do 
 parts of a micro-batch take, as Spark reports them (medians). Latency is wall time: on a busy machine the figures are
 worth little.
 
-"quick checkpoint" is what docs/spark.md advises: a checkpoint's files written without checksums and without a second
-file system API. In real-time mode Spark takes no source in Python.
+"quick checkpoint" is what docs/reference/spark.md advises: a checkpoint's files written without checksums and
+without a second file system API. In real-time mode Spark takes no source in Python.
 """
 
 from __future__ import annotations

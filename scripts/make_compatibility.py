@@ -1,4 +1,4 @@
-"""Write the table of APIs in docs/compatibility.md from the broker's API table and the handlers' docstrings.
+"""Write the table of APIs in docs/reference/compatibility.md from the broker's API table and the handlers' docstrings.
 
 python scripts/make_compatibility.py            rewrite the page
 python scripts/make_compatibility.py --check    fail if the page is out of step
@@ -15,7 +15,7 @@ from pathlib import Path
 from tailrace.broker.requests.api_table import API_TABLE, TELEMETRY_TABLE, ApiRow
 from tailrace.protocol.api_keys import api
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "compatibility.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "compatibility.md"
 BEGIN = "<!-- APIs: written by scripts/make_compatibility.py -->"
 END = "<!-- end of APIs -->"
 _ITEM = re.compile(r"[^:]+: ")  # what is missing: what happens instead

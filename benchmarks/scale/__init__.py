@@ -1,1 +1,1 @@
-"""What many brokers and partitions cost: `python -m benchmarks.scale`; docs/scale.md has what it found."""
+"""What many brokers and partitions cost: `python -m benchmarks.scale`; docs/explanation/scale.md has what it found."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.scale [--partitions 10000,100000] [--brokers 10,1000] [--kafka]`: the slopes in docs/scale.md.
+"""`python -m benchmarks.scale [--partitions 10000,100000] [--brokers 10,1000] [--kafka]`: docs/explanation/scale.md.
 
 Worlds of every size are made below --directory, which wants a file system in memory: what is measured is CPU time, and
 a start that syncs thousands of files to a busy disk would take long for nothing. Every measurement is a process.

@@ -1,4 +1,4 @@
-"""The pages of docs/formats: their examples are run, the files they show are compared, their tables add up."""
+"""The pages of docs/reference/formats: examples run, the files they show are right, tables of fields add up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tailrace.log.producers import producer_snapshot
 from tailrace.log.segments.indexes import offset_index, time_index, transaction_index
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "formats"
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "formats"
 NAMES = ["segment_files.md", "checkpoints.md", "producer_snapshot.md"]
 BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| (\d+) \| (\d*) \|", re.MULTILINE)
@@ -21,10 +21,10 @@ def blocks(page: str) -> list[tuple[str, str, str]]:
     return BLOCK.findall((PAGES / page).read_text())
 
 
-def run_example(page: str, directory: Path) -> None:
+def run_example(page: str) -> None:
     for language, _, content in blocks(page):
         if language == "python":
-            exec(compile(content, page, "exec"), {"directory": str(directory)})
+            exec(compile(content, page, "exec"), {})
 
 
 def bytes_of(content: str) -> bytes:
@@ -33,12 +33,15 @@ def bytes_of(content: str) -> bytes:
 
 
 @pytest.mark.parametrize("page", NAMES)
-def test_the_files_that_a_page_shows_are_those_that_its_example_makes(page: str, tmp_path: Path) -> None:
-    run_example(page, tmp_path)
+def test_the_files_that_a_page_shows_are_those_that_its_example_makes(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_example(page)
     shown = [(language, name, content) for language, name, content in blocks(page) if name]
     assert shown
     for language, name, content in shown:
-        data = (tmp_path / name).read_bytes()
+        data = (tmp_path / "demo" / name).read_bytes()
         if language == "hex":
             assert data.hex(" ") == bytes_of(content).hex(" "), name
         else:
@@ -69,6 +72,6 @@ def test_the_tables_of_fields_are_as_long_as_the_entries() -> None:
 def test_the_files_that_a_page_names_in_the_source_are_there(page: str) -> None:
     named = re.findall(r"`((?:log|records|tests)/[\w/]+\.py)`", (PAGES / page).read_text())
     assert named
-    root = PAGES.parents[1]
+    root = PAGES.parents[2]
     missing = [name for name in named if not ((root / "src" / "tailrace" / name).exists() or (root / name).exists())]
     assert missing == []

@@ -1,4 +1,4 @@
-"""docs/operations/metrics.md names what a broker tells, and a broker tells what it names."""
+"""docs/reference/metrics.md names what a broker tells, and a broker tells what it names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import tailrace
 from tailrace.client.cluster.cluster import ClusterClient
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations" / "metrics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 _NAME = re.compile(r"`((?:…|kafka|tailrace|process|python)_\w+)")
 # Told only once something has happened.
 _LATER = {"kafka_log_logcleanermanager_time_since_last_run_ms"}

@@ -91,7 +91,9 @@ def test_a_frame_can_be_asked_again_and_again(spark: Any, broker: tailrace.Broke
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="Spark 4.3 keeps what a DataFrame's first query pushed down: see docs/spark.md")
+@pytest.mark.xfail(
+    strict=True, reason="Spark 4.3 keeps what a DataFrame's first query pushed down: see docs/reference/spark.md"
+)
 def test_a_frame_with_pushed_conditions_can_be_asked_again(spark: Any, broker: tailrace.Broker) -> None:
     put(broker.bootstrap, "t", 0, numbered(20))
     frame = spark.read.format("tailrace").options(**wire(broker), pushFilters="true").load()

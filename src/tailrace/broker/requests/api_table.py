@@ -1,4 +1,4 @@
-"""Every API that is served: key, versions, handler. ApiVersions and docs/compatibility.md are read from it.
+"""Every API that is served: key, versions, handler. ApiVersions and docs/reference/compatibility.md are read from it.
 
 Old versions stay, also those that Kafka 4 no longer serves, so that old clients work.
 """

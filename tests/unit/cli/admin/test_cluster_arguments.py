@@ -89,9 +89,9 @@ def test_help_imports_nothing_of_the_client() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("page", ["use-the-command-line.md", "run-a-cluster.md"])
+@pytest.mark.parametrize("page", ["reference/command-line.md", "how-to/run-a-cluster.md"])
 def test_every_command_in_the_guide_is_one(page: str) -> None:
-    text = Path(__file__).parents[4].joinpath("docs", "operations", page).read_text()
+    text = Path(__file__).parents[4].joinpath("docs", page).read_text()
     lines = re.findall(r"^(?:\$ )?((?:[^`\n]*\| )?tailrace (?!serves)[^#\n]*)", text, re.M)
     quoted = [*lines, *re.findall(r"`([^`\n]*tailrace [^`\n]+)`", text)]
     parts = [part for line in quoted for part in re.split(r"\s*\\?\|\s*", line) if part.startswith("tailrace ")]
