@@ -124,8 +124,7 @@ class Broker:
         )
 
         def build_with_faults(surroundings: Surroundings) -> FaultyBroker:
-            self._core = FaultyBroker(build(surroundings))
-            self._core.faults = self._faults
+            self._core = FaultyBroker(build(surroundings), self._faults)
             return self._core
 
         server = Server(build_with_faults, server_settings(config, ours), clock_ms=self._clock_ms)

@@ -65,15 +65,16 @@ class Fault:
 class FaultyBroker:
     """The broker as the server sees it, with faults in between."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, faults: Sequence[Fault]) -> None:
+        """`faults` may change while the broker runs."""
         self.broker = broker
-        self.faults: list[Fault] = []
+        self._faults = faults
         self._replies: list[Reply] = []
         self._delayed: list[tuple[int, bytes, ConnectionContext]] = []
         self._mute: set[int] = set()  # connections whose next reply is dropped with them
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
-        fault = self._fault_for(frame) if self.faults else None
+        fault = self._fault_for(frame) if self._faults else None
         if fault is None:
             self.broker.handle(frame, context, now_ms)
             return False
@@ -96,7 +97,7 @@ class FaultyBroker:
         if len(frame) < _API_KEY.size:
             return None
         (key,) = _API_KEY.unpack_from(frame)
-        return next((fault for fault in self.faults if fault.api_key == key and not fault.is_over), None)
+        return next((fault for fault in self._faults if fault.api_key == key and not fault.is_over), None)
 
     def take_replies(self) -> Sequence[Reply]:
         replies = self.broker.take_replies()

@@ -129,18 +129,75 @@ def outside_assignments() -> dict[str, int]:
     - `other` is `self` or `cls`, or a local variable to which the same function assigns a new object: a call of a
       class, of `cls`, `copy` or `__new__`;
     - a class of the same module has an attribute of that name, so that the object is probably one of its own;
-    - a message of the protocol has a field of that name: messages are values that handlers fill in.
+    - a message of the protocol has a field of that name: messages are values that handlers fill in;
+    - no class of the source has an attribute of that name: the object is a library's (an SSLContext, an OSError);
+    - a number is added to a counter (`other.bytes_in += size`): see `counters`.
     """
-    fields = message_fields()
-    counts: dict[str, int] = {}
-    for path in MODULES:
-        tree = tree_of(path)
-        known = fields | _own_attributes(tree)
-        scopes: list[ast.AST] = [tree, *(node for _, node in functions(tree))]
-        count = sum(one.attr not in known for scope in scopes for one in _changed_attributes(scope))
-        if count:
-            counts[name_of(path)] = count
-    return counts
+    counts = {
+        name_of(path): len(outside_attributes(tree_of(path), _all_attributes(), _all_counters())) for path in MODULES
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def outside_attributes(tree: ast.Module, known: frozenset[str], counted: frozenset[str]) -> list[ast.Attribute]:
+    """Return the assignments of a module that count; `known`: the attributes of all classes, `counted`: counters."""
+    own = message_fields() | _own_attributes(tree)
+    added = {id(node.target) for node in ast.walk(tree) if isinstance(node, ast.AugAssign) and _is_add(node)}
+    scopes: list[ast.AST] = [tree, *(node for _, node in functions(tree))]
+    return [
+        one
+        for scope in scopes
+        for one in _changed_attributes(scope)
+        if one.attr in known and one.attr not in own and not (id(one) in added and one.attr in counted)
+    ]
+
+
+def _is_add(node: ast.AugAssign) -> bool:
+    return isinstance(node.op, ast.Add)
+
+
+@cache
+def _all_attributes() -> frozenset[str]:
+    return frozenset().union(*(_own_attributes(tree_of(path)) for path in MODULES))
+
+
+@cache
+def _all_counters() -> frozenset[str]:
+    return frozenset().union(*(counters(tree_of(path)) for path in MODULES))
+
+
+def counters(tree: ast.Module) -> set[str]:
+    """Return the attributes of classes that consist of counters: at least two attributes, and all of them start at 0.
+
+    Such an object is made to be added to by whoever counts."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            found = _initial_values(node)
+            if len(found) > 1 and all(isinstance(one, ast.Constant) and one.value == 0 for one in found.values()):
+                names |= found.keys()
+    return names
+
+
+def _initial_values(node: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """Return the attributes of a class with their first values: fields of a dataclass, assignments in `__init__`."""
+    found: dict[str, ast.expr | None] = {
+        one.target.id: one.value
+        for one in node.body
+        if isinstance(one, ast.AnnAssign)
+        and isinstance(one.target, ast.Name)
+        and not ast.unparse(one.annotation).startswith(("ClassVar", "Final"))
+    }
+    for one in node.body:
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+            for made in ast.walk(one):
+                if isinstance(made, ast.Assign | ast.AnnAssign):
+                    targets = made.targets if isinstance(made, ast.Assign) else [made.target]
+                    for target in targets:
+                        for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                            if isinstance(each, ast.Attribute) and _is_name(each.value, {"self"}):
+                                found[each.attr] = made.value
+    return found
 
 
 @cache
@@ -166,6 +223,7 @@ def _own_attributes(tree: ast.Module) -> set[str]:
             names.add(node.attr)
         elif isinstance(node, ast.ClassDef):
             declared = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
+            declared += [target for one in node.body if isinstance(one, ast.Assign) for target in one.targets]
             names |= {one.id for one in declared if isinstance(one, ast.Name)}
     return names
 

@@ -6,7 +6,14 @@ import ast
 
 import pytest
 
-from tests.architecture.source import _changed_attributes, cycles, functions, message_fields
+from tests.architecture.source import (
+    _changed_attributes,
+    counters,
+    cycles,
+    functions,
+    message_fields,
+    outside_attributes,
+)
 
 
 def changed(body: str) -> list[str]:
@@ -34,6 +41,49 @@ def test_changes_of_own_objects_are_allowed(body: str) -> None:
 )
 def test_changes_of_foreign_objects_are_found(body: str, found: str) -> None:
     assert changed(body) == [found]
+
+
+KNOWN = frozenset({"hold", "hits"})
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("other.hold = 1", ["other.hold"]),
+        ("other.check_hostname = True", []),  # no class of the source has such an attribute
+        ("other.error_code = 1", []),  # a field of messages
+        ("other.hits += 1", []),
+        ("other.hits -= 1", ["other.hits"]),
+        ("other.hits = 1", ["other.hits"]),
+        ("other.hold += 1", ["other.hold"]),
+    ],
+)
+def test_attributes_of_libraries_and_messages_and_additions_to_counters_do_not_count(
+    statement: str, found: list[str]
+) -> None:
+    tree = ast.parse(f"def work(other):\n    {statement}\n")
+    assert [ast.unparse(one) for one in outside_attributes(tree, KNOWN, frozenset({"hits"}))] == found
+
+
+def test_attributes_of_the_modules_own_classes_do_not_count() -> None:
+    tree = ast.parse("class A:\n    hold: int\ndef work(other):\n    other.hold = 1\n")
+    assert outside_attributes(tree, KNOWN, frozenset()) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("    a: int = 0\n    b: int = 0", {"a", "b"}),
+        ("    def __init__(self):\n        self.a = 0\n        self.b = self.c = 0", {"a", "b", "c"}),
+        ("    a: int = 0\n    b: str = ''", set()),
+        ("    a: int = 0\n    b: int", set()),
+        ("    def __init__(self, b):\n        self.a = 0\n        self.b = b", set()),
+        ("    def __init__(self, b):\n        self.a, self.b = b", set()),
+        ("    a: int = 0", set()),
+    ],
+)
+def test_a_class_consists_of_counters_if_all_its_attributes_start_at_zero(body: str, found: set[str]) -> None:
+    assert counters(ast.parse(f"class A:\n{body}\n")) == found
 
 
 def test_cycles_are_found_through_other_modules() -> None:

@@ -158,7 +158,7 @@ class CoordinatorRuntime(Generic[S]):
         place.loading = None
         del self._loading[place.key.partition]
         place.state = ShardState.ACTIVE
-        place.writer.end = self._log.bounds(place.key)[1]
+        place.writer.start_at(self._log.bounds(place.key)[1])
         for part in place.shard.loaded(now_ms):
             if place.state is ShardState.ACTIVE:
                 self.failures.run("the start of leadership", place.key, part, now_ms)
@@ -345,12 +345,12 @@ class CoordinatorRuntime(Generic[S]):
             return
         left = TIMERS_AT_ONCE
         for place in tuple(self._places.values()):
-            place.timers.earliest_ms = now_ms + 1  # a timer that sets itself again for now would never let go
+            place.timers.begin_run(now_ms)
             while left and place.state is ShardState.ACTIVE and (due := place.timers.take_due(now_ms)) is not None:
                 left -= 1
                 self._run_due(place, due, now_ms)
-            place.timers.earliest_ms = None
-        self._alarm.next_ms = None
+            place.timers.end_run()
+        self._alarm.clear()
         for place in self._places.values():
             deadline_ms = place.timers.next_deadline_ms()
             if deadline_ms is not None:

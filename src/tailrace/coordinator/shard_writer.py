@@ -59,6 +59,10 @@ class ShardWriter:
         self._failures = failures
         self.end: Offset = 0  # the log end after the last append
 
+    def start_at(self, end: Offset) -> None:
+        """Note the log end once the shard is loaded."""
+        self.end = end
+
     def write(self, change: StateChange[Any], now_ms: int) -> None:
         """Append the records of a change and replay them."""
 

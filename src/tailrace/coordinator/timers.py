@@ -41,6 +41,9 @@ class Alarm:
         if self.next_ms is None or deadline_ms < self.next_ms:
             self.next_ms = deadline_ms
 
+    def clear(self) -> None:
+        self.next_ms = None
+
 
 class Timers:
     def __init__(self, alarm: Alarm | None = None) -> None:
@@ -48,7 +51,7 @@ class Timers:
         self._timers: dict[Hashable, _Timer] = {}
         self._heap: list[tuple[int, int, Hashable, _Timer]] = []
         self._count = 0
-        self.earliest_ms: int | None = None  # while timers run: what they schedule is not due before
+        self._earliest_ms: int | None = None  # while timers run: what they schedule is not due before
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -58,8 +61,8 @@ class Timers:
 
     def schedule(self, key: Hashable, deadline_ms: int, operation: TimedOperation) -> None:
         """Do it once the deadline has come, instead of what is scheduled under that name."""
-        if self.earliest_ms is not None and deadline_ms < self.earliest_ms:
-            deadline_ms = self.earliest_ms
+        if self._earliest_ms is not None and deadline_ms < self._earliest_ms:
+            deadline_ms = self._earliest_ms
         timer = self._timers.get(key)
         if timer is not None and timer.placed_ms <= deadline_ms:
             timer.deadline_ms = deadline_ms
@@ -87,6 +90,13 @@ class Timers:
         while heap and self._timers.get(heap[0][2]) is not heap[0][3]:
             heappop(heap)
         return heap[0][0] if heap else None
+
+    def begin_run(self, now_ms: int) -> None:
+        """Until `end_run` no new timer is due at `now_ms`: one that schedules itself again would run for ever."""
+        self._earliest_ms = now_ms + 1
+
+    def end_run(self) -> None:
+        self._earliest_ms = None
 
     def take_due(self, now_ms: int) -> Due | None:
         """The first timer whose deadline has come; it is forgotten."""

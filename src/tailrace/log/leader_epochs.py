@@ -140,6 +140,16 @@ class LeaderEpochs:
         write_epochs(self._files, self.path, self.entries)
         self.is_written = True
 
+    def note_written(self) -> None:
+        """Note that background work has written the entries as they are now."""
+        self.is_written = True
+
+    def write_by(self, write_soon: Callable[[], None]) -> None:
+        """Let background work write the file from now on."""
+        self.write_soon = write_soon
+        if not self.is_written:
+            write_soon()
+
     def make_durable(self) -> bool:
         """Return True if the file has the epochs. It is written now unless background work does that."""
         if not self.is_written and self.write_soon is None:

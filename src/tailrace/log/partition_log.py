@@ -37,6 +37,7 @@ from tailrace.log.segments.segment_swap import swap_segments
 from tailrace.log.upkeep import retention
 from tailrace.log.upkeep.deferred import Deferred
 from tailrace.log.upkeep.durability import Durability
+from tailrace.log.upkeep.log_owner import LogOwner
 from tailrace.log.upkeep.removal import Removal
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -47,12 +48,6 @@ from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.validation import Origin
 
 _log = logging.getLogger(__name__)
-
-
-def flush_at_once(log: PartitionLog, following: Segment, now_ms: int) -> None:
-    """Sync everything before a segment here and now, where no other thread can do it."""
-    log.producers.sync_snapshots()
-    log.flush_to(following.base_offset, now_ms)
 
 
 class PartitionLog:
@@ -90,9 +85,7 @@ class PartitionLog:
         # What requests call, without a call in between.
         self.place, self.write_placed = self._append.place, self._append.write
         self.placed_marks, self.snapshot_marks = self._bounds.placed_marks, self._bounds.snapshot_marks
-        self.write_checkpoints: Callable[[], None] = lambda: None  # set by the log directory
-        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once  # set by the log directory
-        self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to  # likewise
+        self._owner: LogOwner[PartitionLog] = LogOwner()
         self.cuts = 0  # how often the end of the log was cut off
         self._removal = Removal(files, deferred, producers)
 
@@ -150,7 +143,7 @@ class PartitionLog:
 
     def _set_log_end(self, offset: Offset) -> None:
         active = self.segments.active
-        self.marks.log_end = LogPosition(offset, active.base_offset, active.size)
+        self.marks.set_log_end(LogPosition(offset, active.base_offset, active.size))
         self.durability.note_cut(offset)
 
     # Roll and flush
@@ -172,7 +165,7 @@ class PartitionLog:
         if self.high_watermark == self.log_end_offset:
             self.marks.high_watermark = self.marks.log_end
         self.producers.end_offset = base_offset
-        self.deferred.add(now_ms, lambda: self.flush_sealed(self, segment, now_ms))
+        self.deferred.add(now_ms, lambda: self._owner.flush_sealed(self, segment, now_ms))
         self.producers.take_snapshot(sync=False)
         _log.debug("%s: rolled to %d: %s", self.partition, base_offset, reason.value if reason else "asked to")
         return segment
@@ -207,7 +200,7 @@ class PartitionLog:
         """Flush if `flush.ms` has passed since the last time and there is something to flush."""
         due = self.durability.begin_if_due(now_ms, self.config.flush_ms)
         if due:
-            self.flush_soon(self, self.log_end_offset, now_ms)
+            self._owner.flush_soon(self, self.log_end_offset, now_ms)
         return due
 
     # Read
@@ -234,7 +227,7 @@ class PartitionLog:
             return False
         if offset > self.recovery_point:
             # The segments that are partly or wholly below it stay a while, and recovery starts at the first of them.
-            self.flush_soon(self, offset, now_ms)
+            self._owner.flush_soon(self, offset, now_ms)
         self._move_start(offset, now_ms)
         return True
 
@@ -344,6 +337,14 @@ class PartitionLog:
         self._removal.mark_snapshots_deleted([one for one in old if one.base_offset not in replaced], due_ms)
 
     # Its life
+
+    def attach(self, owner: LogOwner[PartitionLog]) -> None:
+        """Leave flushes, checkpoints and the time of deferred work to an owner."""
+        self._owner = owner
+        self.deferred.notify(partial(owner.note_deferred, self.partition))
+
+    def write_checkpoints(self) -> None:
+        self._owner.write_checkpoints()
 
     def assign_topic_id(self, topic_id: TopicId) -> None:
         """Note the topic's identity in `partition.metadata`."""

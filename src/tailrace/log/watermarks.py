@@ -49,6 +49,9 @@ class Watermarks:
     def last_stable_offset(self) -> Offset:
         return self.last_stable.offset
 
+    def set_log_end(self, position: LogPosition) -> None:
+        self.log_end = position
+
     def bound(self, isolation: Isolation) -> LogPosition:
         if isolation is Isolation.LOG_END:
             return self.log_end

@@ -40,18 +40,32 @@ class SourceFailed(Exception):
 
 
 class DirectoryMove(MovingCopy):
-    def __init__(self, files: Files, partition: Partition, source: LogDirectory, target: LogDirectory) -> None:
+    def __init__(
+        self, files: Files, partition: Partition, source: LogDirectory, target: LogDirectory, due_ms: int = 0
+    ) -> None:
         """To where `target` has a future log of the partition."""
         super().__init__(partition.log, target.futures[partition.key], target)
         self._files = files
         self.partition = partition
         self.source = source
         self.is_cancelled = False
-        self.due_ms = 0  # when to go on with it
-        self.told_ms = -(2**31)  # when the controller was told that it is where the copy is
+        self.due_ms = due_ms  # when the next step may begin
+        self.reported_ms = -(2**31)  # when the controller was informed that the replica is where the copy is
         self.bytes_copied = 0
         self._unsynced_bytes = 0
         self._was_synced = False
+
+    def cancel(self) -> None:
+        """Note that the copy is not wanted any more."""
+        self.is_cancelled = True
+
+    def resume_at(self, due_ms: int) -> None:
+        """Set the time of the next step."""
+        self.due_ms = due_ms
+
+    def note_reported(self, now_ms: int) -> None:
+        """Note that the controller is informed of the new directory."""
+        self.reported_ms = now_ms
 
     @property
     def is_valid(self) -> bool:
@@ -146,7 +160,7 @@ class DirectoryMove(MovingCopy):
             copy.truncate_fully(end, now_ms, log_start_offset=copy.log_start_offset)
         else:
             copy.roll(now_ms, first_offset=end)
-            copy.marks.log_end = LogPosition(end, end, 0)
+            copy.marks.set_log_end(LogPosition(end, end, 0))
 
     def promote(self, now_ms: int) -> PartitionLog:
         """The copy takes the log's place; the log, which is going away."""

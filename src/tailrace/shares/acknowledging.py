@@ -68,7 +68,7 @@ def release(partition: SharePartition, member_id: str, settings: ShareSettings) 
                 continue
             pieces, last_offset = [run], run.last_offset
             if partition.begins_inside(run.first_offset, run.last_offset):
-                batch.by_offset = True
+                batch.differ()
                 pieces = batch.between(run.first_offset, partition.start_offset - 1)
                 pieces += batch.between(partition.start_offset, last_offset)
             for piece in pieces:
@@ -133,7 +133,7 @@ class _Acknowledging:
             if not in_part:
                 self._apply(batch, batch.whole, one.types[0])
                 return
-            batch.by_offset = True
+            batch.differ()
         first = max(one.first_offset, partition.start_offset)
         for run in batch.between(first, one.last_offset):
             if run.state is not RecordState.ACQUIRED:
@@ -154,7 +154,7 @@ class _Acknowledging:
         if kind == AcknowledgeType.RENEW:
             if not self.settings.renew_acknowledge_enable:
                 raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
-            run.deadline_ms = self.partition.lock_until(self.now_ms + self.settings.record_lock_duration_ms)
+            run.renew(self.partition.lock_until(self.now_ms + self.settings.record_lock_duration_ms))
             return
         _begin(self.partition, self.change, batch, run, _STATES[kind], self.settings)
 

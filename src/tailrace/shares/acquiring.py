@@ -160,7 +160,7 @@ class _Acquiring:
                 if not batch.by_offset:
                     if not batch.whole.is_acquirable:
                         continue
-                    batch.by_offset = True
+                    batch.differ()
                 taken = self._acquire_part(batch, first_read, last_offset, most - count, result)
                 count += taken
                 if is_throttled and taken:
@@ -247,7 +247,7 @@ class _Acquiring:
         spans = [(first, last)] if self.is_limited else self._cut(first, last)
         if self.is_limited and last - first + 1 > most:
             batch = InFlightBatch(Run(first, last, RecordState.AVAILABLE, 0))
-            batch.by_offset = True
+            batch.differ()
             batch.shorten(batch.runs[0], first + most - 1)
             self._take(batch.runs[0])
             self.partition.put(batch)

@@ -69,6 +69,10 @@ class Run:
     def is_acquirable(self) -> bool:
         return self.state is RecordState.AVAILABLE and self.rollback is None
 
+    def renew(self, deadline_ms: int) -> None:
+        """Extend the acquisition lock."""
+        self.deadline_ms = deadline_ms
+
     def cut(self, offset: int) -> Run:
         """Let this one end before an offset inside it; what begins there."""
         rest = Run(
@@ -143,6 +147,10 @@ class InFlightBatch:
         """The one run of a batch whose records have not come to differ."""
         assert not self.by_offset
         return self.runs[0]
+
+    def differ(self) -> None:
+        """Note that Kafka would keep a state for every offset from now on."""
+        self.by_offset = True
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         return self.first_offset >= first_offset and self.last_offset <= last_offset

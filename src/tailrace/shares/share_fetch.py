@@ -121,7 +121,7 @@ class ShareFetch(DelayedOperation):
         reads = self._read(unknown, offsets, len(offsets))
         for hosted, read in reads.items():
             if isinstance(read, LogRead):
-                hosted.share.position, hosted.share.position_offset = read.position, offsets[hosted]
+                hosted.share.note_position(offsets[hosted], read.position)
         has_error = any(not isinstance(read, LogRead) for read in reads.values())
         return (has_error or self._has_enough(list(offsets))) and self._complete(offsets, reads, now_ms)
 

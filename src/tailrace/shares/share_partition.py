@@ -121,7 +121,18 @@ class SharePartition:
             self.advance_start()
         self.activity = Activity.ACTIVE
 
+    def begin_initializing(self) -> None:
+        """Note that the persisted state is being read."""
+        self.activity = Activity.INITIALIZING
+
+    def fence(self) -> None:
+        self.activity = Activity.FENCED
+
     # Where to fetch
+
+    def note_position(self, offset: int, position: LogPosition) -> None:
+        """Note where in the log the next fetch offset is."""
+        self.position, self.position_offset = position, offset
 
     def next_fetch_offset(self) -> int:
         if not self.batches or self.start_offset > self.batches[-1].last_offset:
@@ -283,7 +294,7 @@ class SharePartition:
     def _expire_run(self, batch: InFlightBatch, run: Run, change: Change, settings: ShareSettings) -> None:
         pieces, last_offset = [run], run.last_offset
         if self.begins_inside(run.first_offset, run.last_offset):
-            batch.by_offset = True
+            batch.differ()
             pieces = batch.between(run.first_offset, self.start_offset - 1)
             pieces += batch.between(self.start_offset, last_offset)
         for piece in pieces:
@@ -331,7 +342,7 @@ class SharePartition:
             if not batch.by_offset and batch.whole.state is not from_state:
                 continue
             if not batch.is_within(first_offset, end_offset - 1):
-                batch.by_offset = True
+                batch.differ()
             for run in batch.between(first_offset, end_offset - 1):
                 if run.state is from_state:
                     run.archive()

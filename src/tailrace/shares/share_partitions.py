@@ -142,7 +142,7 @@ class SharePartitions:
         )
 
     def _forget(self, hosted: HostedShare) -> None:
-        hosted.share.activity = Activity.FENCED
+        hosted.share.fence()
         if self._hosted.get(hosted.key) is hosted:
             del self._hosted[hosted.key]
 
@@ -171,7 +171,7 @@ class SharePartitions:
         share = hosted.share
         if share.activity is not Activity.EMPTY:
             return
-        share.activity = Activity.INITIALIZING
+        share.begin_initializing()
 
         def answer(state: PersistedState, now_ms: int) -> None:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tailrace.metadata.controller.control import ControlState, Plan
@@ -69,8 +70,7 @@ class Cluster:
     def set_isr(self, isr: list[int], topic: str = "t", number: int = 0) -> None:
         """Change the ISR of a partition, with everything that follows from it."""
         change = partition_change(self.state, self.image.topics[topic], number)
-        change.isr = isr
-        record = change.build()
+        record = replace(change, isr=isr).build()
         assert record is not None
         self.apply([record])
 

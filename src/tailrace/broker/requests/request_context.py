@@ -34,6 +34,19 @@ class ConnectionContext:
     has_token: bool = False  # it logged in with a delegation token
     session: Session | None = None  # of saying so
 
+    def note_software(self, name: str, version: str) -> None:
+        """Note the client library, as ApiVersions names it."""
+        self.software_name, self.software_version = name, version
+
+    def begin_session(self, session: Session) -> None:
+        """Keep the state of the authentication until the connection ends."""
+        self.session = session
+
+    def authenticate(self, principal: str, *, has_token: bool) -> None:
+        """Note the principal that the client has proved to be."""
+        self.principal, self.has_token = principal, has_token
+        self.is_authenticated = True
+
 
 class Request(NamedTuple):
     """One request, decoded."""

@@ -98,7 +98,8 @@ class Guard:
         """Handle a frame; those of authenticated clients go to `pass_on`. Return True if the reply is deferred."""
         session = context.session
         if session is None:
-            session = context.session = SaslSession(self._settings[context.listener])
+            session = SaslSession(self._settings[context.listener])
+            context.begin_session(session)
         assert isinstance(session, SaslSession)
         if context.is_authenticated and session.exchange is None:
             if _key_of(frame) == ApiKey.SASL_HANDSHAKE and self._may_begin_again(session, now_ms):
@@ -197,10 +198,8 @@ class Guard:
         self, exchange: Exchange, words: bytes, answer: Answer, context: ConnectionContext, now_ms: int
     ) -> None:
         """Answer the client's words; later, if the keys that they need have to be fetched first."""
-        if isinstance(exchange, OauthExchange):
-            exchange.now_ms = now_ms
         try:
-            answer(lambda: exchange.evaluate(words), now_ms)
+            answer(lambda: exchange.evaluate(words, now_ms), now_ms)
         except KeysAwaited as awaited:
             assert isinstance(exchange, OauthExchange)
 
@@ -269,9 +268,7 @@ class Guard:
         if exchange.user is None:
             return 0
         session.exchange = None
-        context.principal = f"User:{exchange.user}"
-        context.is_authenticated = True
-        context.has_token = exchange.token is not None
+        context.authenticate(f"User:{exchange.user}", has_token=exchange.token is not None)
         lifetime_ms = session.settings.session_ms[session.mechanism]
         is_limited = lifetime_ms > 0
         expires_ms = exchange.expires_ms if isinstance(exchange, OauthExchange) else None
@@ -322,7 +319,7 @@ class _OtherMechanism(Exchange):
     user = None
     token = None
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
         raise AuthenticationRefused("the mechanism is another than before")
 
 

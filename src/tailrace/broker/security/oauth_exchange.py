@@ -33,31 +33,30 @@ class OauthExchange:
         self._log = log
         self._message: ClientMessage | None = None
         self._error: str | None = None  # the error that was sent, which the client has to acknowledge
-        self.now_ms = 0  # set before each step
         self.user: str | None = None
         self.expires_ms: int | None = None
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
         if token == REFUSAL_SEEN and self._error is not None:
             raise AuthenticationRefused(self._error)
         self._error = None
         try:
             self._message = read_message(token)
         except MalformedMessage as error:
-            self._log.write(logging.INFO, "message", self.now_ms, "OAUTHBEARER message refused", error=error)
+            self._log.write(logging.INFO, "message", now_ms, "OAUTHBEARER message refused", error=error)
             raise AuthenticationRefused from None
-        return self._decide(self._message, may_wait=True)
+        return self._decide(self._message, now_ms, may_wait=True)
 
-    def resume(self) -> bytes:
+    def resume(self, now_ms: int) -> bytes:
         """Decide about the token that waited, with the keys that are there now."""
         assert self._message is not None
-        return self._decide(self._message, may_wait=False)
+        return self._decide(self._message, now_ms, may_wait=False)
 
-    def _decide(self, message: ClientMessage, *, may_wait: bool) -> bytes:
+    def _decide(self, message: ClientMessage, now_ms: int, *, may_wait: bool) -> bytes:
         try:
-            accepted = self._validator.validate(message.token, self.now_ms, may_wait=may_wait)
+            accepted = self._validator.validate(message.token, now_ms, may_wait=may_wait)
         except TokenRefused as refused:
-            self._log.write(logging.INFO, "token", self.now_ms, "token refused", error=str(refused)[:200])
+            self._log.write(logging.INFO, "token", now_ms, "token refused", error=str(refused)[:200])
             scope = "" if refused.scope is None else f', "scope":"{refused.scope}"'
             self._error = f'{{"status":"{refused.status}"{scope}}}'
             return self._error.encode()
@@ -90,5 +89,4 @@ class HeldToken(DelayedOperation):
         return True
 
     def expire(self, now_ms: int) -> None:
-        self._exchange.now_ms = now_ms
-        self._answer(self._exchange.resume, now_ms)
+        self._answer(lambda: self._exchange.resume(now_ms), now_ms)

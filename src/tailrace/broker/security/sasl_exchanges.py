@@ -45,7 +45,7 @@ class Exchange(Protocol):
     user: str | None
     token: TokenLogin | None  # the delegation token that the login uses
 
-    def evaluate(self, token: bytes) -> bytes: ...
+    def evaluate(self, token: bytes, now_ms: int) -> bytes: ...
 
 
 class PlainExchange:
@@ -55,7 +55,7 @@ class PlainExchange:
         self._passwords = passwords
         self.user: str | None = None
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
         parts = token.decode("utf-8", "replace").split("\0", 3)
         if len(parts) != 3:
             raise AuthenticationRefused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -86,7 +86,7 @@ class ScramExchange:
         self._binding = ""  # what `c=` has to be: the header of the client's first message, in base64
         self.user: str | None = None
 
-    def evaluate(self, token: bytes) -> bytes:
+    def evaluate(self, token: bytes, now_ms: int) -> bytes:
         text = token.decode("utf-8", "replace")
         return self._begin(text) if self._credential is None else self._end(text, self._credential)
 

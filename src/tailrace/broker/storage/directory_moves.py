@@ -104,9 +104,8 @@ class DirectoryMoves:
 
     def _begin(self, partition: Partition, target: LogDirectory, now_ms: int) -> None:
         source = self._logs.directory_of(partition.log)
-        move = DirectoryMove(self._files, partition, source, target)
+        move = DirectoryMove(self._files, partition, source, target, now_ms)
         partition.start_move(move)
-        move.due_ms = now_ms
         self._moves.append(move)
         if self._cleaning is not None:
             self._cleaning.paused.add(partition.key)
@@ -121,7 +120,7 @@ class DirectoryMoves:
         if partition is None or partition.move is None:
             return
         move = next(one for one in self._moves if one is partition.move)
-        move.is_cancelled = True
+        move.cancel()
         partition.end_move()
         move.target.futures.pop(key)
         if move is not self._running:
@@ -154,7 +153,7 @@ class DirectoryMoves:
         if move is None:
             return
         if self.quota.is_exceeded(now_ms):
-            move.due_ms = now_ms + _WAIT_FOR_QUOTA_MS
+            move.resume_at(now_ms + _WAIT_FOR_QUOTA_MS)
         else:
             self._go_on(move, now_ms)
 
@@ -164,17 +163,17 @@ class DirectoryMoves:
             if step is not None:
                 self._start(move, step)
             elif self._cleaning is not None and self._cleaning.current == move.partition.key:
-                move.due_ms = now_ms + _WAIT_FOR_CLEANER_MS
+                move.resume_at(now_ms + _WAIT_FOR_CLEANER_MS)
             elif move.catch_up(now_ms) and self._is_confirmed(move, now_ms):
                 self._finish(move, now_ms)
         except MetadataLogFailed as error:
             _log.error("%s stays where it is: %s", move.partition.key, error)
-            move.due_ms = now_ms + SHORTAGE_RETRY_MS  # unless the broker ends
+            move.resume_at(now_ms + SHORTAGE_RETRY_MS)  # unless the broker ends
         except SourceFailed as error:
-            move.due_ms = now_ms + SHORTAGE_RETRY_MS
+            move.resume_at(now_ms + SHORTAGE_RETRY_MS)
             self._logs.on_failure(move.source, error.error)
         except OSError as error:
-            move.due_ms = now_ms + SHORTAGE_RETRY_MS
+            move.resume_at(now_ms + SHORTAGE_RETRY_MS)
             self._logs.on_failure(move.target, error)
 
     def _is_confirmed(self, move: DirectoryMove, now_ms: int) -> bool:
@@ -184,12 +183,12 @@ class DirectoryMoves:
         fails, has to find it there."""
         if not self._controller.image.record_versions.has_directories or self._is_at(move, move.target):
             return True
-        if now_ms >= move.told_ms + _TELL_AGAIN_MS:
-            move.told_ms = now_ms
+        if now_ms >= move.reported_ms + _TELL_AGAIN_MS:
+            move.note_reported(now_ms)
             self._assign(move, move.target, now_ms)
             if self._is_at(move, move.target):
                 return True
-        move.due_ms = now_ms + _WAIT_FOR_CONTROLLER_MS
+        move.resume_at(now_ms + _WAIT_FOR_CONTROLLER_MS)
         return False
 
     def _is_at(self, move: DirectoryMove, directory: LogDirectory) -> bool:
@@ -214,20 +213,20 @@ class DirectoryMoves:
 
         def failed(error: BaseException, now_ms: int) -> None:
             self._ended(move, now_ms)
-            move.due_ms = now_ms + SHORTAGE_RETRY_MS
+            move.resume_at(now_ms + SHORTAGE_RETRY_MS)
             if isinstance(error, SourceFailed):
                 self._logs.on_failure(move.source, error.error)
             elif isinstance(error, OSError):
                 self._logs.on_failure(move.target, error)
             else:
                 _log.error("%s could not be copied to %s: %s", move.partition.key, move.target.path, error)
-                move.due_ms = now_ms + _WAIT_AFTER_FAILURE_MS
+                move.resume_at(now_ms + _WAIT_AFTER_FAILURE_MS)
 
         self._submit(Step(step.run, apply, failed))
 
     def _ended(self, move: DirectoryMove, now_ms: int) -> None:
         self._running = None
-        move.due_ms = now_ms
+        move.resume_at(now_ms)
         if not move.is_valid:
             self._drop(move, now_ms)
 
@@ -249,7 +248,7 @@ class DirectoryMoves:
     def _take_back(self, move: DirectoryMove, now_ms: int) -> None:
         """The controller may have been told already that the replica is there, where it never came to."""
         key, source = move.partition.key, move.source
-        has_been_told = move.told_ms >= 0 or self._is_at(move, move.target)
+        has_been_told = move.reported_ms >= 0 or self._is_at(move, move.target)
         if has_been_told and source.logs.get(key) is move.partition.log and self._partitions.get(key) is move.partition:
             self._assign(move, source, now_ms)
 

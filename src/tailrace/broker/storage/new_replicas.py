@@ -60,7 +60,7 @@ class NewReplicas:
                 del self._unmade[new.partition]
                 self._lost(new.partition)
                 continue
-            directory.being_made += 1
+            directory.expect(1)
             by_place.setdefault(directory.path, (directory, []))[1].append(new)
         for directory, news in by_place.values():
             for start in range(0, len(news), _PIECE):

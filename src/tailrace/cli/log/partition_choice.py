@@ -55,7 +55,7 @@ def open_directory(options: argparse.Namespace, files: Files | None = None) -> D
         raise CommandError(f"{path} is a file: give a data directory or a partition's folder (or use `log dump`)")
     directory = look_at(files or files_at(options.directory), path)
     asked = bool(options.topic or options.partition)
-    directory.folders = [folder for folder in directory.folders if _is_wanted(folder, options)]
+    directory.keep_folders(lambda folder: _is_wanted(folder, options))
     if asked and not directory.folders:
         topics = f" of {' or '.join(options.topic)}" if options.topic else ""
         numbers = f" {' or '.join(map(str, options.partition))}" if options.partition else ""

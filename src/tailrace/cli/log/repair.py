@@ -6,7 +6,7 @@ import argparse
 import os
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.log.partition_choice import finding_json, live, now_ms, open_directory
+from tailrace.cli.log.partition_choice import finding_json, now_ms, open_directory
 from tailrace.cli.log.verify import verify_all
 from tailrace.cli.output import count_text, json_document, say, size_text
 from tailrace.log.directories.data_directory import DataDirectory
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{options.directory} is in an object store, which is only read from: repair a copy of it")
     files = DiskFiles()
     directory = open_directory(options, files)
-    directory.folders = live(directory.folders)
+    directory.keep_folders(lambda folder: not folder.mark)
     lock, made_lock = _lock(files, directory, must_lock=options.yes)
     try:
         return _repair(files, directory, options)

@@ -16,7 +16,7 @@ from tailrace.log.inspect.verify import PartitionResult, log_bytes, verify_direc
 def run(options: argparse.Namespace) -> int:
     files = files_at(options.directory)
     directory = open_directory(options, files)
-    directory.folders = [folder for folder in directory.folders if folder.mark != "deleted"]
+    directory.keep_folders(lambda folder: folder.mark != "deleted")
     results = verify_all(files, directory, deep=options.deep)
     general = verify_directory(directory, results)
     findings = general + [finding for result in results for finding in result.findings]

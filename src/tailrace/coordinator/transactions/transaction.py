@@ -226,6 +226,10 @@ class Transaction:
             is_commit=False, client_version=server_version, next_producer_id=next_producer_id, now_ms=now_ms
         )
 
+    def note_fence(self, *, is_written: bool) -> None:
+        """Note if the raised epoch of a fence is in the log."""
+        self.has_failed_fence = not is_written
+
     def prepare_complete(self, now_ms: int) -> Facts:
         """All markers are written, or will be; the client goes on under the next producer id, if it was told one."""
         self.has_failed_fence = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -208,10 +208,9 @@ class TransactionShard:
 
         def fenced(code: ErrorCode, now_ms: int) -> None:
             done(code, now_ms)
-            transaction.has_failed_fence = code is not ErrorCode.NONE
+            transaction.note_fence(is_written=code is ErrorCode.NONE)
 
-        change.on_done = fenced
-        return change
+        return replace(change, on_done=fenced)
 
     # Markers
 

@@ -160,7 +160,7 @@ class Cleaning:
             if scan.is_full:
                 break
             # Past the segment's last record there may be a gap that compaction has left: nothing comes there.
-            self._latest.latest_offset = (following.base_offset if following else self._end) - 1
+            scan.skip_to(following.base_offset if following else self._end)
         self.stats.map_records_read = scan.records_read
         self.stats.map_utilization = self._latest.size / (self._settings.dedupe_buffer_bytes // SLOT_SIZE)
         self.stats.map_built_ms = self._clock_ms()

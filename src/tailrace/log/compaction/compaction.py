@@ -110,8 +110,12 @@ class KeyScan:
         if self.is_full:
             return 0
         if header.last_offset >= self.start_offset:
-            self.latest.latest_offset = header.last_offset
+            self.skip_to(header.last_offset + 1)
         return header.size
+
+    def skip_to(self, offset: Offset) -> None:
+        """Note that the map covers everything below `offset`."""
+        self.latest.latest_offset = offset - 1
 
     def _put_records(self, records: Iterable[Record]) -> None:
         latest = self.latest

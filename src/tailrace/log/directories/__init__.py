@@ -10,6 +10,7 @@ takes long has a `run` for any thread and an `apply` for the thread that changes
     directory_checkpoints.py  the checkpoint files with an offset for each partition
     new_logs.py               makes logs, many at a time
     log_creation.py           LogCreation: makes logs as background work
+    directory_work.py         DirectoryWork: what logs and directory leave to another thread
     sealed_flush.py           SealedFlush and LogFlush: fsync as background work
     epoch_writes.py           EpochWrites: leader epoch files as background work
     serial_work.py            SerialWork: background work in order

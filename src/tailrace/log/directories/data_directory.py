@@ -6,7 +6,7 @@ and counts as missing. One partition's own folder will do as well; the checkpoin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tailrace.log.disk import file_names
@@ -59,6 +59,10 @@ class DataDirectory:
     folders: list[PartitionFolder] = field(default_factory=list)
     checkpoints: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+
+    def keep_folders(self, is_wanted: Callable[[PartitionFolder], bool]) -> None:
+        """Forget the folders that the caller does not want to look at."""
+        self.folders = [folder for folder in self.folders if is_wanted(folder)]
 
 
 def look_at(files: Files, path: str) -> DataDirectory:

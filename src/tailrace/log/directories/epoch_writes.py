@@ -37,7 +37,7 @@ class EpochWrites:
             if epochs.path != path or not done:
                 epochs.changed()
             elif tuple(epochs.entries) == entries:
-                epochs.is_written = True
+                epochs.note_written()
 
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):

@@ -31,7 +31,7 @@ class LogCreation:
 
     def apply(self, logs: list[PartitionLog], now_ms: int) -> None:
         directory = self._directory
-        directory.being_made -= len(self._wanted)
+        directory.expect(-len(self._wanted))
         if directory.failure is not None:
             for log in logs:
                 log.abandon()
@@ -44,5 +44,5 @@ class LogCreation:
     def failed(self, error: BaseException, now_ms: int) -> None:
         if not isinstance(error, OSError):
             raise error
-        self._directory.being_made -= len(self._wanted)
+        self._directory.expect(-len(self._wanted))
         self._failed(self._directory, self._wanted, error, now_ms)

@@ -21,18 +21,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tailrace.log.directories.directory_checkpoints import CheckpointWrites, DirectoryCheckpoints
-from tailrace.log.directories.epoch_writes import EpochWrites
+from tailrace.log.directories.directory_work import DirectoryWork
 from tailrace.log.directories.new_logs import NewLog, make_logs
 from tailrace.log.directories.partition_folders import partition_folders
-from tailrace.log.directories.sealed_flush import LogFlush, SealedFlush
-from tailrace.log.directories.serial_work import SerialWork, Submit, Task, Work, do_at_once, patient_submit
+from tailrace.log.directories.serial_work import Submit, Task, Work, patient_submit
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint, read_clean_shutdown, write_clean_shutdown
 from tailrace.log.disk.files import Files, Space, join
-from tailrace.log.partition_log import PartitionLog, flush_at_once
+from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, no_jitter, open_log
 from tailrace.log.segments.indexes.index_file import CorruptIndex
-from tailrace.log.segments.segment import Segment
 from tailrace.log.upkeep.deferred import Deferred
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, TopicId, TopicPartition
@@ -76,21 +74,15 @@ class LogDirectory:
         self._producer_expiration_ms = producer_expiration_ms
         self._deferred = Deferred()
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        self._waiting: set[TopicPartition] = set()  # of the logs, those that have put something off
         self.futures: dict[TopicPartition, PartitionLog] = {}  # copies of logs that are still in other directories
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self._is_loading = False
         self._was_clean = True
         self.offline: set[TopicPartition] = set()  # there, but could not be opened
         self.failure: OSError | None = None  # why nothing here can be used
-        self.flush_sealed: Callable[[PartitionLog, Segment, int], None] = flush_at_once
-        self.flush_soon: Callable[[PartitionLog, Offset, int], None] = PartitionLog.flush_to
         self.being_made = 0  # logs that will be here soon
-        self._submit: Submit | None = None  # where somebody else does what takes long
-        self._work: SerialWork | None = None  # by whom it is done in order
-        self._unwritten: set[TopicPartition] = set()  # of the logs, those with epochs that their file has not
+        self._work = DirectoryWork(files, self.checkpoint, self.fail)
         self._unwanted: list[str] = []  # folders that may go
-        self._on_failure: Callable[[OSError], object] = self.fail
         self._checkpoints = DirectoryCheckpoints(files, path)
         files.make_directory(path)
         try:
@@ -125,6 +117,7 @@ class LogDirectory:
             if progress is not None:
                 progress(number, len(folders), partition)
             config, found = config_of(partition.topic), RecoveryReport()
+            is_copy = file_names.is_marked(name, file_names.FUTURE_FOLDER)
             try:
                 log = open_log(
                     self._files,
@@ -141,18 +134,13 @@ class LogDirectory:
                     producer_expiration_ms=self._producer_expiration_ms,
                     report=found,
                 )
-                if file_names.is_marked(name, file_names.FUTURE_FOLDER):
+                if is_copy:
                     self.futures[partition] = log
                 else:
                     self.add(log)
             except Exception as error:
-                if is_shortage(error):
-                    raise  # the next start, with a higher limit, opens it
-                # Whatever is in its files: it is this partition that stays offline, and no other.
-                is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
-                _log.error("%s stays offline: %s", partition, error, exc_info=not is_expected)
-                report.failed[name] = str(error) or type(error).__name__
-                if file_names.is_marked(name, file_names.FUTURE_FOLDER):
+                report.failed[name] = self._not_opened(partition, error)
+                if is_copy:
                     continue  # the log it is a copy of has nothing to do with that
                 self.offline.add(partition)
                 self._checkpoints.keep(partition)
@@ -168,6 +156,14 @@ class LogDirectory:
         self._is_loading = False
         return report
 
+    def _not_opened(self, partition: TopicPartition, error: Exception) -> str:
+        """Log why one partition stays offline, whatever is in its files. Raise a shortage again, which will pass."""
+        if is_shortage(error):
+            raise error  # the next start, with a higher limit, opens it
+        is_expected = isinstance(error, OSError | KafkaError | CorruptBatch | CorruptCheckpoint | CorruptIndex)
+        _log.error("%s stays offline: %s", partition, error, exc_info=None if is_expected else error)
+        return str(error) or type(error).__name__
+
     def _jitter(self, config: TopicConfig) -> Callable[[], int]:
         new_jitter_ms = self._new_jitter_ms
         if new_jitter_ms is None or config.segment_jitter_ms == 0:
@@ -180,16 +176,16 @@ class LogDirectory:
         """One that was made or opened is in use from now on."""
         partition = log.partition
         assert partition not in self.logs, f"{partition} is there already"
-        log.write_checkpoints = self.checkpoint
-        log.flush_sealed, log.flush_soon = self.flush_sealed, self.flush_soon
-        log.deferred.on_first = partial(self._waiting.add, partition)
-        self._waiting.add(partition)
-        self._write_epochs_elsewhere(log)
+        self._work.own(log)
         self.logs[partition] = log
 
     def make(self, wanted: Iterable[NewLog], now_ms: int) -> list[PartitionLog]:
         """Logs that are not there yet. On any thread; they are in use when `add` says so."""
         return make_logs(self._files, self.path, wanted, self._jitter, self._producer_expiration_ms, now_ms)
+
+    def expect(self, logs: int) -> None:
+        """Note how many more logs will be here soon; a negative number takes an expectation back."""
+        self.being_made += logs
 
     def create(
         self, partition: TopicPartition, config: TopicConfig, now_ms: int, topic_id: TopicId | None = None
@@ -235,7 +231,7 @@ class LogDirectory:
         for partition in partitions:
             self._remove_later(self._set_apart(partition, file_names.DELETE_FOLDER), now_ms)
         # What is known of a log stays while it may be back after a crash, and goes before another of its name comes.
-        sync = Task(partial(self._files.sync_directory, self.path), self._on_failure)
+        sync = Task(partial(self._files.sync_directory, self.path), self._work.on_failure)
         self.elsewhere(sync, now_ms)
         self.checkpoint_soon(now_ms)
         self.elsewhere(sync, now_ms)
@@ -284,54 +280,20 @@ class LogDirectory:
     def flush_by(self, submit: Submit, on_failure: Callable[[OSError], object]) -> None:
         """From now on somebody else makes logs, writes epochs, and syncs sealed segments and what nobody waits for."""
         submit = patient_submit(submit, self._deferred.add, on_failure)
-
-        def flush_sealed(log: PartitionLog, following: Segment, now_ms: int) -> None:
-            submit(SealedFlush(self._files, log, following, on_failure))
-
-        def flush_soon(log: PartitionLog, end: Offset, now_ms: int) -> None:
-            submit(LogFlush(self._files, log, end, on_failure))
-
-        self.flush_sealed, self.flush_soon = flush_sealed, flush_soon
-        self._submit, self._work, self._on_failure = submit, SerialWork(submit), on_failure
-        for log in self.logs.values():
-            log.flush_sealed, log.flush_soon = flush_sealed, flush_soon
-            self._write_epochs_elsewhere(log)
+        self._work.begin(submit, on_failure, self.logs.values())
 
     def elsewhere(self, work: Work, now_ms: int) -> None:
-        """Where somebody else does what takes long; else here and now."""
-        if self._work is None:
-            do_at_once(work, now_ms)
-        else:
-            self._work.add(work)
-
-    def _write_epochs_elsewhere(self, log: PartitionLog) -> None:
-        if self._work is not None:
-            log.epochs.write_soon = partial(self._unwritten.add, log.partition)
-            if not log.epochs.is_written:
-                log.epochs.write_soon()
-
-    def _write_epochs(self, work: SerialWork) -> None:
-        unwritten = [log.epochs for partition in self._unwritten if (log := self.logs.get(partition)) is not None]
-        self._unwritten.clear()
-        work.add(EpochWrites(self._files, unwritten, self._on_failure))
+        """Do a piece of work on another thread if there is one; else here and now."""
+        self._work.add(work, now_ms)
 
     def run_due(self, now_ms: int) -> int:
         """Do what was put off, here and in every log."""
         done = self._deferred.run_due(now_ms)
         if self._unwanted:
             unwanted, self._unwanted = self._unwanted, []
-            removal = Task(partial(self._remove_folders, unwanted), self._on_failure)
-            submit = self._submit or partial(do_at_once, now_ms=now_ms)
-            submit(removal)  # in no order, since it may take long
-        if self._unwritten and self._work is not None:
-            self._write_epochs(self._work)
-        for partition in list(self._waiting):  # of thousands of logs few have anything
-            log = self.logs.get(partition)
-            if log is not None:
-                done += log.run_due(now_ms)
-            if log is None or not log.deferred:
-                self._waiting.discard(partition)
-        return done
+            removal = Task(partial(self._remove_folders, unwanted), self._work.on_failure)
+            self._work.add_unordered(removal, now_ms)
+        return done + self._work.run_due(self.logs, now_ms)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset] | None = None) -> None:
         """Write how far each log is durable and where it starts; the high watermarks too when they are given."""
@@ -342,11 +304,11 @@ class LogDirectory:
 
     def checkpoint_soon(self, now_ms: int) -> None:
         """The same, where nobody has to wait for it."""
-        self.elsewhere(CheckpointWrites(self._checkpoints, self._offsets(), self._on_failure), now_ms)
+        self.elsewhere(CheckpointWrites(self._checkpoints, self._offsets(), self._work.on_failure), now_ms)
 
     def note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset], now_ms: int) -> None:
         offsets = {file_names.HIGH_WATERMARK_CHECKPOINT: high_watermarks}
-        self.elsewhere(CheckpointWrites(self._checkpoints, offsets, self._on_failure), now_ms)
+        self.elsewhere(CheckpointWrites(self._checkpoints, offsets, self._work.on_failure), now_ms)
 
     def _offsets(self) -> dict[str, dict[TopicPartition, Offset]]:
         log_starts = {

@@ -209,12 +209,12 @@ class Recording:
     def __enter__(self) -> Recording:
         self.files = [RecordingFile(segment.log) for segment in self._segments]
         for segment, file in zip(self._segments, self.files, strict=True):
-            segment.log = file
+            segment.read_through(file)
         return self
 
     def __exit__(self, *_: object) -> None:
         for segment, file in zip(self._segments, self.files, strict=True):
-            segment.log = file.file
+            segment.read_through(file.file)
 
     def cost(self, searches: Iterable[IndexSearch], slice_: Slice | None = None) -> Cost:
         searches = list(searches)

@@ -179,7 +179,8 @@ class _Verification:
             before = len(self._result.findings)
             index = join(self._folder.path, file_names.segment_file(base, file_names.TRANSACTION_INDEX))
             producers.end_segment(found.end_offset, index, found.aborted)
-            found.are_indexes_wrong |= len(self._result.findings) > before
+            if len(self._result.findings) > before:
+                found.note_wrong_indexes()
         return found.end_offset
 
     def _check_topic_id(self, names: set[str]) -> None:

@@ -61,6 +61,9 @@ class SegmentResult:
     def is_damaged(self) -> bool:
         return self.damaged_at is not None
 
+    def note_wrong_indexes(self) -> None:
+        self.are_indexes_wrong = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentToCheck:

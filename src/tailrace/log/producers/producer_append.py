@@ -77,7 +77,7 @@ class ProducerAppend:
                 f"and wrote a non-transactional batch at offset {batch.base_offset}",
             )
         if self.updated.transaction_first_offset is None and batch.is_transactional:
-            self.updated.transaction_first_offset = batch.base_offset
+            self.updated.begin_transaction(batch.base_offset)
             self.started.append(OpenTransaction(batch.producer_id, first or LogPosition(batch.base_offset)))
         return None
 
@@ -93,9 +93,7 @@ class ProducerAppend:
             )
         first = self.updated.transaction_first_offset
         self.updated.enter_epoch(batch.producer_epoch)
-        self.updated.coordinator_epoch = marker.coordinator_epoch
-        self.updated.transaction_first_offset = None
-        self.updated.last_timestamp = batch.max_timestamp
+        self.updated.end_transaction(marker.coordinator_epoch, batch.max_timestamp)
         if first is None:
             return None
         return EndedTransaction(batch.producer_id, first, batch.base_offset, not marker.is_commit)

@@ -93,6 +93,14 @@ class ProducerState:
             self.batches.popleft()
         self.batches.append(batch)
 
+    def begin_transaction(self, first_offset: Offset) -> None:
+        self.transaction_first_offset = first_offset
+
+    def end_transaction(self, coordinator_epoch: int, timestamp: int) -> None:
+        """Note the marker that ends the open transaction."""
+        self.coordinator_epoch, self.last_timestamp = coordinator_epoch, timestamp
+        self.transaction_first_offset = None
+
     def merge(self, newer: ProducerState) -> None:
         self.enter_epoch(newer.producer_epoch)
         for batch in newer.batches:

@@ -272,6 +272,10 @@ class ProducerStates:
     def _is_expired(self, state: ProducerState, now_ms: int) -> bool:
         return state.transaction_first_offset is None and now_ms - state.last_timestamp >= self.producer_expiration_ms
 
+    def expire_after(self, expiration_ms: int) -> None:
+        """Set after how much silence a producer is forgotten."""
+        self.producer_expiration_ms = expiration_ms
+
     def remove_expired(self, now_ms: int) -> None:
         expired = [state.producer_id for state in self.producers.values() if self._is_expired(state, now_ms)]
         for producer_id in expired:

@@ -49,7 +49,7 @@ def adopt(files: Files, log: PartitionLog, folder: str, leader_epoch: LeaderEpoc
     active = log.segments.active
     end = active.next_offset()
     log.epochs.assign(leader_epoch, bases[0])
-    log.marks.log_end = LogPosition(end, active.base_offset, active.size)
+    log.marks.set_log_end(LogPosition(end, active.base_offset, active.size))
     log.producers.end_offset = end
     log.producers.take_snapshot()
     log.durability.note_flushed(end, now_ms)  # its writer synced every file before it let go

@@ -146,6 +146,10 @@ class Segment:
 
     # What is in it
 
+    def read_through(self, log: File) -> None:
+        """Use another object for the log file, as `log explain` does to see what is read."""
+        self.log = log
+
     @property
     def largest(self) -> TimestampOffset:
         """The largest timestamp and the last offset of the first batch with it; from the time index after a reopen."""

@@ -17,12 +17,16 @@ class Deferred:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Action]] = []
         self._order = count()
-        self.on_first: Action | None = None  # called when the first piece of work is added
+        self._on_first: Action | None = None
 
     def add(self, due_ms: int, action: Action) -> None:
         heappush(self._heap, (due_ms, next(self._order), action))
-        if len(self._heap) == 1 and self.on_first is not None:
-            self.on_first()
+        if len(self._heap) == 1 and self._on_first is not None:
+            self._on_first()
+
+    def notify(self, on_first: Action) -> None:
+        """Call back whenever work is added where there was none."""
+        self._on_first = on_first
 
     def run_due(self, now_ms: int) -> int:
         """Run the work that is due, in order of its time. Return how many pieces were run."""

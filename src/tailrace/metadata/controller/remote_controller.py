@@ -119,9 +119,8 @@ class RemoteController:
     def start_broker(self, now_ms: int) -> None:
         """The broker's logs are open: it may be let in."""
         if self.image.record_versions.has_cordoned_directories:
-            self.lifecycle.wishes.cordoned = self._cordoned
-        self.lifecycle.wishes.is_ready = True
-        self.lifecycle.hurry()
+            self.lifecycle.report_cordoned(self._cordoned)
+        self.lifecycle.report_ready()
         self._allocate(now_ms)
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
@@ -130,8 +129,7 @@ class RemoteController:
             return
         self._ready = ready
         self._retries.append((now_ms + FAREWELL_MS_MAX, self._stop_anyway))
-        self.lifecycle.wishes.leaves = True
-        self.lifecycle.hurry()
+        self.lifecycle.leave()
         self.lifecycle_moved()
 
     def lifecycle_moved(self) -> None:
@@ -195,19 +193,18 @@ class RemoteController:
         self._note_version(change)
 
     def _note_offset(self) -> None:
-        self.lifecycle.wishes.metadata_offset = self.image.offset
+        self.lifecycle.report_metadata(self.image.offset)
 
     def _note_version(self, change: Change) -> None:
         """With a newer metadata.version a controller wants to know what it could not be told before."""
         versions = self.image.record_versions
-        if not change.delta.features or not self.lifecycle.wishes.is_ready:
+        if not change.delta.features or not self.lifecycle.inputs.is_ready:
             return
         if versions.has_cordoned_directories:
-            self.lifecycle.wishes.cordoned = self._cordoned
+            self.lifecycle.report_cordoned(self._cordoned)
         known = self.image.brokers.get(self.node_id)
         if versions.has_directories and known is not None and not known.directories:
-            self.lifecycle.wishes.registration += 1
-            self.lifecycle.hurry()
+            self.lifecycle.register_again()
 
     # What the broker asks
 
@@ -267,15 +264,14 @@ class RemoteController:
     # Directories
 
     def directories_online(self, directories: Sequence[bytes], now_ms: int) -> None:
-        self.lifecycle.wishes.offline = tuple(
-            one for one in self.lifecycle.registration.directories if one not in directories
+        self.lifecycle.report_offline(
+            tuple(one for one in self.lifecycle.registration.directories if one not in directories)
         )
-        self.lifecycle.hurry()
 
     def cordon(self, directories: Sequence[bytes]) -> None:
         self._cordoned = tuple(directories)
-        if self.lifecycle.wishes.cordoned is not None:
-            self.lifecycle.wishes.cordoned = self._cordoned
+        if self.lifecycle.inputs.cordoned is not None:
+            self.lifecycle.report_cordoned(self._cordoned)
             self.lifecycle.hurry()
 
     def assign_directories(self, assignments: Sequence[Assignment], now_ms: int) -> None:

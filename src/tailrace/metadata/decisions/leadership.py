@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
@@ -81,12 +82,12 @@ def leader_and_isr_changes(
                 state.configs.allows_unclean_election(state.image, topic.name),
             )
         min_isr, unclean = settings[topic.name]
-        change = partition_change(state, topic, number, removed=gone, added=added, min_isr=min_isr)
-        change.isr = [one for one in topic.partitions[number].isr if one != gone]
-        if stopped_uncleanly is not None:
-            change.stopped_uncleanly = (stopped_uncleanly,)
-        if unclean:
-            change.election = Election.UNCLEAN
+        change = replace(
+            partition_change(state, topic, number, removed=gone, added=added, min_isr=min_isr),
+            isr=[one for one in topic.partitions[number].isr if one != gone],
+            stopped_uncleanly=() if stopped_uncleanly is None else (stopped_uncleanly,),
+            election=Election.UNCLEAN if unclean else Election.ONLINE,
+        )
         record = change.build()
         if record is not None:
             records.append(record)
@@ -138,9 +139,8 @@ def _elect(state: ControlState, name: str, number: int, election_type: int, reco
     preferred = election_type == _PREFERRED
     if partition.leader == (partition.preferred_leader if preferred else partition.leader) != NO_LEADER:
         return ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the leader is the one that would be elected")
-    change = partition_change(state, topic, number)
-    change.election = Election.PREFERRED if preferred else Election.UNCLEAN
-    record = change.build()
+    election = Election.PREFERRED if preferred else Election.UNCLEAN
+    record = replace(partition_change(state, topic, number), election=election).build()
     if record is not None:
         records.append(record)
         return NO_ERROR

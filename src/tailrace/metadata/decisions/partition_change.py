@@ -41,7 +41,7 @@ class Elected(NamedTuple):
     unclean: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
     """What is to become of a partition; `build` works out the rest. Fields left alone keep what the partition has."""
 

@@ -7,6 +7,7 @@ A reassignment adds replicas first and removes others when the new ones are in s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.decisions.leadership import leader_and_isr_changes, partition_change
@@ -60,13 +61,13 @@ def _reassignment(
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}-{asked.partition_index}")
     change = partition_change(state, topic, asked.partition_index)
     if asked.replicas is None:
-        _cancel(state, topic, partition, change)
-    else:
-        _reassign(state, partition, list(asked.replicas), may_change_factor, change)
-    return change
+        return _cancel(state, topic, partition, change)
+    return _reassign(state, partition, list(asked.replicas), may_change_factor, change)
 
 
-def _cancel(state: ControlState, topic: TopicImage, partition: PartitionRegistration, change: PartitionChange) -> None:
+def _cancel(
+    state: ControlState, topic: TopicImage, partition: PartitionRegistration, change: PartitionChange
+) -> PartitionChange:
     if not partition.is_reassigning:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     unclean = state.configs.allows_unclean_election(state.image, topic.name)
@@ -78,9 +79,8 @@ def _cancel(state: ControlState, topic: TopicImage, partition: PartitionRegistra
         if not unclean:
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "going back would need an unclean election")
         isr = replicas[:1]
-    change.isr, change.replicas, change.removing, change.adding = isr, replicas, [], []
-    if unclean:
-        change.election = Election.UNCLEAN
+    election = Election.UNCLEAN if unclean else Election.ONLINE
+    return replace(change, isr=isr, replicas=replicas, removing=[], adding=[], election=election)
 
 
 def _reassign(
@@ -89,7 +89,7 @@ def _reassign(
     target: list[BrokerId],
     may_change_factor: bool,
     change: PartitionChange,
-) -> None:
+) -> PartitionChange:
     check_replicas(state, target, None)
     if not may_change_factor:
         present = set(partition.replicas) | set(partition.adding_replicas)
@@ -102,10 +102,12 @@ def _reassign(
     removing = sorted(set(partition.replicas) - set(target))
     adding = sorted(set(target) - set(partition.replicas))
     replicas = [*target, *removing]
-    if replicas != list(partition.replicas):
-        change.replicas = replicas
-    change.removing = removing or None
-    change.adding = adding or None
+    return replace(
+        change,
+        replicas=None if replicas == list(partition.replicas) else replicas,
+        removing=removing or None,
+        adding=adding or None,
+    )
 
 
 def list_reassignments(
@@ -158,8 +160,7 @@ def plan_assign_directories(
         elif broker_id not in partition.replicas:
             results.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
-            change = partition_change(state, topic, number)
-            change.directories = {broker_id: directory}
+            change = replace(partition_change(state, topic, number), directories={broker_id: directory})
             record = change.build()
             if record is not None:
                 records.append(record)

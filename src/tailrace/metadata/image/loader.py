@@ -34,6 +34,9 @@ class QuorumFacts:
     voters: tuple[Voter, ...] = ()
     voters_offset: Offset = -1
 
+    def note_voters(self, voters: tuple[Voter, ...], offset: Offset) -> None:
+        self.voters, self.voters_offset = voters, offset
+
 
 class Change(NamedTuple):
     delta: MetadataDelta

@@ -8,7 +8,7 @@ where another one has to wait until the session of this one is over.
 
 A broker that says nothing for broker.session.timeout.ms is fenced and loses what it leads. So this is driven by a
 thread of its own, with a connection of its own (`server/peers/heartbeats.py`): a busy loop must not cost a broker its
-place. The thread calls `next_request`, `answered` and `failed`. The broker's own thread sets the wishes, which are
+place. The thread calls `next_request`, `answered` and `failed`. The broker's own thread sets the inputs, which are
 plain values, and reads the state; each is written on one side only.
 """
 
@@ -53,8 +53,8 @@ class LifecycleState(IntEnum):
 
 
 @dataclass(slots=True)
-class Wishes:
-    """What the broker tells with its heartbeats; set by the broker's thread."""
+class HeartbeatInputs:
+    """Facts that the broker reports with its heartbeats; written by the broker's thread."""
 
     metadata_offset: int = -1  # up to where it has applied the metadata
     is_ready: bool = False  # its logs are open: it may be unfenced
@@ -70,8 +70,7 @@ class BrokerLifecycle:
     cluster_id: str
     previous_epoch: int = -1
     heartbeat_interval_ms: int = 2_000
-    wishes: Wishes = field(default_factory=Wishes)
-    wake: Callable[[], None] = lambda: None  # makes the thread look again
+    inputs: HeartbeatInputs = field(default_factory=HeartbeatInputs)
     moved: Callable[[], object] = lambda: None  # told by the thread when the state is another
 
     # Written by the thread.
@@ -81,9 +80,10 @@ class BrokerLifecycle:
     refusal: KafkaError | None = None  # why the controller does not let it in
     due_ms: int = 0  # when to say something next
     told_offline: tuple[bytes, ...] = ()  # what the controller has heard of
-    _registration: int = 0  # the wish that was fulfilled last
+    _registration: int = 0  # the count that was last acted on
     _failures: int = 0
     _is_first_farewell: bool = True
+    _wake: Callable[[], None] = lambda: None  # makes the thread look again
 
     # The broker's thread
 
@@ -110,27 +110,58 @@ class BrokerLifecycle:
         self.registration = replace(one, incarnation_id=known.incarnation_id)
         return True
 
+    def wake_by(self, wake: Callable[[], None]) -> None:
+        """Use `wake` to make the thread look again."""
+        self._wake = wake
+
     def hurry(self) -> None:
-        """Something has changed that the controller should hear of now."""
-        self.wake()
+        """Send the next heartbeat now."""
+        self._wake()
+
+    def report_metadata(self, offset: int) -> None:
+        """Report with the next heartbeat how far the metadata is applied."""
+        self.inputs.metadata_offset = offset
+
+    def report_ready(self) -> None:
+        """Ask to be unfenced."""
+        self.inputs.is_ready = True
+        self.hurry()
+
+    def report_offline(self, directories: tuple[bytes, ...]) -> None:
+        """Report failed directories."""
+        self.inputs.offline = directories
+        self.hurry()
+
+    def report_cordoned(self, directories: tuple[bytes, ...]) -> None:
+        """Report with the next heartbeat the directories that take no new replicas."""
+        self.inputs.cordoned = directories
+
+    def register_again(self) -> None:
+        self.inputs.registration += 1
+        self.hurry()
+
+    def leave(self) -> None:
+        """Ask for a controlled shutdown."""
+        self.inputs.leaves = True
+        self.hurry()
 
     # The heartbeats' thread
 
     def next_request(self) -> Message:
-        if self.state is LifecycleState.REGISTERING or self._registration != self.wishes.registration:
-            self._registration = self.wishes.registration
+        if self.state is LifecycleState.REGISTERING or self._registration != self.inputs.registration:
+            self._registration = self.inputs.registration
             return self._registration_request()
-        if self.wishes.leaves and self.state < LifecycleState.LEAVING:
+        if self.inputs.leaves and self.state < LifecycleState.LEAVING:
             self._go_to(LifecycleState.LEAVING)
-        wishes = self.wishes
+        inputs = self.inputs
         return BrokerHeartbeatRequest(
             broker_id=self.registration.id,
             broker_epoch=self.epoch,
-            current_metadata_offset=wishes.metadata_offset,
-            want_fence=not wishes.is_ready or self.state is LifecycleState.LEAVING,
+            current_metadata_offset=inputs.metadata_offset,
+            want_fence=not inputs.is_ready or self.state is LifecycleState.LEAVING,
             want_shut_down=self.state is LifecycleState.LEAVING,
-            offline_log_dirs=list(wishes.offline),
-            cordoned_log_dirs=None if wishes.cordoned is None else list(wishes.cordoned),
+            offline_log_dirs=list(inputs.offline),
+            cordoned_log_dirs=None if inputs.cordoned is None else list(inputs.cordoned),
         )
 
     def _registration_request(self) -> BrokerRegistrationRequest:

@@ -14,6 +14,7 @@ committed. Snapshots of our own are written when they are due.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import File, Files, join
@@ -167,11 +168,14 @@ class ObservedLog:
         image = delta.apply(offset=end_offset - 1, epoch=epoch, timestamp_ms=snapshot.last_contained_timestamp)
         self.log.truncate_fully(end_offset, now_ms)
         self.snapshots.adopt(partial.id)
-        snapshot.quorum.voters_offset = end_offset - 1
-        self._loader = MetadataLoader(image, snapshot.quorum)
+        self._loader = MetadataLoader(image, replace(snapshot.quorum, voters_offset=end_offset - 1))
         self._next = end_offset
         _log.info("snapshot %s of the metadata log taken over from the leader", partial.id)
         return Change(delta, image)
+
+    def fail(self, error: OSError) -> None:
+        """Write nothing more: the disk fails."""
+        self.failure = error
 
     def drop_partial(self) -> None:
         if self._partial is not None:

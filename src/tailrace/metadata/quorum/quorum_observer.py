@@ -274,7 +274,7 @@ class QuorumObserver:
             _log.warning("the metadata log is fetched again later: %s", error)
             self._lose_leader(now_ms)
         else:
-            self._log.failure = error
+            self._log.fail(error)
 
     def _refused(self, code: int, now_ms: int) -> None:
         _log.warning("a controller answers %s to a fetch of the metadata log", ErrorCode(code).name)

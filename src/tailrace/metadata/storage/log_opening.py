@@ -10,6 +10,7 @@ for batch in batches_from(log, start):
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from tailrace.log.disk import file_names
@@ -127,10 +128,10 @@ def load_snapshot(
     except (CorruptBatch, InconsistentMetadata) as error:
         raise UnreadableSnapshot(path, error) from error
     start = latest.end_offset
-    snapshot.quorum.voters_offset = start - 1
+    quorum = replace(snapshot.quorum, voters_offset=start - 1)
     if start > 0:
         image = delta.apply(offset=start - 1, epoch=latest.epoch, timestamp_ms=snapshot.last_contained_timestamp)
-    return MetadataLoader(image, snapshot.quorum), start
+    return MetadataLoader(image, quorum), start
 
 
 def batches_from(log: PartitionLog, start: Offset) -> Iterator[RecordBatch]:

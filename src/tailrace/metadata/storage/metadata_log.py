@@ -127,8 +127,7 @@ class MetadataLog:
         values: list[ControlValue] = [LeaderChange(0, node_id, (node_id,), (node_id,))]
         if self.quorum.kraft_version >= 1 and (self.quorum.voters_offset < 0 or known != (voter,)):
             # The log tells the voters itself, and where they are to be found by now.
-            self.quorum.voters_offset = self.log.log_end_offset + len(values) + 1
-            self.quorum.voters = (voter,)
+            self.quorum.note_voters((voter,), self.log.log_end_offset + len(values) + 1)
             values += [KRaftVersion(0, self.quorum.kraft_version), KRaftVoters(0, (voter,))]
         self._append(
             build_control_batch(

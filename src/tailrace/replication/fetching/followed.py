@@ -19,6 +19,20 @@ class Followed:
         self.lag = 0  # behind the leader's high watermark, when it was last heard of
         self.is_in_sync = False  # it is known to have no lag
 
+    def note_lag(self, lag: int) -> None:
+        self.lag, self.is_in_sync = lag, not lag
+
+    def note_out_of_range(self) -> None:
+        """Note that the leader has nothing at our log end."""
+        self.is_lost = True
+
+    def note_restart(self) -> None:
+        """Note that the log was cut or emptied so that the leader has what comes next."""
+        self.is_lost = False
+
+    def rest_until(self, due_ms: int) -> None:
+        self.due_ms = due_ms
+
     def want(self) -> Want:
         log, role = self.partition.log, self.role
         return Want(role.leader_epoch, role.fetch_offset, role.last_fetched_epoch, log.log_start_offset)

@@ -298,8 +298,7 @@ class ReplicaFetcher:
             leader_log_start_offset=answer.log_start_offset,
             now_ms=now_ms,
         )
-        one.lag = max(answer.high_watermark - done.log_end_offset, 0)
-        one.is_in_sync = not one.lag
+        one.note_lag(max(answer.high_watermark - done.log_end_offset, 0))
         if records:
             self._count(one, len(records), now_ms)
         if records or done.high_watermark_moved or done.log_start_moved:
@@ -316,7 +315,7 @@ class ReplicaFetcher:
         key = one.partition.key
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             _log.info("%s: leader %d has nothing at offset %d", key, self.leader_id, one.role.fetch_offset)
-            one.is_lost = True
+            one.note_out_of_range()
             return
         self._limited_log.write(
             logging.INFO, f"{key} {code.name}", now_ms, "nothing fetched", partition=key, error=code.name
@@ -324,7 +323,7 @@ class ReplicaFetcher:
         self._rest(one, now_ms)
 
     def _rest(self, one: Followed, now_ms: int) -> None:
-        one.due_ms = now_ms + self._settings.backoff_ms
+        one.rest_until(now_ms + self._settings.backoff_ms)
 
     # Where the leader has nothing at our log end
 
@@ -378,7 +377,7 @@ class ReplicaFetcher:
 
     def _restart(self, one: Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
         before = one.role.fetch_offset
-        one.is_lost = False
+        one.note_restart()
         self._session.begin_anew()
         try:
             end = one.role.restart_at(leader_start, leader_end, now_ms)

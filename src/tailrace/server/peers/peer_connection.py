@@ -14,7 +14,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterator
-from select import EPOLLIN
+from select import EPOLLIN, EPOLLOUT
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -63,7 +63,7 @@ class PeerConnection:
         self.session_ms = 0  # for how long that counts, 0 for ever
         self._client_id = client_id
         self.descriptor = made.fileno()
-        self.interest = 0
+        self.interest = EPOLLIN | EPOLLOUT  # the events that are waited for
         self.in_flight: deque[Sent] = deque()
         self._versions: dict[int, Versions] | None = None  # what the peer speaks
         self._is_connected = False
@@ -91,6 +91,11 @@ class PeerConnection:
         if not self._is_connected or self._stream.unsent:
             return True
         return bool(self._output) and self._stream.is_open
+
+    def update_interest(self) -> int:
+        """Return the events to wait for now."""
+        self.interest = EPOLLIN | (EPOLLOUT if self.wants_to_write else 0)
+        return self.interest
 
     @property
     def is_at_rest(self) -> bool:

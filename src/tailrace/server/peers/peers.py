@@ -21,7 +21,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from select import EPOLLIN, EPOLLOUT, epoll
+from select import EPOLLOUT, epoll
 from typing import TYPE_CHECKING, Any, Final
 
 from tailrace.client.security.security import PLAIN_TEXT
@@ -233,9 +233,8 @@ class Peers:
         self._want(connection)
 
     def _want(self, connection: PeerConnection) -> None:
-        wanted = EPOLLIN | (EPOLLOUT if connection.wants_to_write else 0)
-        if wanted != connection.interest:
-            connection.interest = wanted
+        before, wanted = connection.interest, connection.update_interest()
+        if wanted != before:
             self._poll.modify(connection.descriptor, wanted)
 
     def _resolve(self, line: _Line) -> None:
@@ -286,7 +285,6 @@ class Peers:
         security = PLAIN_TEXT if self._security is None else self._security.of(line.peer)
         connection = line.connection = PeerConnection(made, self._client_id, line.peer.host, security)
         self._by_descriptor[connection.descriptor] = line
-        connection.interest = EPOLLIN | EPOLLOUT
         self._poll.register(connection.descriptor, connection.interest)
 
     def _lost(self, line: _Line, reason: str) -> None:

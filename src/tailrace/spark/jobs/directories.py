@@ -36,7 +36,7 @@ def open_readable(
     opened = [_open(one) for one in paths]
     directories = [directory for _, directory in opened]
     for directory in directories:
-        directory.folders = [folder for folder in directory.folders if _is_wanted(folder, topics, partitions)]
+        directory.keep_folders(lambda folder: _is_wanted(folder, topics, partitions))
     if (topics or partitions) and not any(directory.folders for directory in directories):
         of_topics = f" of {' or '.join(topics)}" if topics else ""
         numbers = f" {' or '.join(map(str, partitions))}" if partitions else ""

@@ -145,7 +145,7 @@ def test_directories_are_told_together_and_again_where_they_were_refused(broker:
 
 def test_failed_directories_go_with_the_heartbeats(broker: Broker) -> None:
     broker.controller.directories_online([DIRECTORIES[0]], 0)
-    assert broker.controller.lifecycle.wishes.offline == (DIRECTORIES[1],)
+    assert broker.controller.lifecycle.inputs.offline == (DIRECTORIES[1],)
 
 
 def test_a_broker_stops_when_it_may(broker: Broker) -> None:
@@ -153,7 +153,7 @@ def test_a_broker_stops_when_it_may(broker: Broker) -> None:
     lifecycle = broker.controller.lifecycle
     lifecycle.state = LifecycleState.RUNNING
     broker.controller.prepare_stop(0, lambda: told.append("ready"))
-    assert lifecycle.wishes.leaves
+    assert lifecycle.inputs.leaves
     assert told == []
     lifecycle.state = LifecycleState.LEFT
     broker.controller.lifecycle_moved()
@@ -176,7 +176,7 @@ def test_a_broker_that_nobody_lets_go_stops_after_five_minutes(broker: Broker) -
 
 def test_a_broker_tells_its_directories_when_the_cluster_can_know_them(broker: Broker) -> None:
     controller = broker.controller
-    controller.lifecycle.wishes.is_ready = True
+    controller.lifecycle.inputs.is_ready = True
     quorum = PlayedQuorum()
     follower = Observing(quorum)
     follower.run()
@@ -184,11 +184,11 @@ def test_a_broker_tells_its_directories_when_the_cluster_can_know_them(broker: B
     quorum.commit(m.FeatureLevelRecord(name="group.version", feature_level=1))
     follower.run()
     controller.log = follower.log
-    before = controller.lifecycle.wishes.registration
+    before = controller.lifecycle.inputs.registration
     for change in follower.changes:
         controller._changed(change, 0)
-    assert controller.lifecycle.wishes.registration > before
-    assert controller.lifecycle.wishes.cordoned == ()
+    assert controller.lifecycle.inputs.registration > before
+    assert controller.lifecycle.inputs.cordoned == ()
 
 
 def test_a_broker_that_need_not_say_farewell_stops_at_once(broker: Broker) -> None:

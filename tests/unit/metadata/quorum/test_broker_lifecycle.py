@@ -49,7 +49,7 @@ def running() -> BrokerLifecycle:
     one = new()
     register(one)
     say(one, 1, is_caught_up=True)
-    one.wishes.is_ready = True
+    one.inputs.is_ready = True
     say(one, 2, is_caught_up=True, is_fenced=False)
     assert one.state is LifecycleState.RUNNING
     return one
@@ -70,15 +70,15 @@ def test_a_broker_is_let_in_when_it_has_caught_up_and_is_ready() -> None:
     told: list[LifecycleState] = []
     one.moved = lambda: told.append(one.state)
     register(one)
-    one.wishes.metadata_offset = 40
+    one.inputs.metadata_offset = 40
     first = say(one, 0, is_caught_up=False)
     assert (first.broker_epoch, first.current_metadata_offset, first.want_fence) == (42, 40, True)
     assert not one.has_caught_up
-    one.wishes.metadata_offset = 42
+    one.inputs.metadata_offset = 42
     say(one, 10, is_caught_up=True)
     assert one.has_caught_up
     assert say(one, 20, is_caught_up=True).want_fence
-    one.wishes.is_ready = True
+    one.inputs.is_ready = True
     assert not say(one, 30, is_caught_up=True, is_fenced=False).want_fence
     assert [state.name for state in told] == ["STARTING", "RECOVERY", "RUNNING"]
     assert one.due_ms == 30 + 2_000
@@ -86,7 +86,7 @@ def test_a_broker_is_let_in_when_it_has_caught_up_and_is_ready() -> None:
 
 def test_a_broker_leaves_when_the_controller_says_so() -> None:
     one = running()
-    one.wishes.leaves = True
+    one.inputs.leaves = True
     first = say(one, 100, is_fenced=False)
     assert first.want_shut_down
     assert first.want_fence  # or it would be marked as shutting down, and could not come back as who it was
@@ -133,8 +133,8 @@ def test_anybody_else_comes_as_a_new_one(known: BrokerRegistration | None) -> No
 
 def test_failed_and_cordoned_directories_are_told() -> None:
     one = running()
-    one.wishes.offline = (DIRECTORIES[1],)
-    one.wishes.cordoned = ()
+    one.inputs.offline = (DIRECTORIES[1],)
+    one.inputs.cordoned = ()
     request = say(one, 100, is_fenced=False)
     assert request.offline_log_dirs == [DIRECTORIES[1]]
     assert request.cordoned_log_dirs == []
@@ -174,7 +174,7 @@ def test_a_broker_that_the_cluster_has_forgotten_registers_again() -> None:
 
 def test_a_broker_registers_once_more_when_it_has_more_to_tell() -> None:
     one = running()
-    one.wishes.registration += 1
+    one.inputs.registration += 1
     register(one, 50)
     assert one.state is LifecycleState.RUNNING
     assert say(one, 200, is_fenced=False).broker_epoch == 50

@@ -32,8 +32,7 @@ def handle(request: Request, now_ms: int, *, apis: Mapping[int, ApiRow], control
     if request.version >= 3:
         if not (_NAME.fullmatch(body.client_software_name) and _NAME.fullmatch(body.client_software_version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        request.context.software_name = body.client_software_name
-        request.context.software_version = body.client_software_version
+        request.context.note_software(body.client_software_name, body.client_software_version)
     return ApiVersionsResponse(
         api_keys=[_versions(apis[key]) for key in sorted(apis)],
         supported_features=[

@@ -65,7 +65,7 @@ def holds(log: File, size: int, entry: OffsetPosition) -> bool:
 def _distrust(index: OffsetIndex, entry: OffsetPosition) -> None:
     if index.is_trusted:
         _log.warning("%s is wrong about offset %d and is not used", index.file.path, entry.offset)
-        index.is_trusted = False
+        index.distrust()
 
 
 def offset_after(log: File, index: OffsetIndex, size: int) -> Offset:

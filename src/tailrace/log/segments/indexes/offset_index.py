@@ -35,6 +35,10 @@ class OffsetIndex:
         self.is_trusted = True  # until an entry turns out to be wrong
         self._last_offset: Offset | None = None  # of the last entry; None until it is asked for
 
+    def distrust(self) -> None:
+        """Do not use the entries any more: one of them is wrong."""
+        self.is_trusted = False
+
     @property
     def count(self) -> int:
         return self.file.count

@@ -82,7 +82,7 @@ def _put_keys(task: AloneTask, latest: LatestOffsets, walk: SegmentWalk) -> bool
         finally:
             segment.release()
         # Past the segment's last record there may be a gap that compaction has left: nothing comes there.
-        latest.latest_offset = (following.base_offset if following else task.rules.end_offset) - 1
+        scan.skip_to(following.base_offset if following else task.rules.end_offset)
     return True
 
 

@@ -64,7 +64,7 @@ def plan_compaction(
         raise JobError(f"{folder.partition} cannot be compacted: {error}", status=1) from None
     try:
         log.update_config(config)
-        log.producers.producer_expiration_ms = producer_expiration_ms
+        log.producers.expire_after(producer_expiration_ms)
         log.producers.remove_expired(now_ms)
         dirty = find_dirty_range(log, folder.cleaned_to, now_ms)
         start, end = dirty.first_dirty_offset, dirty.first_uncleanable_offset

@@ -247,9 +247,8 @@ def _adopt(
                 raise
     except (NodeRefused, NotAdoptable) as error:
         raise JobError(str(error)) from None
-    report = built_report(built, missing)
-    report.loaded_before = [partition for partition, task in zip(grouped, found, strict=True) if task is None]
-    return report
+    loaded_before = [partition for partition, task in zip(grouped, found, strict=True) if task is None]
+    return built_report(built, missing, loaded_before)
 
 
 def _produce(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -96,11 +96,13 @@ def partitions_there(cluster: ClusterClient, topic: str) -> int:
         return 0
 
 
-def built_report(built: list[BuiltLog], made: tuple[str, ...]) -> LoadReport:
+def built_report(
+    built: list[BuiltLog], made: tuple[str, ...], loaded_before: Sequence[TopicPartition] = ()
+) -> LoadReport:
     loaded = [
         Loaded(one.partition, one.records, one.bytes, one.first_offset, one.end_offset, one.segments) for one in built
     ]
-    return LoadReport(loaded, list(made))
+    return LoadReport(loaded, list(made), list(loaded_before))
 
 
 @contextmanager

@@ -180,6 +180,28 @@ class LogFacts:
         self.batch_sizes.merge(later.batch_sizes)
         self.times.merge(later.times)
 
+    def note_batch(self, size: int, *, is_control: bool) -> None:
+        self.batches += 1
+        self.bytes += size
+        self.control_batches += is_control
+
+    def note_transactional(self, records: int, size: int, *, is_aborted: bool) -> None:
+        """Count the records of a transactional batch of `size` bytes."""
+        self.transactional_records += records
+        if is_aborted:
+            self.aborted_records += records
+            self.aborted_bytes += size
+
+    def note_records(self, records: int, size: int, *, tombstones: int, keyless: int) -> None:
+        """Count records that a consumer sees; `size`: of their keys and values."""
+        self.records += records
+        self.record_bytes += size
+        self.tombstones += tombstones
+        self.keyless += keyless
+
+    def note_out_of_order(self, records: int) -> None:
+        self.out_of_order += records
+
     def note_times(self, first: int | None, last: int | None, low: int | None, high: int | None) -> None:
         """Records follow whose first and last, smallest and largest times are these (ms)."""
         if first is None or last is None:

@@ -106,17 +106,15 @@ class _SliceProfile:
     def _count(self, header: kernels.BatchFields, view: memoryview) -> None:
         position, size, base_offset, _, _, magic, _, attributes, _, max_timestamp, producer_id = header[:11]
         facts, count = self.facts, max(header[13], 0)
-        facts.batches += 1
-        facts.bytes += size
-        if magic == 2 and attributes & CONTROL_BIT:
-            facts.control_batches += 1
+        is_control = magic == 2 and bool(attributes & CONTROL_BIT)
+        facts.note_batch(size, is_control=is_control)
+        if is_control:
             return
         facts.batch_sizes.add({size: 1})
         if magic == 2 and attributes & TRANSACTIONAL_BIT:
-            facts.transactional_records += count
-            if any(first <= base_offset <= last for first, last in self.aborted.get(producer_id, ())):
-                facts.aborted_records += count
-                facts.aborted_bytes += size
+            is_aborted = any(first <= base_offset <= last for first, last in self.aborted.get(producer_id, ()))
+            facts.note_transactional(count, size, is_aborted=is_aborted)
+            if is_aborted:
                 return
         codec = Codec(attributes & CODEC_MASK)
         found = facts.codecs.setdefault(codec.name.lower(), CodecFacts())
@@ -145,10 +143,7 @@ class _SliceProfile:
         value_sizes = pc.fill_null(pc.binary_length(value), 0)
         sizes = pc.add(key_sizes, value_sizes).cast(pa.int64())
         facts = self.facts
-        facts.records += rows.num_rows
-        facts.record_bytes += pc.sum(sizes).as_py()
-        facts.tombstones += value.null_count
-        facts.keyless += key.null_count
+        facts.note_records(rows.num_rows, pc.sum(sizes).as_py(), tombstones=value.null_count, keyless=key.null_count)
         facts.key_sizes.add(_counts(key_sizes.filter(key.is_valid()) if key.null_count else key_sizes))
         facts.value_sizes.add(_counts(value_sizes.filter(value.is_valid()) if value.null_count else value_sizes))
         self._count_times(rows.column("timestamp").cast(pa.int64()), sizes)
@@ -157,7 +152,7 @@ class _SliceProfile:
     def _count_times(self, micros: Any, sizes: Any) -> None:
         if len(micros) > 1:
             falls = pc.less(micros.slice(1), micros.slice(0, len(micros) - 1))
-            self.facts.out_of_order += pc.sum(falls).as_py() or 0
+            self.facts.note_out_of_order(pc.sum(falls).as_py() or 0)
         bounds = pc.min_max(micros)
         times = (micros[0], micros[-1], bounds["min"], bounds["max"])
         self.facts.note_times(*[one.as_py() // 1000 for one in times])

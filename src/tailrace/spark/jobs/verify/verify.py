@@ -83,7 +83,7 @@ def verify(
     opened = open_readable(path, topics=topics, partitions=partitions)
     directories = [directory for _, directory in opened]
     for directory in directories:
-        directory.folders = [folder for folder in directory.folders if folder.mark != "deleted"]
+        directory.keep_folders(lambda folder: folder.mark != "deleted")
     folders = [folder for directory in directories for folder in directory.folders]
     files = [files for files, directory in opened for _ in directory.folders]
     segments = [segment for group, folder in enumerate(folders) for segment in _segments(files[group], group, folder)]

@@ -1,0 +1,35 @@
+"""LogOwner: does the work that a log leaves to others. This one, for a log without a directory, does it at once."""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar
+
+from tailrace.log.producers.producer_states import ProducerStates
+from tailrace.log.segments.segment import Segment
+from tailrace.model.ids import Offset, TopicPartition
+
+
+class OwnedLog(Protocol):
+    producers: ProducerStates
+
+    def flush_to(self, offset: Offset, now_ms: int) -> None: ...
+
+
+L = TypeVar("L", bound=OwnedLog)
+
+
+class LogOwner(Generic[L]):
+    def write_checkpoints(self) -> None:
+        """Write recovery points and log starts, since one of them was lowered."""
+
+    def note_deferred(self, partition: TopicPartition) -> None:
+        """Note that a log has deferred work, after it had none."""
+
+    def flush_sealed(self, log: L, following: Segment, now_ms: int) -> None:
+        """Make everything before a segment durable, with the producer snapshots."""
+        log.producers.sync_snapshots()
+        log.flush_to(following.base_offset, now_ms)
+
+    def flush_soon(self, log: L, end: Offset, now_ms: int) -> None:
+        """Make everything below `end` durable; nobody waits for it."""
+        log.flush_to(end, now_ms)
