@@ -152,7 +152,8 @@ def try_replicated(pair: Pair, dice: random.Random) -> None:
         produced: list[tuple[int, memoryview]] = []
         epochs: list[Any] = []
         stop = module.take_replicated(source, 0, next_offset, 3, batches, epochs, produced)
-        return stop, batches, epochs, [(position, bytes(view)) for position, view in produced]
+        last = module.last_batch(source)
+        return stop, last, batches, epochs, [(position, bytes(view)) for position, view in produced]
 
     ours = outcome(lambda: take(pair.compiled, pair.memory.view(data)))
     check_equal(ours, outcome(lambda: take(pair.interpreted, memoryview(data))))

@@ -9,7 +9,8 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-from tailrace.replication.fetching.replica_fetcher import CHANNEL, FetcherSettings
+from tailrace.replication.fetching.fetcher_settings import FetcherSettings
+from tailrace.replication.fetching.replica_fetcher import CHANNEL
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import Failure, Outbox, OutgoingRequest, Peer
@@ -40,12 +41,14 @@ class SimulatedFetchers:
                 response_bytes_max=2_000,
                 backoff_ms=20,
                 timeout_ms=TIMEOUT_MS,
+                ahead_bytes_min=1,
             ),
             self.outbox,
             broker.node.partitions,
             lambda leader_id: Peer(CHANNEL, "broker", leader_id),
             lambda key, _: broker.node.check(key),
         )
+        self.outbox.on_flush(self.send_waiting)
 
     def follow(self, partition: Partition) -> None:
         self.fetchers.follow(partition)

@@ -85,6 +85,7 @@ class Outbox:
     def __init__(self) -> None:
         self.waiting: list[OutgoingRequest] = []  # not taken yet
         self.unneeded: list[Peer] = []  # whose connections nobody will use again
+        self._flush: Callable[[], object] = _do_nothing
 
     def send(
         self,
@@ -102,6 +103,14 @@ class Outbox:
         where its sender knows a shorter way."""
         self.waiting.append(OutgoingRequest(peer, body, answered, failed, timeout_ms, at_least, at_most, read))
 
+    def flush(self) -> None:
+        """Send the waiting requests now, not after the running callback. Without a network this does nothing."""
+        self._flush()
+
+    def on_flush(self, send: Callable[[], object]) -> None:
+        """Have `flush` call `send`, which takes the waiting requests."""
+        self._flush = send
+
     def leave(self, peer: Peer) -> None:
         """Nothing more will be sent there: its connection is closed. What was sent and not answered has failed."""
         self.unneeded.append(peer)
@@ -113,3 +122,7 @@ class Outbox:
     def take_unneeded(self) -> list[Peer]:
         taken, self.unneeded = self.unneeded, []
         return taken
+
+
+def _do_nothing() -> None:
+    pass

@@ -16,7 +16,8 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.quota.replication_quota import ReplicationQuota
-from tailrace.replication.fetching.replica_fetcher import CHANNEL, FetcherSettings
+from tailrace.replication.fetching.fetcher_settings import FetcherSettings
+from tailrace.replication.fetching.replica_fetcher import CHANNEL
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.fetching.throttles import FollowerThrottle
 from tailrace.replication.hosted_partitions import HostedPartitions

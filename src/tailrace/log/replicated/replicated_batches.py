@@ -18,6 +18,7 @@ from tailrace.log.replicated.replicated_kernels import (
     OLD_FORMAT,
     TOO_FAR,
     WRONG_CHECKSUM,
+    last_batch,
     take_replicated,
 )
 from tailrace.log.segments.batch_reader import BatchHeader, parse_header
@@ -83,6 +84,19 @@ def split_replicated(
     if first_epoch < 0:
         first_offset = -1
     return _new_tuple(BatchRun, (data, batches, epochs, produced, first_offset, max_timestamp))
+
+
+def end_of_records(records: memoryview, leader_epoch: LeaderEpoch) -> tuple[Offset, LeaderEpoch] | None:
+    """Return the offset after a leader's records, and the epoch of their last batch, without checking the records.
+
+    None if that cannot be read from the header of the last batch: the records are of an old format, or of a later epoch
+    than the leader's.
+    """
+    position = last_batch(records)
+    if position < 0:
+        return None
+    header = parse_header(records, position, position, len(records) - position)
+    return (header.next_offset, header.leader_epoch) if 0 <= header.leader_epoch <= leader_epoch else None
 
 
 def _checked_message(view: memoryview, position: int) -> BatchHeader:

@@ -49,6 +49,20 @@ def _frame_fault(data: Buffer, start: int, end: int) -> int:
     return 1 if size < 61 else -1
 
 
+def last_batch(data: Buffer) -> int:
+    """Return the position of the last whole batch, or -1 if there is none or a batch is not of format 2."""
+    view = data
+    end = len(view)
+    last = -1
+    start = 0
+    while True:
+        fault = _frame_fault(view, start, end)
+        if fault >= 0:
+            return last if fault == 0 else -1
+        last = start
+        start += _int32(view, start + 8) + 12
+
+
 def take_replicated(
     data: memoryview,
     start: int,

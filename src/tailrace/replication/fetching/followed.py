@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.replication.fetching.leader_session import PartitionId, Want
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.partition import Partition
 
 
 class Followed:
-    __slots__ = ("due_ms", "id", "is_in_sync", "is_lost", "lag", "partition", "role")
+    __slots__ = ("_ahead", "due_ms", "id", "is_in_sync", "is_lost", "lag", "partition", "role")
 
     def __init__(self, partition: Partition, role: FollowerRole) -> None:
         self.id: PartitionId = (partition.topic_id, partition.key.partition)
@@ -18,6 +19,14 @@ class Followed:
         self.is_lost = False  # the leader has nothing at its log end
         self.lag = 0  # behind the leader's high watermark, when it was last heard of
         self.is_in_sync = False  # it is known to have no lag
+        self._ahead: Want | None = None
+
+    def ask_ahead(self, next_offset: Offset, last_epoch: LeaderEpoch) -> None:
+        """Let `want` continue after records that have arrived, before they are appended."""
+        self._ahead = Want(self.role.leader_epoch, next_offset, last_epoch, self.partition.log.log_start_offset)
+
+    def ask_after_log_end(self) -> None:
+        self._ahead = None
 
     def note_lag(self, lag: int) -> None:
         self.lag, self.is_in_sync = lag, not lag
@@ -34,5 +43,7 @@ class Followed:
         self.due_ms = due_ms
 
     def want(self) -> Want:
+        if self._ahead is not None:
+            return self._ahead
         log, role = self.partition.log, self.role
         return Want(role.leader_epoch, role.fetch_offset, role.last_fetched_epoch, log.log_start_offset)

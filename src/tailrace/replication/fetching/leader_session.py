@@ -32,6 +32,7 @@ class LeaderSession:
         self._id = 0
         self._epoch = _FIRST
         self._told: dict[PartitionId, Want] = {}  # what the leader has of this session
+        self._asked: FetchRequest | None = None  # the request whose response continues the session
 
     @property
     def is_empty(self) -> bool:
@@ -47,9 +48,12 @@ class LeaderSession:
         request.topics = _topics(news, partition_bytes_max)
         request.forgotten_topics_data = _forgotten(gone)
         self._told = dict(wants)
+        self._asked = request
 
-    def answered(self, response: Any) -> None:
-        """The leader has answered, without an error of the request as a whole."""
+    def answered(self, request: FetchRequest, response: Any) -> None:
+        """Continue the session after a response without an error, unless a new session was demanded meanwhile."""
+        if request is not self._asked:
+            return
         if self._epoch == _FIRST:
             self._id = response.session_id
         if not self._id:  # it keeps no session for us: every request names everything
@@ -60,6 +64,7 @@ class LeaderSession:
     def begin_anew(self) -> None:
         """The next request opens another session; if the leader still has this one, it closes it."""
         self._epoch = _FIRST
+        self._asked = None
 
 
 def _topics(wants: Mapping[PartitionId, Want], partition_bytes_max: int) -> list[FetchRequest.FetchTopic]:

@@ -17,48 +17,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.log.leader_epochs import EpochEnd
+from tailrace.log.replicated.replicated_batches import end_of_records
 from tailrace.log.segments.segment import SegmentOverflow
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.model.shortage import is_shortage
 from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE
-from tailrace.protocol.messages import FetchRequest, ListOffsetsRequest
+from tailrace.protocol.messages import FetchRequest
 from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
 from tailrace.records.batch import CorruptBatch
+from tailrace.replication.fetching.fetcher_settings import FetcherSettings
 from tailrace.replication.fetching.followed import Followed
 from tailrace.replication.fetching.leader_session import LeaderSession, PartitionId
-from tailrace.replication.fetching.throttles import FollowerThrottle
+from tailrace.replication.fetching.offsets_request import EARLIEST_LOCAL, LATEST, LOCAL_START_FROM, offsets_request
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.waiting.outbox import AnswerReader, Failure, Outbox, Peer
 
 CHANNEL: Final = "replica-fetch"
-_LOCAL_START_FROM: Final = 8
-_LATEST: Final = -1
-_EARLIEST_LOCAL: Final = -4
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSettings:
-    """What all fetchers of a broker share: `replica.fetch.…` and who it is."""
-
-    broker_id: BrokerId
-    broker_epoch: Callable[[], int]
-    wait_ms_max: int
-    bytes_min: int
-    partition_bytes_max: int
-    response_bytes_max: int
-    backoff_ms: int
-    timeout_ms: int
-    throttle: FollowerThrottle | None = None
 
 
 class ReplicaFetcher:
@@ -170,7 +153,7 @@ class ReplicaFetcher:
         self._is_asking = True
         lost = [one for one in ready if one.is_lost]
         if lost:
-            self._look_up(peer, lost, _LATEST)
+            self._look_up(peer, lost, LATEST)
         else:
             self._fetch(peer, ready)
 
@@ -217,7 +200,7 @@ class ReplicaFetcher:
                 session.begin_anew()
                 self._refused(ErrorCode(response.error_code), now_ms)
             else:
-                session.answered(response)
+                session.answered(request, response)
                 self._take(asked, response, now_ms)
             self.step(now_ms)
 
@@ -252,6 +235,7 @@ class ReplicaFetcher:
     # Answers
 
     def _take(self, asked: dict[PartitionId, tuple[Followed, Offset]], response: Any, now_ms: int) -> None:
+        later: list[tuple[Followed, Any]] = []
         for topic in response.responses:
             for answer in topic.partitions:
                 one, offset = asked.get((topic.topic_id, answer.partition_index), (None, -1))
@@ -264,20 +248,52 @@ class ReplicaFetcher:
                     # To an earlier role, or from before something else has moved its end. The session has told what
                     # nobody has taken, a high watermark perhaps, and would not tell it again.
                     self._session.begin_anew()
-                    continue
-                try:
+                elif self._may_ask_ahead(one, answer):
+                    later.append((one, answer))
+                else:
                     self._take_partition(one, answer, now_ms)
-                except OSError as error:
-                    self._partitions.failed(one.partition, error)
-                    if is_shortage(error):
-                        self._session.begin_anew()
-                        self._rest(one, now_ms)
-                except (KafkaError, CorruptBatch, SegmentOverflow) as error:
-                    _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
-                    self._session.begin_anew()
-                    self._rest(one, now_ms)
+        if later:
+            self.step(now_ms)
+            self._outbox.flush()
+            for one, answer in later:
+                one.ask_after_log_end()
+                self._take_partition(one, answer, now_ms)
+
+    def _may_ask_ahead(self, one: Followed, answer: Any) -> bool:
+        """Return True if the next records can be asked for before these are appended; the leader reads meanwhile.
+
+        A fetch offset claims that all records below it are here. A claim below the leader's high watermark commits
+        nothing and brings no replica into the ISR, so nothing is lost if the append fails or the broker crashes.
+        """
+        records = answer.records
+        if answer.error_code or records is None or len(records) < self._settings.ahead_bytes_min:
+            return False
+        if self._is_throttled(one):
+            return False
+        end = end_of_records(memoryview(records), one.role.leader_epoch)
+        if end is None or end[0] >= answer.high_watermark or answer.diverging_epoch.epoch >= 0:
+            return False
+        one.ask_ahead(*end)
+        return True
+
+    def _is_throttled(self, one: Followed) -> bool:
+        throttle = self._settings.throttle
+        return throttle is not None and throttle.is_throttled(one.partition)
 
     def _take_partition(self, one: Followed, answer: Any, now_ms: int) -> None:
+        try:
+            self._append(one, answer, now_ms)
+        except OSError as error:
+            self._partitions.failed(one.partition, error)
+            if is_shortage(error):
+                self._session.begin_anew()
+                self._rest(one, now_ms)
+        except (KafkaError, CorruptBatch, SegmentOverflow) as error:
+            _log.error("%s cannot take what its leader %d sends: %s", one.partition.key, self.leader_id, error)
+            self._session.begin_anew()
+            self._rest(one, now_ms)
+
+    def _append(self, one: Followed, answer: Any, now_ms: int) -> None:
         key, role = one.partition.key, one.role
         if answer.error_code:
             self._partition_refused(one, ErrorCode(answer.error_code), now_ms)
@@ -305,10 +321,9 @@ class ReplicaFetcher:
             self._moved(key, now_ms)
 
     def _count(self, one: Followed, size: int, now_ms: int) -> None:
-        partition, throttle = one.partition, self._settings.throttle
-        partition.traffic.replication_bytes_in += size
-        if throttle is not None and throttle.is_throttled(partition):
-            throttle.record(size, now_ms)
+        one.partition.traffic.replication_bytes_in += size
+        if self._settings.throttle is not None and self._is_throttled(one):
+            self._settings.throttle.record(size, now_ms)
         self._followed[one.id] = self._followed.pop(one.id)
 
     def _partition_refused(self, one: Followed, code: ErrorCode, now_ms: int) -> None:
@@ -356,24 +371,12 @@ class ReplicaFetcher:
                         self._restart(one, 0, found[one.id], now_ms)
                 if beyond:
                     self._is_asking = True
-                    self._look_up(peer, beyond, _EARLIEST_LOCAL, found)
+                    self._look_up(peer, beyond, EARLIEST_LOCAL, found)
                     return
             self.step(now_ms)
 
-        topics: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
-        for one in lost:
-            topics.setdefault(one.partition.key.topic, []).append(
-                ListOffsetsRequest.ListOffsetsPartition(
-                    partition_index=one.partition.key.partition,
-                    current_leader_epoch=one.role.leader_epoch,
-                    timestamp=what,
-                )
-            )
-        request = ListOffsetsRequest(
-            replica_id=self._settings.broker_id,
-            topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
-        )
-        self._send(peer, request, answered, _LOCAL_START_FROM)
+        request = offsets_request(self._settings.broker_id, lost, what)
+        self._send(peer, request, answered, LOCAL_START_FROM)
 
     def _restart(self, one: Followed, leader_start: Offset, leader_end: Offset, now_ms: int) -> None:
         before = one.role.fetch_offset

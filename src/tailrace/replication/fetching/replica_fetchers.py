@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from tailrace.model.ids import BrokerId, TopicPartition
 from tailrace.model.java_hash import java_abs, java_hash, to_int32
-from tailrace.replication.fetching.replica_fetcher import FetcherSettings, ReplicaFetcher
+from tailrace.replication.fetching.fetcher_settings import FetcherSettings
+from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition

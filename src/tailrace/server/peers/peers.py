@@ -92,6 +92,7 @@ class Peers:
         self._due_ms: int | None = None  # nothing is due before; what was answered meanwhile still counts
         self._log = LimitedLog(_LOGGER)
         self._errors = errors or InternalErrors(_LOGGER)
+        outbox.on_flush(self.send_waiting)
 
     # What the loop calls
 

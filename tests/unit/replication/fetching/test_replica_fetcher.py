@@ -11,7 +11,8 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-from tailrace.replication.fetching.replica_fetcher import FetcherSettings, ReplicaFetcher
+from tailrace.replication.fetching.fetcher_settings import FetcherSettings
+from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers
 from tailrace.replication.follower import FollowerRole
 from tailrace.replication.partition import Partition
@@ -25,7 +26,7 @@ BACKOFF_MS = 1_000
 class Pair:
     """Broker 1 leads, broker 2 follows."""
 
-    def __init__(self, partitions: int = 1, leader_epoch: int = 1) -> None:
+    def __init__(self, partitions: int = 1, leader_epoch: int = 1, ahead_bytes_min: int = 65_536) -> None:
         self.leader, self.follower = Node(1), Node(2)
         self.now_ms = NOW_MS
         self.outbox = Outbox()
@@ -44,6 +45,7 @@ class Pair:
                 response_bytes_max=10_000,
                 backoff_ms=BACKOFF_MS,
                 timeout_ms=30_000,
+                ahead_bytes_min=ahead_bytes_min,
             ),
             self.outbox,
             self.follower.partitions,
@@ -326,3 +328,54 @@ def test_a_partition_without_a_leader_is_not_fetched() -> None:
     body = pair.take().body
     assert isinstance(body, FetchRequest)
     assert len(body.topics) == 1
+
+
+def test_the_next_records_below_the_high_watermark_are_fetched_before_these_are_appended() -> None:
+    pair = Pair(ahead_bytes_min=1)
+    for _ in range(6):
+        pair.append(b"x" * 400)
+    pair.led[0].log.advance_high_watermark(6)
+    sent: list[tuple[int, int, int]] = []  # fetch offset, last epoch, our log end when the request was sent
+    pair.outbox.on_flush(lambda: sent.append((*_asked_for(pair.outbox.waiting[-1]), pair.copies[0].log.log_end_offset)))
+    pair.exchange()
+    pair.exchange()
+    pair.exchange()
+    assert sent == [(2, 1, 0), (4, 1, 2)]  # the third response reaches the high watermark: its records come first
+    assert pair.copies[0].log.log_end_offset == 6
+    assert stored(pair.copies[0]) == stored(pair.led[0])
+
+
+def test_records_that_reach_the_high_watermark_are_appended_before_the_next_fetch() -> None:
+    pair = Pair(ahead_bytes_min=1)
+    pair.append(b"x" * 400)
+    pair.append(b"x" * 400)
+    pair.led[0].log.advance_high_watermark(2)
+    pair.outbox.on_flush(lambda: pytest.fail("a claim at the high watermark would bring the replica into the ISR"))
+    pair.exchange()
+    assert pair.copies[0].log.log_end_offset == 2
+
+
+def test_records_that_cannot_be_appended_after_the_next_fetch_was_sent_are_fetched_again() -> None:
+    pair = Pair(ahead_bytes_min=1)
+    for _ in range(6):
+        pair.append(b"x" * 400)
+    pair.led[0].log.advance_high_watermark(6)
+
+    def damage(response: Any) -> None:
+        answer = response.responses[0].partitions[0]
+        answer.records = bytes(answer.records[:100]) + b"!" + bytes(answer.records[101:])
+
+    pair.exchange(damage)
+    assert pair.copies[0].log.log_end_offset == 0
+    pair.exchange()  # the response to the fetch that was already on its way does not fit
+    pair.now_ms += BACKOFF_MS
+    for _ in range(4):
+        pair.exchange()
+    assert stored(pair.copies[0]) == stored(pair.led[0])
+    assert pair.sessions[2][:2] == (pair.sessions[1][0], 0)  # a new session, since the two sides disagreed
+
+
+def _asked_for(request: OutgoingRequest) -> tuple[int, int]:
+    body: Any = request.body
+    asked = body.topics[0].partitions[0]
+    return asked.fetch_offset, asked.last_fetched_epoch

@@ -13,7 +13,7 @@ from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchResponse
 from tailrace.quota.rate import Windows
 from tailrace.quota.replication_quota import ReplicationQuota
-from tailrace.replication.fetching.replica_fetcher import FetcherSettings
+from tailrace.replication.fetching.fetcher_settings import FetcherSettings
 from tailrace.replication.fetching.replica_fetchers import ReplicaFetchers, fetcher_of
 from tailrace.replication.fetching.throttles import FollowerThrottle
 from tailrace.waiting.outbox import Outbox, OutgoingRequest, Peer
