@@ -8,7 +8,9 @@
 
 It serves from a thread of its own, on the loopback interface, on a port the system picks unless one is given. Without
 `data` its directory is a temporary one, removed at the end. Settings are Kafka's, with underscores for dots; names that
-have underscores of their own, or come out of a file, go into `config`.
+have underscores of their own, or come out of a file, go into `config`. Three defaults differ from `tailrace serve`, so
+that tests do not wait: new groups do not delay their first rebalance, internal topics of a single broker have one
+partition, and a stop does not wait for pending replies.
 
 Faults can be injected: `fail`, `delay` and `drop` say what becomes of the next requests of an API, `move_clock` makes
 time pass for the broker only. `heal` takes all faults away.
@@ -44,6 +46,16 @@ from tailrace.server.server import Server
 from tailrace.waiting.outbox import Failure
 
 _CONTROLLERS_TIMEOUT_S: Final = 60
+
+# Defaults of a broker inside a process: tests do not wait for members or replies that may come.
+_QUICK: Final = {"group.initial.rebalance.delay.ms": "0", "tailrace.drain.ms": "0"}
+# A single broker also creates its internal topics with one partition each. In a cluster their size is the cluster's.
+_SMALL: Final = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+_QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
 # The lock on a directory keeps other processes out; within this one it takes a note.
 _DIRECTORIES_IN_USE: Final[set[str]] = set()
@@ -90,6 +102,11 @@ class Broker:
         return f"{self._host}:{self.port}"
 
     @property
+    def bootstrap_servers(self) -> str:
+        """The same as `bootstrap`, by Kafka's name."""
+        return self.bootstrap
+
+    @property
     def data(self) -> str:
         """The data directory; readable with `tailrace log` also while the broker runs."""
         if self._data is None:
@@ -116,7 +133,10 @@ class Broker:
             raise RuntimeError("the broker is running already")
         if self._data is None:
             self._data = self._temporary = tempfile.mkdtemp(prefix="tailrace-")
-        properties = {"listeners": f"PLAINTEXT://{self._host}:{self._port}", "log.dirs": self._data, **self._properties}
+        properties = {"listeners": f"PLAINTEXT://{self._host}:{self._port}", "log.dirs": self._data, **_QUICK}
+        if not any(name in self._properties for name in _QUORUM):
+            properties |= _SMALL
+        properties |= self._properties
         config, ours = split_settings(properties)
         files = UnsyncedFiles() if self._temporary is not None else None
         build = broker_builder(
@@ -153,7 +173,7 @@ class Broker:
         _DIRECTORIES_IN_USE.difference_update(self._taken)
 
     def stop(self) -> None:
-        """A clean stop: pending replies are sent, everything is made durable."""
+        """Stop cleanly: everything is made durable. Pending replies get `tailrace.drain.ms` (0) to be sent."""
         try:
             self._running().stop()
         finally:

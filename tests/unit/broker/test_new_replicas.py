@@ -106,3 +106,14 @@ def test_a_disk_that_fails_meanwhile_leaves_them_to_another() -> None:
         bench.broker.services.partitions.find(TopicPartition("orders", number)).log.directory for number in range(4)
     ]
     assert {path.partition("/orders")[0] for path in hosted} == {A}
+
+
+def test_every_find_coordinator_is_answered_when_the_coordinators_logs_are_there() -> None:
+    bench = Bench()
+    first, second = Client(bench.broker, connection_id=1), Client(bench.broker, connection_id=2)
+    assert first.send(m.FindCoordinatorRequest(key="g"), 3) == []
+    assert second.send(m.FindCoordinatorRequest(key="g"), 3) == []  # the topic exists, its logs do not
+    assert bench.work() == 2
+    assert first.ask(m.FindCoordinatorRequest(key="g"), 3).error_code == ErrorCode.NONE
+    beat = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    assert first.ask(beat, 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID  # not NOT_COORDINATOR

@@ -64,6 +64,7 @@ class ImagePublisher:
         self._is_starting = True
         self._new = NewReplicas(logs, self._made, self._partitions.mark_offline)
         self.when_hosted = self._new.when_made  # call back when what was published can be used
+        self.is_new = self._new.__contains__  # True if the log of a partition has yet to be made
 
     # The first image
 

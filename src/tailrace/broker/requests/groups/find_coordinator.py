@@ -2,7 +2,8 @@
 
 Behaviour
     Names the broker that coordinates a group or a transactional id: the leader of the partition that its name is hashed
-    to. The coordinator's topic is made when somebody first asks.
+    to. The first request creates the coordinator's topic. The response waits until this broker hosts the partitions
+    that it names, so that the client's next request is not answered with NOT_COORDINATOR.
 Version notes
     1   transactional ids as well as groups
     4   several keys at once
@@ -66,7 +67,6 @@ def handle(
     replies: Replies,
 ) -> FindCoordinatorResponse | None:
     body: FindCoordinatorRequest = request.body
-    before = controller.image
     keys = body.coordinator_keys if request.version >= _BATCHES_FROM else [body.key]
     response = _response(
         request.version,
@@ -83,9 +83,13 @@ def handle(
             for key in keys
         ],
     )
-    if controller.image is before:
+    known = _KEY_TYPES.get(body.key_type)
+    image = controller.image
+    if known is None or not any(
+        publisher.is_new(TopicPartition(known.topic, coordinators.partition_of(known.topic, key, image)))
+        for key in keys
+    ):
         return response
-    # Its topic was made for this: whoever is told of the coordinator can use it.
     publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms), now_ms)
     return None
 
