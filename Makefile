@@ -14,7 +14,7 @@ KERNELS := src/tailrace/records/kernels src/tailrace/records/columnar/columns sr
            src/tailrace/protocol/flat/write_kernels
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench clean clean-run
+.PHONY: help venv docs run tour unit test test-failed test-all fuzz costs soak chaos simulate check format bench clean clean-run
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -43,6 +43,11 @@ run: $(BASE) ## a broker, Spark's pipeline on it and a check of every result; ag
 
 tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
 	$(BIN)/tailrace tour
+
+docs: $(READY) ## the documentation site, in build/site; a broken link or a warning fails
+	$(BIN)/python -c "import furo, myst_parser, sphinx" 2>/dev/null || $(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -c docs . build/site
+	@echo "build/site/docs/index.html"
 
 unit: $(READY) ## the quick tests: no Java, no Spark; under a minute
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not long and not kafka" --durations=5 tests/unit tests/architecture
