@@ -43,7 +43,9 @@ BANNED = {
 _BANNED = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in BANNED.items()]
 _OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|Of)\b")
 _CODE = re.compile(r"``[^`]*``|`[^`]*`")
-_SENTENCE_END = re.compile(r"(?<=[.!?:;])[\s\"')\]]+(?=[\"'(\[A-Z`0-9*_])|\n\s*\n|\n\s*(?:[-*|#>]|\d+\.)\s*|\n(?=    )")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?:;])[\s\"')\]]+(?=[\"'(\[A-Z`0-9*_])|\n\s*\n|\n\s*(?:[-*|#>]|\d+\.)\s*|\n(?=    |\s*\S+(?:\.py|/)  )"
+)
 
 
 class Finding(NamedTuple):
