@@ -31,8 +31,8 @@ RUN = frozenset({"python", "sh", "console"})
 SHOWN = frozenset({"text", "properties", "ini", "yaml", "json", "java", "sql", "promql", "hex", "dockerfile"})
 
 _PART = re.compile(
-    r"^<!-- setup\n(?P<setup>.*?)^-->$"
-    r"|^<!-- (?P<directive>background|exits: \d+|needs: [\w, ]+|not run: [^>]+?) -->$"
+    r"^ *<!-- setup\n(?P<setup>.*?)^ *-->$"
+    r"|^ *<!-- (?P<directive>background|exits: \d+|needs: [\w, ]+|not run: [^>]+?) -->$"
     r"|^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$"
     r"|^(?P<title># )",
     re.MULTILINE | re.DOTALL,
