@@ -16,6 +16,7 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.watermarks import Isolation
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.kafka_broker import KafkaBroker
@@ -42,7 +43,7 @@ CONFIG = {"segment.index.bytes": "4096", "retention.ms": "-1"}
 
 
 def config_of(topic: str) -> TopicConfig:
-    return TopicConfig.parse({**OURS, **CONFIG, **TOPIC_CONFIGS.get(topic, {})})
+    return parse_topic_config({**OURS, **CONFIG, **TOPIC_CONFIGS.get(topic, {})})
 
 
 def open_directories(paths: list[Path]) -> tuple[LogDirectories, list[int]]:

@@ -25,7 +25,7 @@ from tailrace.log.reading.timestamp_lookup import (
     find_offset,
 )
 from tailrace.log.recovery.recovery import open_log
-from tailrace.model.topic_config import TopicConfig
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import build_messages
@@ -173,7 +173,7 @@ class OursAlone:
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self.folder = folder
-        self.config = TopicConfig.parse(settings)
+        self.config = parse_topic_config(settings)
         self.now_ms = START_MS
         self.log_start_offset = self.recovery_point = 0
         self.open(clean=True)

@@ -16,6 +16,7 @@ from tailrace.log.directories.log_directory import LoadReport, LogDirectory
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.watermarks import Isolation
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
@@ -50,7 +51,7 @@ PARTITIONS = [
 
 def config_of(topic: str) -> TopicConfig:
     compacted = {"cleanup.policy": "compact"} if topic.startswith("__") else {}
-    return TopicConfig.parse({**CONFIG, **TOPICS.get(topic, {}), **compacted})
+    return parse_topic_config({**CONFIG, **TOPICS.get(topic, {}), **compacted})
 
 
 def open_directory(path: Path, now_ms: int) -> tuple[LogDirectory, LoadReport]:

@@ -10,6 +10,7 @@ import pytest
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.recovery.adoption import adopt, staged_segments
 from tailrace.log.recovery.recovery import open_log
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.crash.exploration import load
@@ -58,7 +59,7 @@ def with_a_load(config: TopicConfig, before: int, first: int) -> MemoryFiles:
 
 @pytest.mark.parametrize(("before", "first"), [(0, 0), (4, 4), (0, 100), (4, 100)])
 def test_every_crash_leaves_whole_segments_in_order(before: int, first: int) -> None:
-    config = TopicConfig.parse({"internal.segment.bytes": "450", "file.delete.delay.ms": "0"})
+    config = parse_topic_config({"internal.segment.bytes": "450", "file.delete.delay.ms": "0"})
     recording = MovingFiles(with_a_load(config, before, first).root)
     segments = staged_segments(recording, STAGED)
     directory, _ = load(recording, config, NOW_MS)

@@ -10,7 +10,7 @@ import pytest
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.recovery.recovery import open_log
-from tailrace.model.topic_config import TopicConfig
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.verify.reindex import INDEX_KINDS, reindex
 from tests.support.command import SMALL, contents, write_directory
@@ -35,7 +35,7 @@ def recovered(folder: Path) -> None:
         for kind in INDEX_KINDS:
             (folder / f"{base}{kind}").unlink(missing_ok=True)
     last = max(int(log.name[:20]) for log in folder.glob("*.log"))
-    log = open_log(DiskFiles(), str(folder), TopicConfig.parse(SMALL), now_ms=1, recovery_point=last)
+    log = open_log(DiskFiles(), str(folder), parse_topic_config(SMALL), now_ms=1, recovery_point=last)
     log.abandon()
 
 

@@ -19,9 +19,9 @@ from tailrace.log.disk.checkpoints import read_topic_id
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.recovery.recovery import open_log
 from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.protocol.headers import RequestHeader, response_header_version, write_request_header
 from tailrace.protocol.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
@@ -127,7 +127,7 @@ class FetchPair:
             log = open_log(
                 node.files,
                 str(folder),
-                TopicConfig.parse(TOPICS[key.topic][1]),
+                parse_topic_config(TOPICS[key.topic][1]),
                 now_ms=node.now_ms,
                 clean=True,
                 log_start_offset=starts[key],

@@ -27,9 +27,9 @@ from tailrace.log.segments.position import FileSlice
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import run_steps
-from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.flat.fetch import FetchAsk, ask_of, message_of
 from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.records.checks.validation import Origin
@@ -266,7 +266,7 @@ class Node:
         key = TopicPartition(topic, index)
         folder = f"/data-{self.broker_id}/{key}"
         self.files.make_directory(folder)
-        log = open_log(self.files, folder, TopicConfig.parse(config or {}), now_ms=self.now_ms, clean=True)
+        log = open_log(self.files, folder, parse_topic_config(config or {}), now_ms=self.now_ms, clean=True)
         partition = Partition(log, self.settings, topic_id or topic_id_of(topic))
         self.partitions.add(partition)
         self.apply(partition, state or registration(self.broker_id, (self.broker_id,)))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tailrace.log.directories.log_directory import LogDirectory
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
-from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from tailrace.replication.isr_proposals import IsrProposals
 from tailrace.replication.partition import Partition
@@ -52,7 +52,7 @@ class SimulatedBroker(Host):
             files, f"/data-{broker_id}", new_id=lambda: f"{cluster.random.getrandbits(128):032x}"
         )
         self.directory._waiting = InOrder()
-        self.config = TopicConfig.parse(
+        self.config = parse_topic_config(
             {
                 "internal.segment.bytes": str(self.weather.segment_bytes),
                 "index.interval.bytes": "200",

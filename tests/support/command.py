@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from tailrace.cli.main import main
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicId, TopicPartition
-from tailrace.model.topic_config import TopicConfig
 from tests.support.our_workload import KINDS, TOPIC_CONFIGS, Writer
 
 NOW_MS = 1_700_000_000_000
@@ -49,7 +49,7 @@ def write_directory(path: Path, *kinds: str, clean: bool = True) -> Path:
     """A data directory with a partition `kind-0` for each kind of workload (all, unless some are named)."""
     directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "0" * 32)
     for kind in kinds or KINDS:
-        config = TopicConfig.parse({**SMALL, **TOPIC_CONFIGS.get(kind, {})})
+        config = parse_topic_config({**SMALL, **TOPIC_CONFIGS.get(kind, {})})
         topic_id = TopicId.parse("AAAAAAAAQACAAAAAAAAAAQ")
         KINDS[kind](Writer(directory.create(TopicPartition(kind, 0), config, NOW_MS, topic_id), NOW_MS))
     if clean:

@@ -13,7 +13,7 @@ from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
-from tailrace.model.topic_config import TopicConfig
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, iter_records
@@ -33,7 +33,7 @@ def open_golden(
     log = open_log(
         files or DiskFiles(),
         str(folder),
-        TopicConfig.parse(settings["config"]),
+        parse_topic_config(settings["config"]),
         now_ms=settings["now_ms"],
         log_start_offset=settings["log_start_offset"],
         recovery_point=settings["recovery_point"],

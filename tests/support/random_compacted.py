@@ -12,8 +12,8 @@ from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicId, TopicPartition
-from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.validation import Origin
@@ -31,7 +31,7 @@ SETTINGS = {
 
 def opened(path: Path, settings: dict[str, str], now_ms: int) -> tuple[LogDirectory, PartitionLog]:
     """The directory, made or opened again, and its one log, with everything replicated."""
-    config = TopicConfig.parse(settings)
+    config = parse_topic_config(settings)
     directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "0" * 32)
     directory.load(lambda topic: config, now_ms)
     partition = TopicPartition(TOPIC, 0)

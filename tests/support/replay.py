@@ -15,9 +15,9 @@ from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import AppendResult, PartitionLog
 from tailrace.log.recovery.recovery import open_log
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicId
-from tailrace.model.topic_config import TopicConfig
 from tailrace.records.checks.validation import Origin
 
 Step = Mapping[str, Any]
@@ -78,7 +78,7 @@ class Replay:
         self._log = open_log(
             self._files,
             self.directory,
-            TopicConfig.parse(config),
+            parse_topic_config(config),
             now_ms=self.now_ms,
             log_start_offset=log_start_offset,
             recovery_point=recovery_point,
@@ -112,7 +112,7 @@ class Replay:
         self.log.producers.take_snapshot()
 
     def _update_config(self, config: Mapping[str, str]) -> None:
-        self.log.update_config(TopicConfig.parse(config))
+        self.log.update_config(parse_topic_config(config))
 
     def _delete_records(self, before_offset: int) -> bool:
         return self.log.delete_records(before_offset, self.now_ms)

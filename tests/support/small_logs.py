@@ -7,7 +7,7 @@ from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.segment import Segment
-from tailrace.model.topic_config import TopicConfig
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch, end_marker
@@ -38,7 +38,7 @@ def open_small(
     return open_log(
         files or new_files(folder),
         folder,
-        TopicConfig.parse(settings or {}),
+        parse_topic_config(settings or {}),
         now_ms=now_ms,
         clean=clean,
         log_start_offset=log_start_offset,
@@ -101,7 +101,7 @@ def replicate(log: PartitionLog, offset: int | None = None) -> None:
 def new_segment(
     files: Files, base_offset: int = 0, settings: dict[str, str] | None = None, *, folder: str = FOLDER
 ) -> Segment:
-    return Segment.create(files, folder, base_offset, TopicConfig.parse(settings or {}), now_ms=NOW_MS)
+    return Segment.create(files, folder, base_offset, parse_topic_config(settings or {}), now_ms=NOW_MS)
 
 
 def placed(offset: int, *values: bytes | None, timestamp: int | list[int] = NOW_MS, **fields: int) -> RecordBatch:

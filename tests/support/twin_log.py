@@ -15,8 +15,8 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.recovery.recovery import open_log
 from tailrace.log.watermarks import Isolation
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
-from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.validation import Origin
@@ -36,7 +36,7 @@ class TwinLog:
     def __init__(self, oracle: LogOracle, root: Path, settings: dict[str, str] | None = None) -> None:
         self.oracle = oracle
         self.settings = settings or {}
-        self.config = TopicConfig.parse(self.settings)
+        self.config = parse_topic_config(self.settings)
         self.kafka_folder = root / "kafka" / NAME
         self.our_folder = root / "ours" / NAME
         self.log_start_offset = self.recovery_point = 0

@@ -337,3 +337,27 @@ def test_the_authorizers_own_keys_mean_nothing_without_one() -> None:
     assert authorizer is not None
     assert authorizer.super_users == {"User:admin", "User:CN=a,O=b"}
     assert authorizer.allows_unlisted
+
+
+def test_topic_configs_that_are_cached_are_bounded() -> None:
+    cluster = Cluster()
+    cluster.add_topic("t", [1])
+    config = of()
+    for number in range(3_000):
+        cluster.apply([m.ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value=str(number))])
+        assert config.topic_config(cluster.image, "t").retention_ms == number
+    assert len(config._topic_configs) <= 1_000
+
+
+def test_a_topics_setting_that_cannot_be_read_costs_itself_only(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster()
+    cluster.add_topic("t", [1], retention_ms="soon", segment_ms="5")
+    topic = of().topic_config(cluster.image, "t")
+    assert (topic.retention_ms, topic.segment_ms) == (604_800_000, 5)
+    assert "retention.ms" in caplog.text
+
+
+def test_a_brokers_setting_that_cannot_be_read_has_its_default() -> None:
+    cluster = Cluster()
+    cluster.apply([m.ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="soon")])
+    assert of().current("log.retention.ms", cluster.image) is None

@@ -9,6 +9,7 @@ from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.segment import Segment
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
 from tests.support.batches import batch, stored_batches
@@ -275,7 +276,7 @@ def test_looking_without_recovering_takes_a_torn_tail_as_an_error() -> None:
     files.write(path(6), files.read(path(6))[:-1], sync=False)
     before = files.tree(FOLDER)
     with pytest.raises(CorruptBatch, match=path(6)):
-        open_log(files, FOLDER, TopicConfig.parse(SMALL), now_ms=NOW_MS, recovery_point=8, recover=False)
+        open_log(files, FOLDER, parse_topic_config(SMALL), now_ms=NOW_MS, recovery_point=8, recover=False)
     assert files.tree(FOLDER) == before
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tailrace.log.segments.roll_policy import RollReason, check_segment_size, room_in
 from tailrace.log.segments.segment import Segment
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
@@ -16,7 +17,7 @@ HOUR_MS = 3_600_000
 
 
 def segment_of(settings: dict[str, str], *timestamps: int, jitter_ms: int = 0) -> tuple[Segment, TopicConfig]:
-    config = TopicConfig.parse(settings)
+    config = parse_topic_config(settings)
     segment = Segment.create(new_files(), FOLDER, 0, config, now_ms=NOW_MS, jitter_ms=jitter_ms)
     for offset, timestamp in enumerate(timestamps):
         put(segment, placed(offset, b"a", timestamp=timestamp))

@@ -12,7 +12,8 @@ from tailrace.log.segments.indexes.time_index import TimestampOffset
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.segments.position import FileSlice, LogPosition
 from tailrace.log.segments.segment import Segment, SegmentOverflow
-from tailrace.model.topic_config import LONG_MAX, TopicConfig
+from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.topic_config import LONG_MAX
 from tests.support.memory_files import MemoryFile, MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, new_files, new_segment, placed, put
 
@@ -21,7 +22,7 @@ SIZE = placed(0, b"a").size
 
 
 def reopened(files: MemoryFiles, base_offset: int = 0, settings: dict[str, str] | None = None) -> Segment:
-    return Segment.open(files, FOLDER, base_offset, TopicConfig.parse(settings or {}))
+    return Segment.open(files, FOLDER, base_offset, parse_topic_config(settings or {}))
 
 
 def filled(files: MemoryFiles, count: int = 12, base: int = 100, settings: dict[str, str] | None = None) -> Segment:

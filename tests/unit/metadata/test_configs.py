@@ -13,6 +13,7 @@ from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.metadata.image.config_definitions import definition, definition_for, topic_synonyms
 from tailrace.metadata.image.effective_config import ConfigSource
 from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, loses_metadata
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 from tailrace.protocol import messages as m
@@ -40,7 +41,7 @@ def test_topic_config_and_the_facts_agree() -> None:
     """The typed view has every key that Kafka's topics have, with the same default."""
     keys = {name: key.default for name, key in definition("topic").items() if not key.internal}
     for name, default in keys.items():
-        assert TopicConfig.parse({name: default or ""}) == TopicConfig(), name
+        assert parse_topic_config({name: default or ""}) == TopicConfig(), name
 
 
 def test_topic_keys_have_broker_keys_behind_them() -> None:

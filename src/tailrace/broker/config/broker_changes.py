@@ -52,10 +52,14 @@ def _check_assignment_intervals(config: BrokerConfig, settings: Mapping[str, str
     for kind in ("consumer", "share", "streams"):
         name = f"group.{kind}.assignment.interval.ms"
         low, high = f"group.{kind}.min.assignment.interval.ms", f"group.{kind}.max.assignment.interval.ms"
-        if name in settings and not config.integer(low) <= int(settings[name]) <= config.integer(high):
+        if name not in settings:
+            continue
+        interval_ms = definition("broker")[name].parse(settings[name])
+        assert isinstance(interval_ms, int)
+        if not config.integer(low) <= interval_ms <= config.integer(high):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"{name} is {settings[name]}; it must be between {low}, {config.integer(low)}, "
+                f"{name} is {interval_ms}; it must be between {low}, {config.integer(low)}, "
                 f"and {high}, {config.integer(high)}",
             )
 

@@ -15,6 +15,7 @@ CONTROLLER: Kafka has to be told some, and finds itself there.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -30,11 +31,15 @@ from tailrace.metadata.image.config_definitions import ConfigKey, Value, definit
 from tailrace.metadata.image.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.image.registrations import Endpoint
+from tailrace.metadata.image.topic_settings import parse_topic_config, readable_topic_config
 from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
 from tailrace.model.listener_settings import PREFIX
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 
+_log = logging.getLogger(__name__)
+
 CONTROLLER: Final = "CONTROLLER"
+_TOPIC_CONFIGS_MAX: Final = 1_000  # topics with different settings; a client can change one as often as it likes
 _ANYWHERE: Final = ("", "0.0.0.0", "::")
 
 
@@ -118,7 +123,7 @@ class BrokerConfig:
         """As `value`, but what was changed while brokers ran counts first."""
         for source, settings in self.effective.broker_layers(image):
             if source != ConfigSource.STATIC_BROKER_CONFIG and name in settings:
-                return definition("broker")[name].parse(settings[name])
+                return definition("broker")[name].readable(settings[name])
         return self.value(name)
 
     def current_integer(self, name: str, image: MetadataImage) -> int:
@@ -191,7 +196,11 @@ class BrokerConfig:
         chosen = tuple(sorted(overrides.items()))
         found = self._topic_configs.get(chosen)
         if found is None:
-            found = TopicConfig.parse(self.effective.topic_settings(image, overrides))
+            found, problems = readable_topic_config(self.effective.topic_settings(image, overrides))
+            for problem in problems:
+                _log.warning("a setting of topic %s has no effect: %s", topic, problem)
+            if len(self._topic_configs) >= _TOPIC_CONFIGS_MAX:
+                self._topic_configs.clear()
             self._topic_configs[chosen] = found
         return found
 
@@ -280,7 +289,7 @@ class BrokerConfig:
 
     def _check_times(self) -> None:
         """What is wrong with keys taken together."""
-        config = self.topic_config(EMPTY_IMAGE, "")
+        config = parse_topic_config(self.effective.topic_settings(EMPTY_IMAGE, {}))
         if config.retention_ms == 0:
             raise InvalidConfig("log.retention.ms must be -1 or more than 0")
         limit = self.integer("queued.max.request.bytes")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
+from tailrace.metadata.image.config_definitions import definition
 from tailrace.model.topic_config import InvalidConfig
 
 _KINDS: Final = ("consumer", "share", "streams")
@@ -33,17 +34,23 @@ def check_group_limits(config: BrokerConfig) -> None:
 
 
 def clamp_group_config(config: BrokerConfig, own: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a group's settings within the limits of the broker, which may have changed since they were set."""
-    if not own:
-        return own
-    clamped = dict(own)
+    """Return a group's settings within the limits of the broker, which may have changed since they were set.
+
+    Settings that are not known or not allowed are left out.
+    """
+    clamped: dict[str, str] = {}
     for name, text in own.items():
+        try:
+            value = definition("group")[name].parse(text)
+        except (KeyError, InvalidConfig):
+            continue
         kind, _, key = name.partition(".")
-        if name == "streams.num.standby.replicas":
-            clamped[name] = str(min(int(text), config.integer("group.streams.max.standby.replicas")))
-        elif key in _LIMITED or key in _LIMITED_OF_SHARES:
+        if isinstance(value, int) and name == "streams.num.standby.replicas":
+            value = min(value, config.integer("group.streams.max.standby.replicas"))
+        elif isinstance(value, int) and (key in _LIMITED or key in _LIMITED_OF_SHARES):
             low, high = config.integer(f"group.{kind}.min.{key}"), config.integer(f"group.{kind}.max.{key}")
-            clamped[name] = str(max(low, min(int(text), high)))
+            value = max(low, min(value, high))
+        clamped[name] = str(value)
     return clamped
 
 

@@ -20,9 +20,9 @@ from tailrace.model.topic_config import InvalidConfig
 ConfigType: TypeAlias = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")  # Python raises ValueError for thousands of digits
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
-_COMMA = re.compile(r"\s*,\s*")
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _BITS = {"short": 16, "int": 32, "long": 64}
 _BLANKS = "".join(map(chr, range(0x21)))  # what Java trims
 
@@ -76,6 +76,13 @@ class ConfigKey:
         self._check(value)
         return value
 
+    def readable(self, text: str | None) -> Value:
+        """Return the value of a text in the metadata, or the default if the text is not allowed."""
+        try:
+            return self.parse(text)
+        except InvalidConfig:
+            return self.parse(self.default)
+
     def _refuse(self, value: object, reason: str) -> InvalidConfig:
         shown = "[hidden]" if self.is_sensitive else value
         return InvalidConfig(f"Invalid value {shown} for configuration {self.name}: {reason}")
@@ -86,7 +93,8 @@ class ConfigKey:
                 raise self._refuse(text, "it must be true or false")
             return text.lower() == "true"
         if self.type in _BITS:
-            value = int(text) if _INTEGER.fullmatch(text) else None
+            found = _INTEGER.fullmatch(text)
+            value = None if found is None else int(found[1] + found[2])
             limit = 1 << (_BITS[self.type] - 1)
             if value is None or not -limit <= value < limit:
                 raise self._refuse(text, f"it is no number of type {self.type.upper()}")

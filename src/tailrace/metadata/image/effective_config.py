@@ -55,11 +55,8 @@ class EffectiveConfigs:
         for source, settings in self.broker_layers(image):
             for synonym, factor in topic_synonyms().get(name, ()):
                 if synonym in settings:
-                    return ConfigEntry(key, _times(settings[synonym], factor), source)
+                    return ConfigEntry(key, _times(synonym, settings[synonym], factor), source)
         return ConfigEntry(key, key.default, ConfigSource.DEFAULT_CONFIG)
-
-    def topic_value(self, image: MetadataImage, topic: str, name: str) -> str:
-        return self.topic_entry(image, image.topic_config(topic), name).value or ""
 
     def topic_entries(self, image: MetadataImage, overrides: Mapping[str, str]) -> list[ConfigEntry]:
         """All keys that a user is shown, by name."""
@@ -83,15 +80,21 @@ class EffectiveConfigs:
     def min_insync_replicas(self, image: MetadataImage, topic: str) -> int:
         """As many as there can be at most: no more than the replicas that the topic has."""
         replicas = len(image.topics[topic].partitions[0].replicas)
-        return min(int(self.topic_value(image, topic, "min.insync.replicas")), replicas)
+        entry = self.topic_entry(image, image.topic_config(topic), "min.insync.replicas")
+        least = entry.key.readable(entry.value)
+        assert isinstance(least, int)
+        return min(least, replicas)
 
     def allows_unclean_election(self, image: MetadataImage, topic: str) -> bool:
-        return self.topic_value(image, topic, "unclean.leader.election.enable").lower() == "true"
+        entry = self.topic_entry(image, image.topic_config(topic), "unclean.leader.election.enable")
+        return entry.key.readable(entry.value) is True
 
 
-def _times(text: str, factor: int) -> str:
+def _times(name: str, text: str, factor: int) -> str:
     """Hours and minutes as milliseconds; a negative one means for ever, in any unit."""
     if factor == 1:
         return text
-    value = int(text)
+    value = definition("broker")[name].readable(text)
+    if not isinstance(value, int):
+        return text
     return str(value * factor if value >= 0 else value)

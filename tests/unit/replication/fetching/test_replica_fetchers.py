@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
-from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchResponse
 from tailrace.quota.rate import Windows
@@ -65,7 +65,7 @@ class Pair:
     def name_throttled(self, *indexes: int) -> None:
         named = ",".join(f"{index}:2" for index in indexes)
         for copy in self.copies:
-            copy.log.update_config(TopicConfig.parse({"follower.replication.throttled.replicas": named}))
+            copy.log.update_config(parse_topic_config({"follower.replication.throttled.replicas": named}))
 
     def fill(self, index: int, count: int, size: int = 1_000) -> None:
         for _ in range(count):
@@ -211,7 +211,7 @@ def test_without_a_limit_nothing_is_held_back() -> None:
 def test_all_replicas_of_a_topic_are_named_with_a_star() -> None:
     pair = Pair(2, rate=0)
     for copy in pair.copies:
-        copy.log.update_config(TopicConfig.parse({"follower.replication.throttled.replicas": "*"}))
+        copy.log.update_config(parse_topic_config({"follower.replication.throttled.replicas": "*"}))
     pair.fill(0, 100)
     pair.run(1_000)
     assert pair.bytes[0] == 5_000  # of the first request, before which there was nothing to count

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.log.recovery.adoption import NotAdoptable
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.node.offline_node import OfflineNode
 from tailrace.records.batch import Codec, RecordBatch
@@ -193,9 +194,8 @@ def test_segments_are_what_a_broker_would_have_written(tmp_path: Path) -> None:
     """The same batches, appended by a leader and built by a load, make the same files."""
     from tailrace.log.disk.files import DiskFiles
     from tailrace.log.recovery.recovery import open_log
-    from tailrace.model.topic_config import TopicConfig
 
-    config = TopicConfig.parse({"internal.segment.bytes": "2000", "index.interval.bytes": "300"})
+    config = parse_topic_config({"internal.segment.bytes": "2000", "index.interval.bytes": "300"})
     some = [
         {"partition": 0, "timestamp": number * 1000_000, "key": b"%d" % number, "value": b"v" * (number % 50)}
         for number in range(200)

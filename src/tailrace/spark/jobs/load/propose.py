@@ -18,6 +18,7 @@ from tailrace.client.configs import Resource, ResourceType, describe_configs
 from tailrace.client.offsets import latest_offsets
 from tailrace.log.directories.load_proposal import DONE, FOLDER, PROPOSALS, Outcome, answered, propose
 from tailrace.log.disk.files import DiskFiles, join
+from tailrace.metadata.image.topic_settings import parse_topic_config
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.spark.jobs.errors import JobError
@@ -83,7 +84,7 @@ def _standings(cluster: ClusterClient, partitions: Mapping[TopicPartition, Any])
     configs = {}
     for name in topics:
         entries = describe_configs(cluster, Resource(ResourceType.TOPIC, name), _SETTINGS)
-        configs[name] = TopicConfig.parse({one.name: one.value for one in entries if one.value is not None})
+        configs[name] = parse_topic_config({one.name: one.value for one in entries if one.value is not None})
     return {
         one: WireStanding(ends[one], topics[one.topic].partition(one.partition).leader_epoch, configs[one.topic])
         for one in partitions
