@@ -22,7 +22,7 @@ from typing import Any
 from tests.support.kafka_install import KafkaInstallation, KafkaUnavailable, kafka_installation
 
 SCRIPTS = Path(__file__).resolve().parent
-TARGET = SCRIPTS.parent / "src" / "tailrace" / "metadata" / "image" / "kafka_configs.json"
+TARGET = SCRIPTS.parent / "src" / "tailrace" / "model" / "configs" / "kafka_configs.json"
 
 
 def ask_kafka(installation: KafkaInstallation) -> dict[str, Any]:

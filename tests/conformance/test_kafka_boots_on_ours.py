@@ -16,7 +16,7 @@ from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.watermarks import Isolation
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.support.kafka_broker import KafkaBroker

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.model.jwt import encode_bytes, encode_part
+from tailrace.model.security.jwt import encode_bytes, encode_part
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.registry import response_class

@@ -25,7 +25,7 @@ from tailrace.log.reading.timestamp_lookup import (
     find_offset,
 )
 from tailrace.log.recovery.recovery import open_log
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.legacy import build_messages

@@ -10,7 +10,7 @@ import pytest
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.recovery.adoption import adopt, staged_segments
 from tailrace.log.recovery.recovery import open_log
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tests.crash.exploration import load

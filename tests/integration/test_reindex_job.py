@@ -10,7 +10,7 @@ import pytest
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.recovery.recovery import open_log
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.verify.reindex import INDEX_KINDS, reindex
 from tests.support.command import SMALL, contents, write_directory

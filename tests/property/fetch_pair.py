@@ -19,7 +19,7 @@ from tailrace.log.disk.checkpoints import read_topic_id
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.recovery.recovery import open_log
 from tailrace.metadata.image.registrations import Endpoint
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.flat.fetch import ask_of, message_of

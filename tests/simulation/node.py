@@ -27,7 +27,7 @@ from tailrace.log.segments.position import FileSlice
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.metadata.image.registrations import BrokerRegistration, Endpoint
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import run_steps
 from tailrace.protocol.flat.fetch import FetchAsk, ask_of, message_of

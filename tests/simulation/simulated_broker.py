@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tailrace.log.directories.log_directory import LogDirectory
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from tailrace.replication.isr_proposals import IsrProposals

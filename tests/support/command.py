@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tailrace.cli.main import main
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicId, TopicPartition
 from tests.support.our_workload import KINDS, TOPIC_CONFIGS, Writer
 

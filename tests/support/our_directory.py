@@ -13,7 +13,7 @@ from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, iter_records

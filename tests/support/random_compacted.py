@@ -12,7 +12,7 @@ from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.partition_log import PartitionLog
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder

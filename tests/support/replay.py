@@ -15,7 +15,7 @@ from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import AppendResult, PartitionLog
 from tailrace.log.recovery.recovery import open_log
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicId
 from tailrace.records.checks.validation import Origin

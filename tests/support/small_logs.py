@@ -7,7 +7,7 @@ from tailrace.log.disk.files import Files
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.segment import Segment
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.checks.validation import Origin
 from tests.support.batches import batch, end_marker

@@ -15,7 +15,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.log.reading.timestamp_lookup import find_offset
 from tailrace.log.recovery.recovery import open_log
 from tailrace.log.watermarks import Isolation
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder

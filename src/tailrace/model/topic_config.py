@@ -1,6 +1,6 @@
 """TopicConfig: typed view of Kafka's topic keys and their defaults. `TopicConfig()` is Kafka 4.3's default.
 
-`metadata/image/topic_settings.py` makes one from the strings that a user wrote.
+`model/configs/topic_settings.py` makes one from the strings that a user wrote.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from tailrace.broker.config.config_support import _TABLE, Support, support_of
 from tailrace.broker.config.dynamic_config import check_dynamic_config
 from tailrace.broker.config.listener_config import Listener
 from tailrace.broker.config.properties_file import MalformedProperties, parse_properties
-from tailrace.metadata.image.config_definitions import definition
 from tailrace.metadata.image.effective_config import ConfigSource
 from tailrace.metadata.image.image import ConfigResource
 from tailrace.metadata.image.registrations import Endpoint
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
@@ -88,7 +88,7 @@ def test_every_key_of_kafka_has_been_thought_of() -> None:
 
 
 def test_all_topic_defaults_are_honoured() -> None:
-    from tailrace.metadata.image.config_definitions import topic_synonyms
+    from tailrace.model.configs.config_definitions import topic_synonyms
 
     for synonyms in topic_synonyms().values():
         for name, _ in synonyms:

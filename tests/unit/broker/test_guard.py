@@ -17,8 +17,8 @@ from tailrace.broker.storage.cleaning import run_at_once
 from tailrace.client.security.sasl import exchange_of
 from tailrace.client.security.security import Sasl
 from tailrace.metadata.decisions.scram_credentials import first_credential
-from tailrace.model import scram
 from tailrace.model.errors import ErrorCode
+from tailrace.model.security import scram
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.serving import broker_builder
 from tailrace.protocol import messages as m

@@ -18,7 +18,7 @@ from tailrace.broker.security import key_cache
 from tailrace.broker.security.signing_keys import InvalidKeys, SigningKeys, is_signed_by
 from tailrace.broker.storage.cleaning import Work
 from tailrace.model.errors import ErrorCode
-from tailrace.model.jwt import (
+from tailrace.model.security.jwt import (
     UNTRUSTED_CHARS_MAX,
     MalformedToken,
     decode_bytes,
@@ -27,7 +27,7 @@ from tailrace.model.jwt import (
     encode_part,
     split_token,
 )
-from tailrace.model.oauthbearer import MalformedMessage, read_message, write_message
+from tailrace.model.security.oauthbearer import MalformedMessage, read_message, write_message
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages as m
 from tests.support.identity_provider import IdentityProvider

@@ -9,7 +9,7 @@ from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.segment import Segment
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import CorruptBatch
 from tests.support.batches import batch, stored_batches

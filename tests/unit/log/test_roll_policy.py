@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.log.segments.roll_policy import RollReason, check_segment_size, room_in
 from tailrace.log.segments.segment import Segment
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -12,7 +12,7 @@ from tailrace.log.segments.indexes.time_index import TimestampOffset
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.segments.position import FileSlice, LogPosition
 from tailrace.log.segments.segment import Segment, SegmentOverflow
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.topic_config import LONG_MAX
 from tests.support.memory_files import MemoryFile, MemoryFiles
 from tests.support.small_logs import FOLDER, NOW_MS, new_files, new_segment, placed, put

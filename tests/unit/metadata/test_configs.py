@@ -10,10 +10,10 @@ from scripts.extract_configs import main as extract
 from tailrace.metadata.controller.control import ApiError
 from tailrace.metadata.decisions.config_changes import java_split, plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.decisions.topic_names import name_problem
-from tailrace.metadata.image.config_definitions import definition, definition_for, topic_synonyms
-from tailrace.metadata.image.effective_config import ConfigSource
+from tailrace.metadata.image.effective_config import ConfigSource, definition_for
 from tailrace.metadata.image.features import BOOTSTRAP_LEVELS, loses_metadata
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.config_definitions import definition, topic_synonyms
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import ErrorCode
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 from tailrace.protocol import messages as m

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from tailrace.metadata.image.topic_settings import parse_topic_config, readable_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config, readable_topic_config
 from tailrace.model.topic_config import INT_MAX, LONG_MAX, InvalidConfig, TopicConfig
 
 # Key, default, smallest and largest value that Kafka takes.

@@ -12,8 +12,8 @@ from typing import Final
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.dynamic_config import check_dynamic_config
 from tailrace.broker.storage.cordoned_directories import CORDONED, check_cordoned
-from tailrace.metadata.image.config_definitions import definition
 from tailrace.metadata.image.image import ALL_BROKERS, MetadataImage, broker_resource
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 

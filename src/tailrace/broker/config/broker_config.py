@@ -1,6 +1,6 @@
 """BrokerConfig: typed view of server.properties.
 
-Every key that Kafka 4.3 knows has its type, default and allowed values (`metadata/image/config_definitions.py`) and is
+Every key that Kafka 4.3 knows has its type, default and allowed values (`model/configs/config_definitions.py`) and is
 honoured, without effect, or not supported (`config_support.py`). What is not allowed, or asks for something that we do
 not do, is an InvalidConfig that names the key; what has no effect, and keys that nobody knows, are in `warnings`.
 
@@ -27,12 +27,12 @@ from tailrace.broker.config.properties_file import MalformedProperties, parse_pr
 from tailrace.broker.config.role_config import read_roles
 from tailrace.broker.config.sasl_config import sasl_of_listener
 from tailrace.metadata.decisions.delegation_tokens import TokenSettings
-from tailrace.metadata.image.config_definitions import ConfigKey, Value, definition
 from tailrace.metadata.image.effective_config import ConfigSource, EffectiveConfigs
 from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.image.registrations import Endpoint
-from tailrace.metadata.image.topic_settings import parse_topic_config, readable_topic_config
 from tailrace.metadata.storage.metadata_log_settings import MetadataLogSettings
+from tailrace.model.configs.config_definitions import ConfigKey, Value, definition
+from tailrace.model.configs.topic_settings import parse_topic_config, readable_topic_config
 from tailrace.model.listener_settings import PREFIX
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 

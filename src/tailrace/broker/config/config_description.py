@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.metadata.decisions.topic_names import name_problem
-from tailrace.metadata.image.config_definitions import ConfigKey, Value, definition, topic_synonyms
 from tailrace.metadata.image.effective_config import ConfigSource
 from tailrace.metadata.image.image import ALL_BROKERS, ConfigResource, MetadataImage, ResourceType
+from tailrace.model.configs.config_definitions import ConfigKey, Value, definition, topic_synonyms
 from tailrace.model.errors import ErrorCode, KafkaError
 
 _UNITS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tailrace.broker.config.config_support import Support, support_of
-from tailrace.metadata.image.config_definitions import definition
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 

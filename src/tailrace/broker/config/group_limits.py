@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tailrace.broker.config.broker_config import BrokerConfig
-from tailrace.metadata.image.config_definitions import definition
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.topic_config import InvalidConfig
 
 _KINDS: Final = ("consumer", "share", "streams")

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from tailrace.broker.config.config_support import Support, support_of
-from tailrace.metadata.image.config_definitions import definition
-from tailrace.model import oauthbearer
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.listener_settings import PREFIX
+from tailrace.model.security import oauthbearer
 from tailrace.model.topic_config import InvalidConfig
 
 _OF_LISTENERS: Final = ("ssl.", "sasl.", "connections.max.reauth.ms", "max.connections", "max.connection.creation.rate")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tailrace.broker.security.bearer_tokens import SignedRules, UnsecuredRules
-from tailrace.metadata.image.config_definitions import Value, definition
-from tailrace.model.jaas import parse_jaas
+from tailrace.model.configs.config_definitions import Value, definition
+from tailrace.model.security.jaas import parse_jaas
 from tailrace.model.topic_config import InvalidConfig
 
 MODULE: Final = "OAuthBearerLoginModule"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from tailrace.broker.config.listener_keys import MECHANISMS
 from tailrace.broker.config.oauth_config import OauthSettings, oauth_of_listener
-from tailrace.metadata.image.config_definitions import definition
-from tailrace.model import oauthbearer
-from tailrace.model.jaas import parse_jaas
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.listener_settings import settings_of_listener
+from tailrace.model.security import oauthbearer
+from tailrace.model.security.jaas import parse_jaas
 from tailrace.model.topic_config import InvalidConfig
 
 _USER = "user_"

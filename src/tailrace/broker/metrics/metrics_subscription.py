@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tailrace.coordinator.groups.java_collections import hash_map_order
-from tailrace.metadata.image.config_definitions import definition
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.java_hash import to_int32
 from tailrace.model.patterns import Pattern, UnusablePattern, compile_pattern
 from tailrace.records.codecs.crc32c import crc32c

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from tailrace.model.jwt import MalformedToken, decode_part, split_token
+from tailrace.model.security.jwt import MalformedToken, decode_part, split_token
 
 PRINCIPAL_BYTES_MAX: Final = 4_096
 _BLANK: Final = "".join(map(chr, range(0x21)))  # what Java's trim removes

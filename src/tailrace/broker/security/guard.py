@@ -27,9 +27,9 @@ from tailrace.broker.security.token_validators import KeysAwaited, TokenValidato
 from tailrace.broker.security.unknown_users import credential_for_unknown
 from tailrace.broker.services import Services
 from tailrace.diagnostics.limited_log import LimitedLog
-from tailrace.model import oauthbearer
 from tailrace.model.errors import ErrorCode
-from tailrace.model.scram import MECHANISMS
+from tailrace.model.security import oauthbearer
+from tailrace.model.security.scram import MECHANISMS
 from tailrace.protocol.api_keys import ApiKey
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_response

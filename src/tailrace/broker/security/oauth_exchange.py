@@ -18,7 +18,7 @@ from tailrace.broker.security.sasl_exchanges import AuthenticationRefused
 from tailrace.broker.security.token_credentials import TokenLogin
 from tailrace.broker.security.token_validators import TokenValidator
 from tailrace.diagnostics.limited_log import LimitedLog
-from tailrace.model.oauthbearer import REFUSAL_SEEN, ClientMessage, MalformedMessage, read_message
+from tailrace.model.security.oauthbearer import REFUSAL_SEEN, ClientMessage, MalformedMessage, read_message
 from tailrace.waiting.purgatory import DelayedOperation
 
 # Sends what a step of an exchange returns, or the refusal that it raises.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from tailrace.broker.security.token_credentials import TokenLogin
-from tailrace.model import scram
+from tailrace.model.security import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
 # (mechanism, name) → credential, as the metadata has it now, or one that no password proves.

@@ -15,7 +15,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from tailrace.model.jwt import decode_bytes
+from tailrace.model.security.jwt import decode_bytes
 
 RSA_BITS_MIN: Final = 2_048
 RSA_BITS_MAX: Final = 8_192  # a signature takes 0.4 ms to check

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from tailrace.metadata.decisions.delegation_tokens import TokenSettings
 from tailrace.metadata.decisions.scram_credentials import credential_record
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.model import scram
+from tailrace.model.security import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
 CACHED_MAX: Final = 4_096  # making one takes several ms

@@ -14,7 +14,7 @@ from tailrace.broker.config.sasl_config import SaslSettings
 from tailrace.broker.security.bearer_tokens import BearerToken, SignedRules, TokenRefused, UnsecuredRules
 from tailrace.broker.security.key_cache import KeyCache
 from tailrace.broker.storage.cleaning import Work
-from tailrace.model.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_bytes, decode_part, split_token
+from tailrace.model.security.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_bytes, decode_part, split_token
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.waiting.purgatory import Purgatory
 

@@ -12,7 +12,7 @@ import string
 from collections.abc import Mapping
 from typing import Final
 
-from tailrace.model import scram
+from tailrace.model.security import scram
 from tailrace.protocol.messages import UserScramCredentialRecord
 
 _SALT_BYTES: Final = 26  # what Kafka's tools make: digits and small letters

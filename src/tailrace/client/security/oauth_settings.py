@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.tls_settings import Tls, tls_of
-from tailrace.model.oauthbearer import MalformedMessage, check_extension
+from tailrace.model.security.oauthbearer import MalformedMessage, check_extension
 
 HANDLER: Final = "sasl.login.callback.handler.class"
 RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity, code_name
 from tailrace.client.security.security import Sasl
-from tailrace.model import oauthbearer, scram
 from tailrace.model.errors import ErrorCode
+from tailrace.model.security import oauthbearer, scram
 from tailrace.protocol.messages import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,

@@ -14,8 +14,8 @@ from typing import Final
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.oauth_settings import OauthLogin, oauth_login_of
 from tailrace.client.security.tls_settings import Tls, tls_of
-from tailrace.model import oauthbearer
-from tailrace.model.jaas import parse_jaas
+from tailrace.model.security import oauthbearer
+from tailrace.model.security.jaas import parse_jaas
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", oauthbearer.MECHANISM)

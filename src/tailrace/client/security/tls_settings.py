@@ -11,7 +11,7 @@ from typing import Final
 
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.key_stores import TYPES
-from tailrace.model.pem import whole_pem
+from tailrace.model.security.pem import whole_pem
 
 _STORES: Final = {
     "ssl.truststore": "certificates",

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 from tailrace.client.errors import AuthenticationFailed, ClientError
 from tailrace.client.security.oauth_settings import OauthLogin
 from tailrace.client.security.token_retrieval import retrieve
-from tailrace.model.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_part, split_token
 from tailrace.model.log_fields import fields
+from tailrace.model.security.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_part, split_token
 
 RETRY_S_MAX: Final = 10.0  # between two failures of the thread
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, urlencode
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
 from tailrace.client.security.http_exchange import Answer, exchange, read_file_url
 from tailrace.client.security.oauth_settings import Assertion, OauthLogin, TokenEndpoint, UnsignedToken
-from tailrace.model.jwt import MalformedToken, encode_bytes, encode_part
+from tailrace.model.security.jwt import MalformedToken, encode_bytes, encode_part
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from tailrace.metadata.decisions.replica_placement import NextInt
-from tailrace.metadata.image.config_definitions import definition
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId
 from tailrace.protocol.message import Message

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan, check_size
-from tailrace.metadata.image.config_definitions import ConfigDefinition, definition
 from tailrace.metadata.image.image import MetadataImage, QuotaEntity, quota_entity
+from tailrace.model.configs.config_definitions import ConfigDefinition, definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.decisions.config_validation import BrokerCheck, Settings, validate_settings
-from tailrace.metadata.image.config_definitions import definition_for
+from tailrace.metadata.image.effective_config import definition_for
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.java_hash import java_length

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from tailrace.metadata.controller.control import ControlState
 from tailrace.metadata.decisions.topic_names import name_problem
-from tailrace.metadata.image.config_definitions import ConfigDefinition, Value, definition
 from tailrace.metadata.image.image import ConfigResource, ResourceType
+from tailrace.model.configs.config_definitions import ConfigDefinition, Value, definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.topic_config import InvalidConfig
 

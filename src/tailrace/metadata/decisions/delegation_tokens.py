@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tailrace.metadata.controller.control import ControlState, Plan
-from tailrace.metadata.image.config_definitions import Value, definition
 from tailrace.metadata.image.image import MetadataImage
+from tailrace.model.configs.config_definitions import Value, definition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.protocol import messages
 from tailrace.protocol.json_form import uuid_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.model import scram
 from tailrace.model.errors import ErrorCode
+from tailrace.model.security import scram
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message

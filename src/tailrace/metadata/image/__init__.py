@@ -10,8 +10,6 @@ image_records.py            an image as records, in Kafka's order: the content o
 partition_registration.py   PartitionRegistration: the state of one partition
 registrations.py            BrokerRegistration, ControllerRegistration
 features.py                 feature levels: finalized, supported, and their effect on record versions
-config_definitions.py       every config key of Kafka's broker: type, default, allowed values
-topic_settings.py           a topic's settings, as strings, to a TopicConfig
 effective_config.py         the effective value of a topic's key, and its source
 layered_map.py              LayeredMap: a large immutable mapping with cheap changed copies
 """

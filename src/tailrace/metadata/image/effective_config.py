@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from tailrace.metadata.image.config_definitions import ConfigKey, definition, topic_synonyms
-from tailrace.metadata.image.image import ALL_BROKERS, MetadataImage, broker_resource
+from tailrace.metadata.image.image import ALL_BROKERS, MetadataImage, ResourceType, broker_resource
+from tailrace.model.configs.config_definitions import ConfigDefinition, ConfigKey, definition, topic_synonyms
 from tailrace.model.ids import BrokerId
 
 
@@ -98,3 +98,17 @@ def _times(name: str, text: str, factor: int) -> str:
     if not isinstance(value, int):
         return text
     return str(value * factor if value >= 0 else value)
+
+
+_SECTIONS: Final = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.BROKER: "broker",
+    ResourceType.GROUP: "group",
+    ResourceType.CLIENT_METRICS: "client_metrics",
+}
+
+
+def definition_for(resource_type: int) -> ConfigDefinition | None:
+    """The keys of a kind of resource; None for a kind that has no configuration."""
+    section: Any = _SECTIONS.get(ResourceType(resource_type)) if resource_type in list(ResourceType) else None
+    return definition(section) if section else None

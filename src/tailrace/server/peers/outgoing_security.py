@@ -17,8 +17,8 @@ from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.security.security import OAUTH_SETTINGS, PLAIN_TEXT, Security, sasl_of
 from tailrace.client.security.tls_settings import tls_of, with_kafkas_types
 from tailrace.client.security.tls_socket import client_context
-from tailrace.model import oauthbearer
 from tailrace.model.listener_settings import settings_of_listener
+from tailrace.model.security import oauthbearer
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.waiting.outbox import Peer
 

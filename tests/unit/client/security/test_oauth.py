@@ -19,8 +19,8 @@ from tailrace.client.security.sasl import exchange_of
 from tailrace.client.security.security import security_of
 from tailrace.client.security.token_login import TokenLogin
 from tailrace.client.security.token_retrieval import retrieve
-from tailrace.model.jwt import decode_part, encode_part
-from tailrace.model.oauthbearer import read_message
+from tailrace.model.security.jwt import decode_part, encode_part
+from tailrace.model.security.oauthbearer import read_message
 from tests.support.identity_provider import IdentityProvider
 from tests.support.secured import TLS
 

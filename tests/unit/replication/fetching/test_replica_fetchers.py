@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.flat.fetch import ask_of
 from tailrace.protocol.messages import FetchResponse

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.log.recovery.adoption import NotAdoptable
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import TopicPartition
 from tailrace.node.offline_node import OfflineNode
 from tailrace.records.batch import Codec, RecordBatch

@@ -30,7 +30,7 @@ from tailrace.log.compaction.proposal import PROPOSAL, Proposal, ProposedGroup, 
 from tailrace.log.directories.data_directory import DataDirectory
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import DiskFiles
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import RecordBatch
 from tailrace.spark.jobs.compact.alone import MAP_BYTES, AloneTask, compact_alone

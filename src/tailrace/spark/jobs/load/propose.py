@@ -18,7 +18,7 @@ from tailrace.client.configs import Resource, ResourceType, describe_configs
 from tailrace.client.offsets import latest_offsets
 from tailrace.log.directories.load_proposal import DONE, FOLDER, PROPOSALS, Outcome, answered, propose
 from tailrace.log.disk.files import DiskFiles, join
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.spark.jobs.errors import JobError

@@ -21,7 +21,7 @@ from tailrace.log.disk.overlay_files import OverlayFiles
 from tailrace.log.recovery.recovery import RecoveryReport, open_log
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.segment import SEGMENT_KINDS
-from tailrace.metadata.image.topic_settings import parse_topic_config
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import LONG_MAX, TopicConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tailrace.metadata.image.config_definitions import definition
+from tailrace.model.configs.config_definitions import definition
 from tailrace.model.topic_config import InvalidConfig, TopicConfig
 
 _CLEANUP: Final = "cleanup.policy"

@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from tailrace.metadata.image.image import ResourceType
 from tailrace.model.topic_config import InvalidConfig
 
 ConfigType: TypeAlias = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
@@ -198,17 +197,3 @@ def _key(name: str, facts: dict[str, Any]) -> ConfigKey:
 def topic_synonyms() -> Mapping[str, tuple[tuple[str, int], ...]]:
     """Topic key → the broker's keys that are its default, best first, and what their value is multiplied with."""
     return {name: tuple((other, factor) for other, factor in told) for name, told in _facts()["topic_synonyms"].items()}
-
-
-_SECTIONS: Final = {
-    ResourceType.TOPIC: "topic",
-    ResourceType.BROKER: "broker",
-    ResourceType.GROUP: "group",
-    ResourceType.CLIENT_METRICS: "client_metrics",
-}
-
-
-def definition_for(resource_type: int) -> ConfigDefinition | None:
-    """The keys of a kind of resource; None for a kind that has no configuration."""
-    section: Any = _SECTIONS.get(ResourceType(resource_type)) if resource_type in list(ResourceType) else None
-    return definition(section) if section else None
