@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Extracts the facts of every configuration key that Kafka's broker knows into src/tailrace/metadata/.
+"""Extracts the facts of every configuration key that Kafka's broker knows into src/tailrace/model/configs/.
 
     python -m scripts.extract_configs            write kafka_configs.json again
     python -m scripts.extract_configs --check    say whether it would change, and fail if it would

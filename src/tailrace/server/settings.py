@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 SYSTEM_DEFAULT: Final = -1  # a socket buffer whose size the system picks and adapts
 SEND_BUFFER_BYTES: Final = 524_288  # Kafka's 100 KB is filled five times by an answer of 1 MB
+QUEUED_REQUESTS: Final = (
+    10  # of the largest size may be held where queued.max.request.bytes sets no limit; Kafka has none then
+)
 _PREFIX: Final = "listener.name."
 _MAX_CONNECTIONS: Final = "max.connections"
 _CREATION_RATE: Final = "max.connection.creation.rate"
@@ -64,6 +67,7 @@ class ServerSettings:
     limits: LimitSettings = field(default_factory=LimitSettings)
     descriptors: Descriptors = field(default_factory=Descriptors)
     request_bytes_max: int = 104_857_600
+    queued_bytes_max: int = QUEUED_REQUESTS * 104_857_600
     send_buffer_bytes: int = SEND_BUFFER_BYTES
     receive_buffer_bytes: int = SYSTEM_DEFAULT
     backlog: int = 50
@@ -88,13 +92,14 @@ class ServerSettings:
         slices = properties.get("tailrace.slices", SliceStrategy.SENDFILE.value)
         if slices not in (strategy.value for strategy in SliceStrategy):
             raise InvalidConfig(f"tailrace.slices: {slices!r} is neither sendfile nor pread")
-        if _integer(properties, "queued.max.request.bytes", -1, -1, LONG_MAX) != -1:
-            raise InvalidConfig("queued.max.request.bytes: a limit is not supported")
+        request_bytes_max = _integer(properties, "socket.request.max.bytes", 104_857_600, 1, INT_MAX)
+        queued_bytes_max = _integer(properties, "queued.max.request.bytes", -1, -LONG_MAX, LONG_MAX)
         return cls(
             listeners=listeners,
             advertised=parse_endpoints("advertised.listeners", properties.get("advertised.listeners", "")),
             limits=_parse_limits(properties),
-            request_bytes_max=_integer(properties, "socket.request.max.bytes", 104_857_600, 1, INT_MAX),
+            request_bytes_max=request_bytes_max,
+            queued_bytes_max=queued_bytes_max if queued_bytes_max > 0 else QUEUED_REQUESTS * request_bytes_max,
             send_buffer_bytes=_integer(
                 properties, "socket.send.buffer.bytes", SEND_BUFFER_BYTES, SYSTEM_DEFAULT, INT_MAX
             ),

@@ -42,6 +42,7 @@ def test_every_setting_can_be_said() -> None:
         advertised=(Endpoint("PLAINTEXT", "broker", 9092),),
         limits=LimitSettings(10, 5, {"127.0.0.1": 200, "::1": 3}, 20, {"IN": 2}, {"IN": 1}),
         request_bytes_max=1000,
+        queued_bytes_max=10_000,
         send_buffer_bytes=-1,
         receive_buffer_bytes=4096,
         backlog=7,
@@ -65,7 +66,6 @@ def test_every_setting_can_be_said() -> None:
         ("max.connections.per.ip", str(INT_MAX + 1)),
         ("max.connections.per.ip.overrides", "127.0.0.1"),
         ("listener.name.in.max.connections", "0"),
-        ("queued.max.request.bytes", "1000"),
         ("tailrace.slices", "mmap"),
     ],
 )

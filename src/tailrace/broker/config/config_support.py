@@ -64,7 +64,7 @@ _HONOURED: Final = (
     # producers, groups, transactions
     "producer.id.expiration.", "add.partitions.to.txn.", "transaction.", "transactional.id.expiration.ms",
     "offset.metadata.max.bytes", "offsets.", "group.", "request.timeout.ms",
-    "share.coordinator.",
+    "share.coordinator.", "queued.max.request.bytes",
 )  # fmt: skip
 
 _NO_EFFECT: Final = (
@@ -74,7 +74,7 @@ _NO_EFFECT: Final = (
     "group.coordinator.threads", "group.coordinator.background.threads",
     "share.coordinator.threads", "share.coordinator.load.buffer.size", "share.coordinator.append.linger.ms",
     "share.coordinator.cached.buffer.max.bytes",
-    "queued.max.request.bytes", "queued.max.requests",
+    "queued.max.requests",
     "fetch.purgatory.", "producer.purgatory.",
     "delete.records.purgatory.", "share.fetch.purgatory.", "auto.leader.rebalance.enable",
     "leader.imbalance.check.interval.seconds", "broker.session.timeout.ms",

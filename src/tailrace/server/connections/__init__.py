@@ -9,4 +9,5 @@ descriptors.py         Descriptors: the process's limit of file descriptors
 connections.py         Connections: all open connections, their interest, pauses and idle times
 connection.py          Connection: one client and its four reasons to hold
 slow_requests.py       SlowRequests: closes connections whose request arrives too slowly
+request_memory.py      RequestMemory: bounds the memory of requests that arrive
 """

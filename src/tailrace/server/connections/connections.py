@@ -15,6 +15,7 @@ from tailrace.model.log_fields import fields
 from tailrace.server.broker_seam import BrokerCore, Handle
 from tailrace.server.connections.connection import CLOSING, THROTTLED, WAITING, Connection
 from tailrace.server.connections.listener import Accepted
+from tailrace.server.connections.request_memory import RequestMemory
 from tailrace.server.connections.slow_requests import SlowRequests
 from tailrace.server.receiving.frame_input import FrameInput
 from tailrace.server.receiving.receive_buffers import FrameBuffers
@@ -33,6 +34,7 @@ class Connections:
         self._poll = poll
         self._request_bytes_max = settings.request_bytes_max
         self._buffers = FrameBuffers()
+        self._memory = RequestMemory(settings.queued_bytes_max, self._buffers)
         self._ids = count(1)
         self._handle = broker.handle
         self._handle_guarded = broker.handle_guarded
@@ -140,8 +142,15 @@ class Connections:
 
     def take_overdue(self, now_ms: int) -> list[tuple[Connection, str]]:
         """Those whose time is up, and why."""
-        late = [(connection, "unproven") for connection in self._take_unproven(now_ms)]
-        return late + [(one, "idle") for one in self._take_idle(now_ms) if (one, "unproven") not in late]
+        late = dict.fromkeys(self._take_unproven(now_ms), "unproven")
+        if self._memory.is_due:
+            late = dict.fromkeys(self._memory.take_excess(self.by_id.values()), "memory") | late
+        return list((dict.fromkeys(self._take_idle(now_ms), "idle") | late).items())
+
+    @property
+    def has_excess(self) -> bool:
+        """Return True if unfinished requests may take too much memory."""
+        return self._memory.is_due
 
     def _take_idle(self, now_ms: int) -> list[Connection]:
         """Those that have been silent for too long, if it is time to look. One that waits for us is not silent."""

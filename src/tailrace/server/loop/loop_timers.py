@@ -14,7 +14,7 @@ from tailrace.server.peers.peers import Peers
 class LoopTimers:
     """Times are those of the clock that cannot be set back."""
 
-    __slots__ = ("_deadlines", "_due_ms", "_peers_due_ms", "drain_until_ms")
+    __slots__ = ("_connections", "_deadlines", "_due_ms", "_peers_due_ms", "drain_until_ms")
 
     def __init__(
         self,
@@ -24,6 +24,7 @@ class LoopTimers:
         peers: Peers,
         garbage: OldGarbage | None,
     ) -> None:
+        self._connections = connections
         self._deadlines: tuple[Callable[[], int | None], ...] = (
             connections.next_deadline_ms,
             acceptor.next_deadline_ms,
@@ -43,5 +44,7 @@ class LoopTimers:
         self._due_ms = due_ms
 
     def first_ms(self) -> int | None:
+        if self._connections.has_excess:
+            return 0
         own_ms, peers_ms = self._due_ms, self._peers_due_ms()
         return peers_ms if own_ms is None or (peers_ms is not None and peers_ms < own_ms) else own_ms

@@ -31,11 +31,12 @@ assert (
 
 
 class FrameInput:
-    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_own", "_start", "frames", "limit")
+    __slots__ = ("_buffers", "_data", "_end", "_filled", "_is_bulk", "_own", "_start", "began", "frames", "limit")
 
     def __init__(self, limit: int, buffers: FrameBuffers) -> None:
         self.limit = limit  # of a frame
         self.frames = 0  # handed out
+        self.began = 0  # which of all large frames the last one was
         self._buffers = buffers
         self._data = _NOTHING  # the arena's view or what was kept; bytes from _start to _end are still to be cut
         self._start = 0
@@ -47,6 +48,16 @@ class FrameInput:
     def __len__(self) -> int:
         """The bytes held that no frame has been made of."""
         return self._end - self._start + self._filled
+
+    @property
+    def large_size(self) -> int:
+        """The size of the large frame that has begun, or 0."""
+        return 0 if self._own is None else len(self._own)
+
+    @property
+    def lent_size(self) -> int:
+        """As `large_size`, if the frame has memory of its own and not of the pool."""
+        return 0 if self._own is None or self._buffers.is_pooled(self._own) else len(self._own)
 
     @property
     def may_have_frame(self) -> bool:
@@ -114,6 +125,7 @@ class FrameInput:
         if not max(SMALL_FRAME_BYTES, held) < size <= self.limit:
             return False
         self._own = own = self._buffers.take(size)
+        self.began = self._buffers.taken
         own[:held] = self._data[self._start + _PREFIX : self._end]
         self._filled = held
         self._start = self._end
@@ -123,6 +135,7 @@ class FrameInput:
         assert self._own is not None
         count = recv_into(self._own[self._filled :])
         self._filled += count
+        self._buffers.note_received(count)
         return count
 
     def keep(self, arena: ReceiveArena) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 from sys import getrefcount
 from typing import Final
+from weakref import finalize
 
 ARENA_BYTES: Final = 262_144
 READ_BYTES_MAX: Final = 65_536  # what one connection may have in the arena, and so the most it can leave behind
@@ -51,21 +52,42 @@ class ReceiveArena:
 
 
 class FrameBuffers:
-    """Buffers for large requests."""
+    """Buffers for large requests. `lent_bytes` are in use, besides the pool; `received` bytes have come in all."""
 
-    __slots__ = ("_pool",)
+    __slots__ = ("_pool", "lent_bytes", "received", "taken")
 
     def __init__(self) -> None:
         self._pool: list[mmap.mmap] = []
+        self.lent_bytes = 0
+        self.received = 0
+        self.taken = 0  # how many requests have had a buffer
+
+    def note_received(self, size: int) -> None:
+        self.received += size
+
+    def _lend(self, size: int) -> mmap.mmap:
+        """Make a buffer that is gone when its last view is."""
+        buffer = mmap.mmap(-1, size)
+        self.lent_bytes += size
+        finalize(buffer, self._returned, size)
+        return buffer
+
+    def _returned(self, size: int) -> None:
+        self.lent_bytes -= size
+
+    def is_pooled(self, view: memoryview) -> bool:
+        return any(view.obj is buffer for buffer in self._pool)
 
     def take(self, size: int) -> memoryview:
         """`size` writable bytes, of any content."""
+        self.taken += 1
         if size > POOLED_BYTES:
-            return memoryview(mmap.mmap(-1, size))
+            return memoryview(self._lend(size))
         for index in range(len(self._pool)):
             if _references(self._pool, index) <= _ALONE:
                 return memoryview(self._pool[index])[:size]
-        buffer = mmap.mmap(-1, POOLED_BYTES)
         if len(self._pool) < POOLED_COUNT:
+            buffer = mmap.mmap(-1, POOLED_BYTES)
             self._pool.append(buffer)
-        return memoryview(buffer)[:size]
+            return memoryview(buffer)[:size]
+        return memoryview(self._lend(size))
