@@ -93,9 +93,11 @@ def _repair(files: DiskFiles, directory: DataDirectory, options: argparse.Namesp
         for job in jobs:
             if job.is_due:
                 job.do(files)
-                left += verify_partition(files, job.result.folder).problems
-            else:
-                left += job.plan.left
+        # A repair may change checkpoints, so folders are read again.
+        folders = {folder.path: folder for folder in open_directory(options, files).folders}
+        for job in jobs:
+            path = job.result.folder.path
+            left += job.plan.left if job.plan.is_empty else verify_partition(files, folders[path]).problems
     else:
         left += [finding for job in jobs for finding in job.plan.left]
     if options.json:

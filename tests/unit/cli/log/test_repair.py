@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,16 @@ def test_with_yes_it_does_it_and_all_is_well(tmp_path: Path) -> None:
     assert tailrace("log", "verify", path, "--deep").status == 0
     assert tailrace("log", "repair", path).lines[-1] == "nothing to mend"
     assert [file.read_bytes() for file in path.rglob("*.broken")] == [b"half a batch"]
+
+
+def test_a_repair_that_lowers_checkpoints_exits_with_0(tmp_path: Path) -> None:
+    path = write_directory(tmp_path / "data", "plain")
+    log = max((path / "plain-0").glob("*.log"))
+    os.truncate(log, log.stat().st_size - 5)
+    ran = tailrace("log", "repair", path, "--yes")
+    assert "recovery-point-offset-checkpoint is written anew" in ran.out
+    assert (ran.status, ran.lines[-1]) == (0, "1 partition mended")
+    assert tailrace("log", "verify", path).status == 0
 
 
 def test_json_tells_the_changes(tmp_path: Path) -> None:
