@@ -157,8 +157,9 @@ def _environment(directory: Path, needs: frozenset[str]) -> dict[str, str]:
     path = [str(Path(sys.executable).parent), os.environ["PATH"]]
     if "kafka" in needs:
         path.insert(0, str(_kafka_tools(directory / "bin")))
-    # Examples read commands' output in the language and width of the page.
+    # Without a network, `tailrace cluster up` takes Kafka's jars from Maven's local repository.
     return {
+        "TAILRACE_MAVEN_REPOSITORY": (Path.home() / ".m2" / "repository").as_uri(),
         **os.environ,
         "PATH": os.pathsep.join(path),
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path[1:]]),
