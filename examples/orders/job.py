@@ -56,7 +56,7 @@ class Job:
             self._display.say(f"broker: {broker.bootstrap}, its data in {self._directory / 'broker'}")
             create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
             before = sum(count for _, count in self._counts(cluster))
-            self._display.say(f"it goes on after {before:,} records" if before else "it begins with empty topics")
+            self._display.say(f"resuming after {before:,} records" if before else "starting with empty topics")
             # Spark takes its time to start, on a small machine a long one: what waits for it then should be little.
             feeder = Feeder(broker.bootstrap, seed=self._seed, rate=self._rate, limit=_FIRST_EVENTS)
             feeder.start()

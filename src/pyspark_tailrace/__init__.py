@@ -1,4 +1,4 @@
-"""Where Spark looks for data sources by itself: with this on the path `format("tailrace")` needs no registration."""
+"""Entry point for Spark, which finds data sources by package name: `format("tailrace")` needs no registration."""
 
 from tailrace.spark.source.data_source import LogDataSource as DefaultSource
 

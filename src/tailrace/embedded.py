@@ -6,14 +6,14 @@
         broker.crash()
         broker.restart()          # same port, same data
 
-It serves from a thread of its own, on the loopback interface, on a port the system picks unless one is given. Without
-`data` its directory is a temporary one, removed at the end. Settings are Kafka's, with underscores for dots; names that
-have underscores of their own, or come out of a file, go into `config`. Three defaults differ from `tailrace serve`, so
-that tests do not wait: new groups do not delay their first rebalance, internal topics of a single broker have one
-partition, and a stop does not wait for pending replies.
+The broker runs in a thread of its own, on the loopback interface, on a free port unless one is given. Without `data` it
+uses a temporary directory, which is removed at the end. Settings have Kafka's names, with underscores for dots. Names
+that contain underscores, or settings from a file, go into `config`. Three defaults differ from `tailrace serve`, so
+that tests do not wait. New groups do not delay their first rebalance. Internal topics of a single broker have one
+partition. A stop does not wait for pending responses.
 
-Faults can be injected: `fail`, `delay` and `drop` say what becomes of the next requests of an API, `move_clock` makes
-time pass for the broker only. `heal` takes all faults away.
+Faults can be injected: `fail`, `delay` and `drop` affect the next requests of an API, `move_clock` advances the time of
+the broker only. `heal` removes all faults.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from tailrace.waiting.outbox import Failure
 
 _CONTROLLERS_TIMEOUT_S: Final = 60
 
-# Defaults of a broker inside a process: tests do not wait for members or replies that may come.
+# Defaults of a broker inside a process: tests do not wait for members or responses that may come.
 _QUICK: Final = {"group.initial.rebalance.delay.ms": "0", "tailrace.drain.ms": "0"}
-# A single broker also creates its internal topics with one partition each. In a cluster their size is the cluster's.
+# A single broker also creates its internal topics with one partition each. In a cluster the cluster decides their size.
 _SMALL: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -57,7 +57,7 @@ _SMALL: Final = {
 }
 _QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
-# The lock on a directory keeps other processes out; within this one it takes a note.
+# The lock on a directory excludes other processes only. This set excludes other brokers of this process.
 _DIRECTORIES_IN_USE: Final[set[str]] = set()
 
 
@@ -87,18 +87,18 @@ class Broker:
         self._clock_offset_ms = 0
         self._taken: set[str] = set()
 
-    # Where it is
+    # Address
 
     @property
     def port(self) -> int:
         """The port of the first listener; the same after a restart."""
         if not self._port:
-            raise NotRunning("a port is picked when the broker starts")
+            raise NotRunning("the port is not known before the broker starts")
         return self._port
 
     @property
     def bootstrap(self) -> str:
-        """What clients call bootstrap.servers."""
+        """The value of bootstrap.servers for clients."""
         return f"{self._host}:{self.port}"
 
     @property
@@ -108,27 +108,27 @@ class Broker:
 
     @property
     def data(self) -> str:
-        """The data directory; readable with `tailrace log` also while the broker runs."""
+        """The data directory. `tailrace log` can read it while the broker runs."""
         if self._data is None:
-            raise NotRunning("a temporary directory is made when the broker starts")
+            raise NotRunning("the temporary directory is created when the broker starts")
         return self._data
 
     @property
     def metrics(self) -> str:
-        """Where Prometheus finds it, with the setting tailrace.metrics.port."""
+        """The URL for Prometheus; needs the setting tailrace.metrics.port."""
         endpoint = self._running().metrics
         if endpoint is None:
-            raise ValueError("metrics are not served: set tailrace.metrics.port, 0 picks one")
+            raise ValueError("metrics are off: set tailrace.metrics.port (0: a free port)")
         return f"http://{endpoint.address}/metrics"
 
     @property
     def is_running(self) -> bool:
         return self._server is not None
 
-    # Life
+    # Start and stop
 
     def start(self) -> Self:
-        """Serve; clients can connect when this returns."""
+        """Start the broker. Clients can connect when this returns."""
         if self._server is not None:
             raise RuntimeError("the broker is running already")
         if self._data is None:
@@ -156,7 +156,7 @@ class Broker:
 
     @contextlib.contextmanager
     def _directories_taken(self, paths: Sequence[str]) -> Iterator[None]:
-        """Take a note of our directories, unless starting fails."""
+        """Reserve the directories within this process; release them if the start fails."""
         wanted = {realpath(path) for path in paths}
         for path in wanted & _DIRECTORIES_IN_USE:
             raise DirectoryInUse(f"{path} is in use by another broker of this process")
@@ -173,14 +173,14 @@ class Broker:
         _DIRECTORIES_IN_USE.difference_update(self._taken)
 
     def stop(self) -> None:
-        """Stop cleanly: everything is made durable. Pending replies get `tailrace.drain.ms` (0) to be sent."""
+        """Stop cleanly: flush everything to disk. Pending responses get `tailrace.drain.ms` (0) to be sent."""
         try:
             self._running().stop()
         finally:
             self._ended()
 
     def crash(self) -> None:
-        """End as if killed: connections are reset, and nothing more is written. What was written stays."""
+        """End like a killed process: connections are reset and nothing else is written. Written data stays."""
         server, core = self._running(), self._running_core()
         try:
             server.kill()
@@ -189,13 +189,13 @@ class Broker:
             self._ended()
 
     def restart(self) -> None:
-        """Stop, unless that has happened, and start on the same port and directory."""
+        """Stop if running, and start on the same port and directory."""
         if self._server is not None:
             self.stop()
         self.start()
 
     def close(self) -> None:
-        """Stop, if it runs, and remove a temporary directory."""
+        """Stop if running, and remove a temporary directory."""
         try:
             if self._server is not None:
                 self.stop()
@@ -215,8 +215,10 @@ class Broker:
     # Topics
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None) -> None:
-        """Make a topic, or raise a KafkaError that says why not. In a cluster it has default.replication.factor
-        replicas, and this broker knows of it when this returns."""
+        """Create a topic, or raise a KafkaError with the reason.
+
+        In a cluster it has default.replication.factor replicas. When this returns, this broker knows the topic.
+        """
         configs = [
             CreateTopicsRequest.CreatableTopicConfig(name=key, value=_text(value))
             for key, value in (config or {}).items()
@@ -241,21 +243,24 @@ class Broker:
         self._await_hosted(name)
 
     def _await_hosted(self, name: str) -> None:
-        """Logs of new partitions are made beside the loop."""
+        """Wait until the logs of the new partitions are created, which happens outside the loop."""
         is_hosted: Future[None] = Future()
         publisher = self._running_core().services.publisher
         self._running().call(lambda: publisher.when_hosted(lambda now_ms: is_hosted.set_result(None), self._clock_ms()))
         try:
             is_hosted.result(_CONTROLLERS_TIMEOUT_S)
         except TimeoutError:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is made, and its logs are not yet") from None
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"topic {name} is created, but its logs are not open after {_CONTROLLERS_TIMEOUT_S} s",
+            ) from None
 
     def _ask_controllers(self, controller: RemoteController, request: Message) -> Any:
-        """What the active controller answers to a request of this broker's."""
+        """Send a request to the active controller, and return its response."""
         answer: Future[Any] = Future()
 
         def failed(failure: Failure, now_ms: int) -> None:
-            answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller answers: {failure.value}"))
+            answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller responds: {failure.value}"))
 
         self._running().call(
             lambda: controller.ask(
@@ -265,16 +270,18 @@ class Broker:
         try:
             return answer.result(_CONTROLLERS_TIMEOUT_S)
         except TimeoutError:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller answers") from None
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT, f"no controller responded in {_CONTROLLERS_TIMEOUT_S} s"
+            ) from None
 
     def _await_topic(self, name: str) -> None:
-        """The controllers know of it before their brokers do."""
+        """Wait until this broker knows the topic. The controllers know it before the brokers."""
         deadline_s = time.monotonic() + _CONTROLLERS_TIMEOUT_S
         core = self._running_core()
         while not self._running().call(lambda: name in core.services.controller.image.topics):
             if time.monotonic() > deadline_s:
                 raise KafkaError(
-                    ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is made, and this broker does not hear of it"
+                    ErrorCode.REQUEST_TIMED_OUT, f"topic {name} is created, but this broker does not know it yet"
                 )
             time.sleep(0.01)
 
@@ -282,35 +289,35 @@ class Broker:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Those that were injected and not taken away, whether or not they are over."""
+        """The injected faults that were not removed, including those that are used up."""
         return tuple(self._faults)
 
     def fail(self, api: str | int, error: str | int, *, times: int | None = None) -> Fault:
-        """Answer requests of an API with an error, without carrying them out."""
+        """Respond to requests of an API with an error, without carrying them out."""
         key = api_named(api)
         if not can_fail(key):
-            raise ValueError(f"{api} has no known place for an error: drop or delay it")
+            raise ValueError(f"{api} has no response with an error code: use drop or delay")
         return self._add(Fault(FaultKind.FAIL, key, error=error_named(error), times=times))
 
     def delay(self, api: str | int, delay_ms: int, *, times: int | None = None) -> Fault:
-        """Let requests of an API wait before they are carried out; `move_clock` shortens that."""
+        """Delay requests of an API before they are carried out. `move_clock` shortens the delay."""
         return self._add(Fault(FaultKind.DELAY, api_named(api), delay_ms=delay_ms, times=times))
 
     def drop(self, api: str | int, *, times: int | None = None, carried_out: bool = False) -> Fault:
-        """Close the connection a request comes on, before it is carried out, or after: then only the answer is lost."""
+        """Close the connection of a request before it is carried out; with `carried_out`, only its response is lost."""
         kind = FaultKind.DROP_ANSWER if carried_out else FaultKind.DROP
         return self._add(Fault(kind, api_named(api), times=times))
 
     @contextlib.contextmanager
     def fault(self, fault: Fault) -> Iterator[Fault]:
-        """For the length of a block: `with broker.fault(broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER")):`"""
+        """Apply a fault within a block: `with broker.fault(broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER")):`"""
         try:
             yield fault
         finally:
             self.heal(fault)
 
     def heal(self, fault: Fault | None = None) -> None:
-        """Take a fault away, or all of them."""
+        """Remove a fault, or all of them."""
 
         def remove() -> None:
             self._faults[:] = [one for one in self._faults if fault is not None and one is not fault]
@@ -318,13 +325,13 @@ class Broker:
         self._on_loop(remove)
 
     def drop_connections(self) -> int:
-        """Close all connections; says how many there were."""
+        """Close all connections. Return their number."""
         return self._running().close_connections(lambda context: True)
 
     def move_clock(self, milliseconds: int) -> None:
-        """Let so much time pass for the broker: what is due by then, retention or a delay, happens now."""
+        """Advance the broker's clock. Work that is due by then, such as retention or a delay, happens now."""
         if milliseconds < 0:
-            raise ValueError("time does not run backwards")
+            raise ValueError(f"the clock cannot be moved back ({milliseconds} ms)")
 
         def move() -> None:
             self._clock_offset_ms += milliseconds
@@ -341,7 +348,7 @@ class Broker:
         return fault
 
     def _on_loop(self, function: Any) -> None:
-        """Faults may be prepared before the start; later they are the loop's."""
+        """Call a function in the loop's thread, which owns the faults; before the start, call it here."""
         if self._server is None:
             function()
         else:
@@ -360,7 +367,7 @@ class Broker:
 
 
 def _text(value: object) -> str:
-    """A setting as a server.properties would have it."""
+    """Return the text of a setting as in a server.properties."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):

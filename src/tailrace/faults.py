@@ -1,13 +1,13 @@
-"""Faults: a broker that misbehaves when it is told to, for tests of clients.
+"""Faults: injected errors, delays and lost connections of a broker, for tests of clients.
 
-A fault stands between the server and the broker and looks at requests of one API. The first one that still has
-something to do takes the request:
+A fault sits between the server and the broker and applies to requests of one API. The first fault that is not used up
+takes the request:
 
-    fail     answered with an error, and not carried out
-    delay    carried out later, by the broker's clock
-    drop     the connection is closed; the request is carried out before, if it is the answer that is to be lost
+    fail     respond with an error, without carrying the request out
+    delay    carry the request out later, by the broker's clock
+    drop     close the connection; to lose only the response, carry the request out before
 
-Faults and the broker belong to the loop's thread; `Broker` in embedded.py puts them there.
+Faults and the broker belong to the thread of the loop; `Broker` in embedded.py calls them there.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class FaultKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """What happens to the next `times` requests of an API; to all of them if that is None."""
+    """A fault for the next `times` requests of an API; None: for all."""
 
     kind: FaultKind
     api_key: ApiKey
     error: ErrorCode = ErrorCode.NONE
     delay_ms: int = 0
     times: int | None = None
-    hits: int = 0  # how many it has met
+    hits: int = 0  # number of affected requests
 
     @property
     def is_over(self) -> bool:
@@ -63,7 +63,7 @@ class Fault:
 
 
 class FaultyBroker:
-    """The broker as the server sees it, with faults in between."""
+    """A wrapper around the broker that applies faults to its requests."""
 
     def __init__(self, broker: Broker, faults: Sequence[Fault]) -> None:
         """`faults` may change while the broker runs."""
@@ -71,7 +71,7 @@ class FaultyBroker:
         self._faults = faults
         self._replies: list[Reply] = []
         self._delayed: list[tuple[int, bytes, ConnectionContext]] = []
-        self._mute: set[int] = set()  # connections whose next reply is dropped with them
+        self._mute: set[int] = set()  # connections that are closed instead of sending the next response
 
     def handle(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         fault = self._fault_for(frame) if self._faults else None
@@ -88,7 +88,7 @@ class FaultyBroker:
         else:
             self._mute.add(context.connection_id)
             self.broker.handle(frame, context, now_ms)
-        return False  # one by one: a reply may be dropped
+        return False  # responses are not deferred to the end of the round, because one may be dropped
 
     def handle_guarded(self, frame: memoryview, context: ConnectionContext, now_ms: int) -> bool:
         return self.broker.handle_guarded(frame, context, now_ms, self.handle)
@@ -155,28 +155,30 @@ class FaultyBroker:
 
 
 def api_named(name: str | int) -> ApiKey:
-    """An API by its number or by its name in Kafka's documents: Produce, Fetch, InitProducerId, …"""
+    """Return an API by its number or by its name in Kafka's documentation: Produce, Fetch, InitProducerId, …"""
     for api in apis():
         if name == api.key or (isinstance(name, str) and name.lower() == api.name.lower()):
             return api.key
-    raise ValueError(f"there is no API {name!r}")
+    raise ValueError(f"there is no API {name!r}; use a name such as Produce, or its number")
 
 
 def error_named(name: str | int) -> ErrorCode:
-    """An error by its code or its name in Kafka's documents: NOT_LEADER_OR_FOLLOWER, …"""
+    """Return an error by its code or its name in Kafka's documentation: NOT_LEADER_OR_FOLLOWER, …"""
     try:
         return ErrorCode[name.upper()] if isinstance(name, str) else ErrorCode(name)
     except (KeyError, ValueError):
-        raise ValueError(f"there is no error {name!r}") from None
+        raise ValueError(
+            f"there is no error {name!r}; use a name such as NOT_LEADER_OR_FOLLOWER, or its code"
+        ) from None
 
 
 def can_fail(key: ApiKey) -> bool:
-    """Whether we know where an API's answer says that it failed."""
+    """Return True if a response with an error code can be built for the API."""
     return key in _FAILURES or hasattr(response_class(key)(), "error_code")
 
 
 def fail_request(frame: memoryview, error: ErrorCode) -> list[Any]:
-    """The answer that refuses a request, in the places where the API's clients look for errors."""
+    """Return a response that refuses a request, with the error code in the fields that clients of the API check."""
     header, position = read_request_header(frame)
     body, _ = request_class(header.api_key).read(frame, header.api_version, position)
     build = _FAILURES.get(ApiKey(header.api_key))

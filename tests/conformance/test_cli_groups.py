@@ -1,4 +1,4 @@
-"""`tailrace groups` at a real cluster, Apache Kafka's and ours."""
+"""`tailrace groups` with a real cluster, of Apache Kafka and of Tailrace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def groups(bootstrap: str, topic: str) -> Groups:
     return Groups(bootstrap)
 
 
-def test_reset_lag_describe_delete(groups: Groups, topic: str) -> None:
+def test_groups_are_reset_described_and_deleted(groups: Groups, topic: str) -> None:
     name = f"group of {topic}"
     plan = groups("reset", name, "--topic", topic, "--to-offset", 7)
     assert "nothing was changed" in plan.out
@@ -72,7 +72,7 @@ def test_reset_lag_describe_delete(groups: Groups, topic: str) -> None:
     assert groups("delete", name, "--if-exists").status == 0
 
 
-def test_a_group_with_members(groups: Groups, topic: str) -> None:
+def test_a_group_with_members_is_described_and_not_reset(groups: Groups, topic: str) -> None:
     name = f"group of {topic}"
     watch = GroupWatch(groups.bootstrap, name, topic, session_ms=30_000)
     try:
@@ -96,10 +96,10 @@ def test_a_group_with_members(groups: Groups, topic: str) -> None:
         watch.end()
 
 
-def test_what_cannot_be(groups: Groups, topic: str) -> None:
+def test_impossible_group_commands_are_refused(groups: Groups, topic: str) -> None:
     assert groups("describe", "nobody").status == 1
-    assert "committed nothing" in groups("reset", "nobody", "--to-earliest").err
+    assert "no committed offsets" in groups("reset", "nobody", "--to-earliest").err
     assert "has no partition 7" in groups("reset", "g", "--topic", f"{topic}:7", "--to-earliest").err
-    assert "no place to shift from" in groups("reset", "g", "--topic", topic, "--shift-by", "1").err
+    assert "no committed offset to shift from" in groups("reset", "g", "--topic", topic, "--shift-by", "1").err
     assert groups("reset", "g", "--topic", topic).status == 2
-    assert "is no duration" in groups("reset", "g", "--by-duration", "2 hours").err
+    assert "is not a duration" in groups("reset", "g", "--by-duration", "2 hours").err

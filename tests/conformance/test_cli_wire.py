@@ -1,4 +1,4 @@
-"""`tailrace topics|configs|produce|consume|offsets` at a real cluster, Apache Kafka's and ours."""
+"""`tailrace topics|configs|produce|consume|offsets` with a real cluster, of Apache Kafka and of Tailrace."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleRecord
 
 NOW_MS = 1_700_000_000_000
-KEPT = ["--config", "retention.ms=-1"]  # records are as old as NOW_MS
+KEPT = ["--config", "retention.ms=-1"]  # records have the timestamp NOW_MS
 
 
 class Command:
-    """`tailrace` with --bootstrap; in this process, or in one of its own where standard input or signals matter."""
+    """`tailrace` with --bootstrap, in this process, or in another one if it needs standard input or signals."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -39,7 +39,7 @@ class Command:
         return ran
 
     def until(self, word: str, *arguments: object) -> Ran:
-        """Once more until a word appears: a broker hears of a change a moment after the controller made it."""
+        """Repeat a command until a text appears: a broker learns of a change shortly after the controller."""
         deadline = time.monotonic() + 10
         while word not in (ran := self.ok(*arguments)).out and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -47,10 +47,10 @@ class Command:
 
     @contextmanager
     def start(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-        """A command that goes on. It is ended when the test fails meanwhile, or waits for it in vain."""
+        """A running command. It is ended if the test fails or times out."""
         command = [sys.executable, "-m", "tailrace", *map(str, arguments), "--bootstrap", self.bootstrap]
         pipe = subprocess.PIPE
-        # A suite that runs in the background of a shell ignores Ctrl-C, and so would its children.
+        # A test suite in the background of a shell ignores Ctrl-C, and its children would inherit that.
         hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=hear) as process:
             deadline = Timer(60, process.kill)
@@ -76,7 +76,7 @@ def command(bootstrap: str) -> Command:
 
 @pytest.fixture
 def lines(tmp_path: Path) -> Callable[..., Path]:
-    """Lines in a file, to produce from."""
+    """Write lines to a file for `produce`."""
 
     def write(*texts: str) -> Path:
         path = tmp_path / "lines"
@@ -94,7 +94,7 @@ def assert_one_sentence(ran: Ran, status: int, *words: str) -> None:
         assert word in ran.err
 
 
-def test_topics(command: Command, topic: str) -> None:
+def test_topics_are_created_listed_altered_and_deleted(command: Command, topic: str) -> None:
     ran = command.ok("topics", "create", topic, "--partitions", 2, "--config", "retention.ms=60000")
     assert ran.out == f"{topic}: created with 2 partitions and 1 replica\n"
     (listed,) = [line for line in command.ok("topics", "list").lines if line.split()[0] == topic]
@@ -118,10 +118,10 @@ def test_topics(command: Command, topic: str) -> None:
     assert topic not in command.ok("topics", "list").out
 
 
-def test_topics_that_are_refused(command: Command, topic: str) -> None:
+def test_refused_topics_are_reported_in_one_sentence(command: Command, topic: str) -> None:
     command.ok("topics", "create", topic)
     assert_one_sentence(command("topics", "create", topic), 1, "TOPIC_ALREADY_EXISTS")
-    assert command.ok("topics", "create", topic, "--if-not-exists").out == f"{topic}: is there already\n"
+    assert command.ok("topics", "create", topic, "--if-not-exists").out == f"{topic}: exists already\n"
     assert_one_sentence(command("topics", "create", "a/b"), 1, "INVALID_TOPIC_EXCEPTION")
     assert_one_sentence(command("topics", "alter", topic, "--partitions", 1), 1, "INVALID_PARTITIONS")
     assert_one_sentence(command("topics", "delete", "no-such-topic"), 2, "there is no topic 'no-such-topic'")
@@ -131,11 +131,11 @@ def test_topics_that_are_refused(command: Command, topic: str) -> None:
     assert several.status == 1
     assert [one["name"] for one in several.json["created"]] == [f"{topic}2"]
     assert several.err.count("\n") == 2
-    assert command.ok("topics", "create", f"{topic}3", "--dry-run").out == f"{topic}3: could be created\n"
+    assert command.ok("topics", "create", f"{topic}3", "--dry-run").out == f"{topic}3: valid, not created\n"
     assert command.ok("topics", "delete", topic, f"{topic}2", "--json").json == {"deleted": [topic, f"{topic}2"]}
 
 
-def test_configs(command: Command, topic: str) -> None:
+def test_configs_are_described_set_and_unset(command: Command, topic: str) -> None:
     command.ok("topics", "create", topic)
     ran = command.ok("configs", "set", "--topic", topic, "retention.ms=1000", "cleanup.policy+=compact")
     assert ran.out == f"topic {topic}: retention.ms=1000\ntopic {topic}: cleanup.policy+=compact\n"
@@ -151,16 +151,16 @@ def test_configs(command: Command, topic: str) -> None:
     ]
     assert len(command.ok("configs", "describe", "--topic", topic, "--all").lines) > 25
     ran = command.ok("configs", "unset", "--topic", topic, "retention.ms")
-    assert ran.out == f"topic {topic}: retention.ms back to its default\n"
+    assert ran.out == f"topic {topic}: retention.ms reset to its default\n"
     assert "node.id" in command.ok("configs", "describe", "--broker", 1).out
     assert_one_sentence(command("configs", "set", "--topic", topic, "retention.ms=x"), 1, "INVALID_CONFIG")
     assert_one_sentence(command("configs", "describe", "--topic", topic, "no.such.key"), 1, "no.such.key")
     assert_one_sentence(command("configs", "describe", "--topic", "no-such-topic"), 2, "no-such-topic")
-    assert_one_sentence(command("configs", "describe", "--broker", 7), 2, "no broker 7 among 1")
+    assert_one_sentence(command("configs", "describe", "--broker", 7), 2, "no active broker 7; active brokers: 1")
 
 
 @pytest.mark.kafka
-def test_consume_shows_what_the_java_consumer_reads(command: Command, topic: str, log_oracle: LogOracle) -> None:
+def test_consume_prints_the_records_of_the_java_consumer(command: Command, topic: str, log_oracle: LogOracle) -> None:
     command.ok("topics", "create", topic, *KEPT)
     written = [
         OracleRecord(key=b"key-%d" % n, value=None if n == 3 else b"value-%d" % n, timestamp=NOW_MS + n)
@@ -177,7 +177,7 @@ def test_consume_shows_what_the_java_consumer_reads(command: Command, topic: str
 
 
 @pytest.mark.kafka
-def test_the_java_consumer_reads_what_produce_writes(
+def test_the_java_consumer_reads_the_records_of_produce(
     command: Command, topic: str, lines: Callable[..., Path], log_oracle: LogOracle
 ) -> None:
     command.ok("topics", "create", topic, "--partitions", 3)
@@ -197,7 +197,7 @@ def values(ran: Ran) -> list[str]:
     return [one["value"] for one in ran.json_lines]
 
 
-def test_where_to_start(command: Command, topic: str, lines: Callable[..., Path]) -> None:
+def test_consume_starts_at_every_form_of_from(command: Command, topic: str, lines: Callable[..., Path]) -> None:
     command.ok("topics", "create", topic, *KEPT)
     records = [json.dumps({"value": f"v{n}", "timestamp": NOW_MS + 1000 * n}) for n in range(10)]
     command.ok("produce", topic, "--json", "--file", lines(*records), "--batch-bytes", 200)
@@ -217,7 +217,7 @@ def test_where_to_start(command: Command, topic: str, lines: Callable[..., Path]
     assert consume("--grep", "v[37]") == ["v3", "v7"]
 
 
-def test_offsets(command: Command, topic: str, lines: Callable[..., Path]) -> None:
+def test_offsets_are_printed_by_partition(command: Command, topic: str, lines: Callable[..., Path]) -> None:
     command.ok("topics", "create", topic, "--partitions", 2, *KEPT)
     records = [json.dumps({"value": f"v{n}", "timestamp": NOW_MS + 1000 * n}) for n in range(5)]
     command.ok("produce", topic, "--json", "--partition", 1, "--file", lines(*records))
@@ -245,7 +245,7 @@ def pairs(ran: Ran) -> list[tuple[str | None, str | None]]:
 
 
 def test_a_topic_is_copied_through_a_pipe(command: Command, topic: str, lines: Callable[..., Path]) -> None:
-    """Bytes that are no text, nulls, headers, times and partitions survive."""
+    """Bytes that are not text, nulls, headers, timestamps and partitions are kept."""
     copy = f"{topic}-copy"
     command.ok("topics", "create", topic, copy, "--partitions", 3, *KEPT)
     records = [
@@ -261,7 +261,7 @@ def test_a_topic_is_copied_through_a_pipe(command: Command, topic: str, lines: C
     assert command.fed(before.out, "produce", copy, "--json").status == 0
     after = command.ok("consume", copy, "--json").json_lines
     assert [{**one, "topic": topic} for one in after] == before.json_lines
-    # With the encoding of the whole named, the same once more.
+    # The same with --encoding.
     encoded = command.ok("consume", topic, "--json", "--encoding", "hex")
     assert command.fed(encoded.out, "produce", copy, "--json", "--encoding", "hex", "--repartition").status == 0
     pairs = [
@@ -270,15 +270,15 @@ def test_a_topic_is_copied_through_a_pipe(command: Command, topic: str, lines: C
     assert sorted(pairs, key=str) == sorted([(one["key"], one["value"]) for one in encoded.json_lines] * 2, key=str)
 
 
-def test_lines_that_are_no_records(command: Command, topic: str, lines: Callable[..., Path]) -> None:
+def test_malformed_lines_are_refused_in_one_sentence(command: Command, topic: str, lines: Callable[..., Path]) -> None:
     command.ok("topics", "create", topic, "--config", "max.message.bytes=300")
 
     def produce(text: str, *options: object) -> Ran:
         return command("produce", topic, "--file", lines(text), *options)
 
     assert_one_sentence(produce("x", "--key-separator", ":"), 1, "line 1", "(0 records were written)")
-    assert_one_sentence(produce("{", "--json"), 1, "line 1: it is no JSON")
-    assert_one_sentence(produce('{"value":"v","partition":7}', "--json"), 1, "has no partition 7: there are 1")
+    assert_one_sentence(produce("{", "--json"), 1, "line 1: not JSON")
+    assert_one_sentence(produce('{"value":"v","partition":7}', "--json"), 1, "has no partition 7; it has 0 to 0")
     assert_one_sentence(produce("x" * 500), 1, "MESSAGE_TOO_LARGE")
     assert_one_sentence(produce("x", "--partition", 1), 2, "has no partition 1")
     assert_one_sentence(command("produce", topic, "--file", "/no/such/file"), 2, "/no/such/file")
@@ -286,8 +286,8 @@ def test_lines_that_are_no_records(command: Command, topic: str, lines: Callable
     assert command.ok("consume", topic).out == ""
 
 
-def test_what_is_typed_is_followed(command: Command, topic: str) -> None:
-    """Each line arrives while both commands go on; Ctrl-C ends the reader quietly."""
+def test_typed_lines_reach_a_following_consumer(command: Command, topic: str) -> None:
+    """Each line arrives while both commands run; Ctrl-C ends the consumer without an error."""
     command.ok("topics", "create", topic, "--partitions", 2)
     with command.start("consume", topic, "--follow", "--from", "beginning", "--values") as reader:
         with command.start("produce", topic, "--quiet") as writer:
@@ -305,18 +305,18 @@ def test_what_is_typed_is_followed(command: Command, topic: str) -> None:
         assert (reader.stdout.read(), reader.stderr.read()) == ("", "\n")
 
 
-def test_standard_input_as_a_whole(command: Command, topic: str) -> None:
+def test_produce_reads_standard_input_to_its_end(command: Command, topic: str) -> None:
     command.ok("topics", "create", topic)
     ran = command.fed("one\r\ntwo\n\nlast", "produce", topic, "--acks", 1)
     assert (ran.status, ran.out, ran.err) == (0, f"{topic}-0: 4 records at offsets 0 to 3\n", "")
     assert values(command("consume", topic, "--json")) == ["one", "two", "", "last"]
     ran = command.fed("", "produce", topic)
-    assert (ran.status, ran.out) == (0, "nothing was written: there were no lines\n")
+    assert (ran.status, ran.out) == (0, "no records written: the input was empty\n")
     ran = command.fed("x\n", "produce", topic, "--acks", 0)
-    assert ran.out == f"{topic}-0: 1 record sent; nobody was asked whether they arrived\n"
+    assert ran.out == f"{topic}-0: 1 record sent without acknowledgement\n"
 
 
-def test_a_broker_that_is_not_there() -> None:
+def test_an_unreachable_broker_is_reported_in_one_sentence() -> None:
     bootstrap = f"127.0.0.1:{free_port()}"
     for arguments in (
         ["topics", "list"],
@@ -328,4 +328,4 @@ def test_a_broker_that_is_not_there() -> None:
         ran = tailrace(*arguments, "--bootstrap", bootstrap)
         assert_one_sentence(ran, 2, bootstrap, "connection refused", "--bootstrap")
     assert_one_sentence(tailrace("topics", "list", "--bootstrap", "SASL_SSL://x:1"), 2, "SASL_SSL")
-    assert_one_sentence(tailrace("topics", "list", "--bootstrap", "x:y"), 2, "'x:y' is no address")
+    assert_one_sentence(tailrace("topics", "list", "--bootstrap", "x:y"), 2, "'x:y' is not a bootstrap address")

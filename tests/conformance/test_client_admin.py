@@ -1,4 +1,4 @@
-"""The client's questions and changes, at a real cluster; the Java client says what has come of them."""
+"""Queries and changes of the client with a real cluster; the Java client checks the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleRecord
 
 NOW_MS = 1_700_000_000_000
-KEPT = {"retention.ms": "-1"}  # records are as old as NOW_MS, or older
+KEPT = {"retention.ms": "-1"}  # records have the timestamp NOW_MS or an earlier one
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def cluster(bootstrap: str) -> Iterator[ClusterClient]:
 
 
 def eventually(get: Callable[[], object], expected: object) -> None:
-    """A broker hears of a change a moment after the controller made it."""
+    """Wait for a change: a broker learns of it shortly after the controller."""
     deadline = time.monotonic() + 10
     while (found := get()) != expected and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -57,14 +57,14 @@ def code_of(raised: pytest.ExceptionInfo[Refused]) -> ErrorCode:
     return ErrorCode(raised.value.code)
 
 
-def test_the_cluster(cluster: ClusterClient) -> None:
+def test_describe_cluster_returns_brokers_and_controller(cluster: ClusterClient) -> None:
     found = describe_cluster(cluster)
     assert found.cluster_id == cluster.metadata.cluster_id
     assert found.brokers == cluster.metadata.brokers
     assert [str(one.address) for one in found.brokers.values()] == [str(one) for one in cluster.bootstrap]
 
 
-def test_a_topic_from_making_to_deleting(cluster: ClusterClient, topic: str) -> None:
+def test_a_topic_is_created_altered_and_deleted(cluster: ClusterClient, topic: str) -> None:
     create_topic(cluster, NewTopic(name=topic, partitions=3, replication_factor=1, config={"retention.ms": "7000"}))
     made = cluster.topic(topic)
     assert [one.leader for one in made.partitions] == list(cluster.metadata.brokers) * 3
@@ -84,12 +84,12 @@ def test_a_topic_from_making_to_deleting(cluster: ClusterClient, topic: str) -> 
         cluster.topic(topic)
 
 
-def test_numbers_that_are_left_out_are_the_brokers(cluster: ClusterClient, topic: str) -> None:
+def test_omitted_numbers_are_the_brokers_defaults(cluster: ClusterClient, topic: str) -> None:
     create_topic(cluster, NewTopic(name=topic))
     assert (len(cluster.topic(topic).partitions), cluster.topic(topic).replication_factor) == (1, 1)
 
 
-def test_replicas_can_be_chosen(cluster: ClusterClient, topic: str) -> None:
+def test_replicas_can_be_assigned(cluster: ClusterClient, topic: str) -> None:
     (node_id,) = cluster.metadata.brokers
     create_topic(cluster, NewTopic(name=topic, assignment=[[node_id], [node_id]]))
     assert [one.replicas for one in cluster.topic(topic).partitions] == [(node_id,)] * 2
@@ -109,14 +109,14 @@ def test_replicas_can_be_chosen(cluster: ClusterClient, topic: str) -> None:
     ],
     ids=str,
 )
-def test_refusals_have_a_code_and_words(cluster: ClusterClient, wanted: dict[str, object], code: ErrorCode) -> None:
+def test_refusals_have_a_code_and_a_message(cluster: ClusterClient, wanted: dict[str, object], code: ErrorCode) -> None:
     with pytest.raises(Refused) as raised:
         create_topic(cluster, NewTopic(**{"name": "refused", "partitions": 1, **wanted}))  # type: ignore[arg-type]
     assert code_of(raised) == code
     assert raised.value.message
 
 
-def test_asking_whether_changes_nothing(cluster: ClusterClient, topic: str) -> None:
+def test_validate_only_changes_nothing(cluster: ClusterClient, topic: str) -> None:
     create_topic(cluster, NewTopic(name=topic), validate_only=True)
     with pytest.raises(UnknownTopic):
         cluster.topic(topic)
@@ -129,7 +129,7 @@ def test_asking_whether_changes_nothing(cluster: ClusterClient, topic: str) -> N
 
 
 @pytest.mark.kafka
-def test_what_java_made_we_see_and_the_other_way_round(
+def test_topics_of_the_java_client_are_visible_and_vice_versa(
     cluster: ClusterClient, bootstrap: str, topic: str, log_oracle: LogOracle
 ) -> None:
     with log_oracle.connect(bootstrap) as java:
@@ -195,7 +195,7 @@ def test_configs_of_brokers(cluster: ClusterClient) -> None:
 
 
 @pytest.mark.kafka
-def test_offsets_as_the_java_client_finds_them(
+def test_offsets_are_those_of_the_java_client(
     cluster: ClusterClient, bootstrap: str, topic: str, log_oracle: LogOracle
 ) -> None:
     create_topic(cluster, NewTopic(name=topic, partitions=2, config=KEPT))
@@ -231,7 +231,7 @@ def test_records_are_deleted_up_to_an_offset(cluster: ClusterClient, topic: str)
         delete_records(cluster, {TopicPartition(topic, 2): 1})
 
 
-def test_sizes_on_disk(cluster: ClusterClient, topic: str) -> None:
+def test_log_directories_have_the_sizes_of_replicas(cluster: ClusterClient, topic: str) -> None:
     create_topic(cluster, NewTopic(name=topic, partitions=2, config=KEPT))
     first, second = cluster.topic(topic).topic_partitions
     data = batch(b"v" * 1000)
@@ -240,6 +240,6 @@ def test_sizes_on_disk(cluster: ClusterClient, topic: str) -> None:
     assert {one.partition: one.size for one in directory.replicas} == {first: len(data), second: 0}
     assert directory.error_code == 0
     assert directory.broker in cluster.metadata.brokers
-    assert directory.total_bytes >= directory.usable_bytes  # -1 and -1 where the broker does not say
+    assert directory.total_bytes >= directory.usable_bytes  # -1 and -1 if the broker does not report them
     (everything,) = log_directories(cluster)
     assert set(directory.replicas) <= set(everything.replicas)

@@ -1,4 +1,4 @@
-"""Batches into a real cluster and out of it: what the Java client wrote we read, what we wrote it reads."""
+"""Batches of a real cluster: the client reads those of the Java client, and the Java client reads its batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.oracle_types import OracleRecord
 from tests.support.tailrace_process import TailraceProcess
 
 NOW_MS = 1_700_000_000_000
-KEPT = {"retention.ms": "-1"}  # records are as old as NOW_MS
+KEPT = {"retention.ms": "-1"}  # records have the timestamp NOW_MS
 SMALL = FetchOptions(partition_max_bytes=300, max_bytes=300, max_wait_ms=50)
 
 
@@ -68,7 +68,7 @@ def records_of(batches: Iterable[Batch], start: int = 0) -> list[tuple[object, .
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("options", [FetchOptions(), SMALL], ids=["large", "small"])
-def test_we_read_what_java_wrote(
+def test_the_client_reads_batches_of_the_java_producer(
     cluster: ClusterClient, bootstrap: str, partition: TopicPartition, log_oracle: LogOracle, options: FetchOptions
 ) -> None:
     with log_oracle.connect(bootstrap) as java:
@@ -84,7 +84,7 @@ def test_we_read_what_java_wrote(
 
 
 @pytest.mark.kafka
-def test_java_reads_what_we_wrote(
+def test_the_java_consumer_reads_batches_of_the_client(
     cluster: ClusterClient, bootstrap: str, partition: TopicPartition, log_oracle: LogOracle
 ) -> None:
     producers = [
@@ -110,26 +110,26 @@ def test_acks_0_arrive_in_order_with_the_rest(cluster: ClusterClient, partition:
     careless = BatchProducer(cluster, acks=Acks.NONE)
     for number in range(10):
         careless.send({partition: batch(b"%d" % number)})
-    # The broker answers requests of one connection in their order.
+    # The broker responds to the requests of one connection in order.
     assert BatchProducer(cluster).send({partition: batch(b"10")})[partition].base_offset == 10
     values = [value for _, _, _, value, _ in records_of(fetch_range(cluster, partition, 0, 11))]
     assert values == [b"%d" % number for number in range(11)]
 
 
-def test_a_batch_that_is_sent_again_is_written_once(cluster: ClusterClient, partition: TopicPartition) -> None:
+def test_a_repeated_batch_is_written_once(cluster: ClusterClient, partition: TopicPartition) -> None:
     producer = BatchProducer(cluster)
     producer.send({partition: batch(b"a", b"b")})
     assert producer.send({partition: batch(b"c")})[partition].base_offset == 2
-    producer._sequences[partition] = 2  # as if the answer had been lost
+    producer._sequences[partition] = 2  # simulate a lost response
     assert producer.send({partition: batch(b"c")})[partition].base_offset == 2
     assert producer.send({partition: batch(b"d")})[partition].base_offset == 3
-    producer._sequences[partition] = 17  # as if something had been skipped
+    producer._sequences[partition] = 17  # simulate a skipped sequence
     with pytest.raises(NotDelivered, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
         producer.send({partition: batch(b"e")})
     assert producer.send({partition: batch(b"f")})[partition].base_offset == 4
 
 
-def test_a_refused_batch_is_told_with_the_others_delivered(cluster: ClusterClient, topic: str) -> None:
+def test_a_refused_batch_is_reported_and_the_others_are_delivered(cluster: ClusterClient, topic: str) -> None:
     create_topic(cluster, NewTopic(name=topic, partitions=2, config={"max.message.bytes": "200", **KEPT}))
     first, second = cluster.topic(topic).topic_partitions
     with pytest.raises(NotDelivered) as raised:
@@ -140,14 +140,14 @@ def test_a_refused_batch_is_told_with_the_others_delivered(cluster: ClusterClien
     assert raised.value.delivered[first].base_offset == 0
 
 
-def test_a_record_without_a_key_in_a_compacted_topic(cluster: ClusterClient, topic: str) -> None:
+def test_a_record_without_a_key_is_refused_by_a_compacted_topic(cluster: ClusterClient, topic: str) -> None:
     create_topic(cluster, NewTopic(name=topic, config={"cleanup.policy": "compact"}))
     with pytest.raises(NotDelivered, match=r"record 1 of the batch: .*INVALID_RECORD"):
         BatchProducer(cluster).send({TopicPartition(topic, 0): batch((b"k", b"a"), b"b")})
 
 
 @pytest.mark.kafka
-def test_transactions_as_the_java_consumer_sees_them(
+def test_transactions_are_visible_as_to_the_java_consumer(
     cluster: ClusterClient, bootstrap: str, partition: TopicPartition, log_oracle: LogOracle
 ) -> None:
     with log_oracle.connect(bootstrap) as java:
@@ -169,7 +169,7 @@ def test_transactions_as_the_java_consumer_sees_them(
         assert records_of(fetch_range(cluster, partition, 0, end_offset)) == everything
 
 
-def test_what_is_deleted_is_out_of_range(cluster: ClusterClient, partition: TopicPartition) -> None:
+def test_deleted_offsets_are_out_of_range(cluster: ClusterClient, partition: TopicPartition) -> None:
     BatchProducer(cluster).send({partition: batch(*[b"v"] * 10)})
     delete_records(cluster, {partition: 4})
     assert [offset for offset, *_ in records_of(fetch_range(cluster, partition, 4, 10), 4)] == list(range(4, 10))
@@ -179,14 +179,14 @@ def test_what_is_deleted_is_out_of_range(cluster: ClusterClient, partition: Topi
         fetch(cluster, {partition: 11})
 
 
-def test_a_fetch_at_the_end_waits_and_gives_nothing(cluster: ClusterClient, partition: TopicPartition) -> None:
+def test_a_fetch_at_the_log_end_waits_and_returns_no_records(cluster: ClusterClient, partition: TopicPartition) -> None:
     found = fetch(cluster, {partition: 0}, FetchOptions(max_wait_ms=50))[partition]
     assert list(found.batches()) == []
     assert (found.high_watermark, found.next_position(0)) == (0, 0)
 
 
 @pytest.mark.kafka
-def test_keys_go_where_the_java_producer_puts_them(
+def test_keys_have_the_partitions_of_the_java_producer(
     cluster: ClusterClient, bootstrap: str, topic: str, kafka: KafkaInstallation
 ) -> None:
     create_topic(cluster, NewTopic(name=topic, partitions=7))
@@ -208,8 +208,8 @@ def test_keys_go_where_the_java_producer_puts_them(
     assert placed == {key.encode(): partition_of_key(key.encode(), 7) for key in keys}
 
 
-def test_a_broker_that_restarts_is_found_again(tmp_path: Path) -> None:
-    """Once after a clean end, once after a kill; a producer's batches stay in order and single."""
+def test_requests_succeed_after_a_restart_of_the_broker(tmp_path: Path) -> None:
+    """After a clean stop and after a kill, the batches of a producer are in order and without duplicates."""
     ends: list[Callable[[TailraceProcess], object]] = [TailraceProcess.stop, TailraceProcess.kill]
     with TailraceProcess(tmp_path / "data") as broker, ClusterClient(broker.bootstrap) as cluster:
         create_topic(cluster, NewTopic(name="t", config=KEPT))
@@ -223,8 +223,8 @@ def test_a_broker_that_restarts_is_found_again(tmp_path: Path) -> None:
         assert [value for *_, value, _ in records_of(fetch_range(cluster, here, 0, 3))] == [b"0", b"1", b"2"]
 
 
-def test_answers_that_are_lost_cost_nothing_twice() -> None:
-    """Whether the request or only its answer is lost: an idempotent producer's batch is written once."""
+def test_lost_responses_do_not_duplicate_batches() -> None:
+    """If a request or only its response is lost, the batch of an idempotent producer is written once."""
     with tailrace.Broker() as broker, ClusterClient(broker.bootstrap) as cluster:
         broker.create_topic("t", config=KEPT)
         here = TopicPartition("t", 0)
@@ -239,7 +239,7 @@ def test_answers_that_are_lost_cost_nothing_twice() -> None:
         assert [value for *_, value, _ in found] == [b"%d" % number for number in range(7)]
 
 
-def test_a_change_whose_answer_is_lost_is_told_and_not_repeated() -> None:
+def test_a_change_with_a_lost_response_is_reported_and_not_retried() -> None:
     with tailrace.Broker() as broker, ClusterClient(broker.bootstrap) as cluster:
         broker.drop("CreateTopics", times=1, carried_out=True)
         with pytest.raises(ConnectionLost, match="during CreateTopics"):

@@ -1,4 +1,4 @@
-"""TLS and SASL against Apache Kafka: listeners of every kind, and what is said when they do not let us in."""
+"""TLS and SASL with Apache Kafka: every kind of listener, and the errors of refused clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def jaas(kind: str, name: str, password: str) -> str:
 
 
 class SecureKafka:
-    """A broker with a listener of each kind; the plain one is where it is set up from."""
+    """Start a broker with a listener of each kind; the plaintext one is used for the setup."""
 
     def __init__(self, directory: Path) -> None:
         self.ports = {name: free_port() for name in ("TLS", "MUTUAL", "SASL", "BOTH")}
@@ -174,7 +174,7 @@ def ask(bootstrap: str, settings: dict[str, str]) -> object:
             UnsupportedSecurity,
             "certificate of .* is not trusted",
         ),
-        ("TLS", {}, UnsupportedSecurity, "speaks TLS: security.protocol has to be SSL or SASL_SSL"),
+        ("TLS", {}, UnsupportedSecurity, "uses TLS: set security.protocol to SSL or SASL_SSL"),
         (
             "TLS",
             {"security.protocol": "SSL", "ssl.truststore.location": "/nope"},
@@ -187,7 +187,7 @@ def ask(bootstrap: str, settings: dict[str, str]) -> object:
             UnsupportedSecurity,
             "refuses the TLS connection: .*certificate",
         ),
-        ("PLAINTEXT", {"security.protocol": "SSL", **TRUST}, UnsupportedSecurity, "does not speak TLS"),
+        ("PLAINTEXT", {"security.protocol": "SSL", **TRUST}, UnsupportedSecurity, "does not use TLS"),
         ("PLAINTEXT", {"security.protocol": "SASL_PLAINTEXT", **ALICE}, UnsupportedSecurity, "does not use SASL"),
         ("SASL", {}, UnsupportedSecurity, "requires SASL: .* SASL_PLAINTEXT, .* one of PLAIN, SCRAM-SHA-256"),
         ("BOTH", {"security.protocol": "SSL", **TRUST}, UnsupportedSecurity, "requires SASL: .* SASL_SSL"),
@@ -205,7 +205,7 @@ def ask(bootstrap: str, settings: dict[str, str]) -> object:
         "no sasl over tls",
     ],
 )
-def test_who_is_not_let_in_is_told_why(
+def test_a_refused_client_gets_the_reason(
     kafka: SecureKafka, listener: str, settings: dict[str, str], error: type[Exception], words: str
 ) -> None:
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""`tailrace cluster up`: a cluster that starts, goes on where it was, tells of what dies, and stops in order."""
+"""`tailrace cluster up`: a cluster starts, keeps its data over restarts, reports dead nodes, and stops in order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wait_until_told(cluster: ClusterCommand, words: str) -> None:
         time.sleep(0.05)
 
 
-def test_three_brokers_serve_and_go_on_where_they_were(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_restarted_cluster_has_its_old_data(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with ClusterCommand(tmp_path / "cluster", "-o", "num.partitions=6") as cluster:
         where = ["--bootstrap", cluster.bootstrap]
         assert "6 partitions and 3 replicas" in tailrace("topics", "create", "orders", *where).out
@@ -57,7 +57,7 @@ def test_three_brokers_serve_and_go_on_where_they_were(kafka: KafkaInstallation,
         assert "formatting" not in cluster.errors
 
 
-def test_a_broker_that_is_killed_is_told_of_and_can_come_back(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_killed_broker_is_reported_and_can_be_restarted(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with ClusterCommand(tmp_path / "cluster", "--brokers", "2") as cluster:
         os.kill(cluster.node("broker", 2)["pid"], signal.SIGKILL)
         wait_until_told(cluster, f"broker 2 (pid {cluster.node('broker', 2)['pid']}) was killed by SIGKILL")
@@ -80,9 +80,7 @@ def test_three_controllers_make_a_quorum(kafka: KafkaInstallation, tmp_path: Pat
         assert cluster.stop() == 0
 
 
-def test_a_cluster_runs_once_and_its_nodes_outlive_a_starter_that_is_killed(
-    kafka: KafkaInstallation, tmp_path: Path
-) -> None:
+def test_a_second_start_is_refused_and_nodes_survive_a_killed_parent(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with ClusterCommand(tmp_path / "cluster", "--brokers", "1") as cluster:
         again = tailrace("cluster", "up", "--data", str(cluster.data))
         pids = " ".join(str(one["pid"]) for one in cluster.told["nodes"])
@@ -95,16 +93,16 @@ def test_a_cluster_runs_once_and_its_nodes_outlive_a_starter_that_is_killed(
         assert "is running already" in again.err
 
 
-def test_it_can_be_stopped_while_it_starts(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_start_can_be_stopped(kafka: KafkaInstallation, tmp_path: Path) -> None:
     cluster = ClusterCommand(tmp_path / "cluster", "--brokers", "1").launch()
     wait_until_told(cluster, "starting controller 3000")
     assert cluster.stop(signal.SIGINT) == 0
     pid = int(cluster.errors.partition("(pid ")[2].partition(")")[0])
     assert not is_running(pid)
-    assert cluster.start().stop() == 0  # nothing of the first try is in its way
+    assert cluster.start().stop() == 0  # the first attempt left nothing that prevents this start
 
 
-def test_what_keeps_it_from_starting_is_told(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_the_reason_of_a_failed_start_is_reported(kafka: KafkaInstallation, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -1,4 +1,4 @@
-"""tailrace.Broker below controllers of Apache Kafka: its own API does what it does alone."""
+"""tailrace.Broker in a cluster of Apache Kafka: its API works as for a standalone broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.replicated_cluster import eventually
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-def test_everything_that_a_broker_alone_can_do(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_the_embedded_api_works_in_a_cluster(kafka: KafkaInstallation, tmp_path: Path) -> None:
     quick = {"broker.session.timeout.ms": "3000"}
     with (
         KafkaControllers(kafka, tmp_path, properties=quick, is_formatted_here=True) as controllers,
@@ -54,11 +54,11 @@ def test_everything_that_a_broker_alone_can_do(kafka: KafkaInstallation, tmp_pat
             assert produce(broker.bootstrap, "kept", 0, [b"c"]) == [2]
             assert fault.is_over
         with broker.fault(broker.fail("CreateTopics", "POLICY_VIOLATION")):
-            broker.create_topic("unhindered")  # what a client is told is no business of the broker's own requests
+            broker.create_topic("unhindered")  # faults of client requests do not affect the broker's own requests
         with socket.create_connection(("127.0.0.1", broker.port)) as connection:
             eventually(broker.drop_connections, "it is accepted, and dropped")
             assert connection.recv(1) == b""
-        broker.move_clock(3_600_000)  # an hour: no session is lost for that, and nobody is told of a timeout
+        broker.move_clock(3_600_000)  # an hour: no session expires, and no request times out
         broker.create_topic("later")
         assert produce(broker.bootstrap, "later", 0, [b"d"]) == [0]
         with urlopen(broker.metrics) as page:

@@ -1,4 +1,4 @@
-"""`tailrace migrate`, held against real controllers: what a node that was alone knew goes on in a cluster."""
+"""`tailrace migrate` with real controllers: the state of a standalone node is kept in the cluster."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def migrate(*arguments: object, controllers: Sequence[str]) -> None:
 
 @contextmanager
 def running(kafka: KafkaInstallation, target: Path) -> Iterator[list[MigratedController]]:
-    """The controllers of a migration, as processes."""
+    """The controller processes of a migration."""
     with ExitStack() as stack:
         nodes = []
         for path in sorted(target.glob("controller-*/controller.properties")):
@@ -87,12 +87,12 @@ def topic_ids(kafka: KafkaInstallation, bootstrap: str) -> dict[str, str]:
 
 
 def configs(kafka: KafkaInstallation, bootstrap: str, *words: str) -> str:
-    # Of a user it tells the quotas first, and then fails at credentials, which our broker does not tell.
+    # For a user, kafka-configs prints the quotas first, and then fails at credentials, which Tailrace does not list.
     return kafka.tool(CONFIGS, "--bootstrap-server", bootstrap, *words, check=False)
 
 
 def members(kafka: KafkaInstallation, bootstrap: str) -> dict[int, str]:
-    """Who has the metadata log, and as what."""
+    """Return the replicas of the metadata log with their roles."""
     text = kafka.tool(QUORUM, "--bootstrap-server", bootstrap, "describe", "--replication")
     rows = [line.split() for line in text.splitlines()[1:] if line.strip()]
     return {int(row[0]): row[6] for row in rows}
@@ -100,7 +100,7 @@ def members(kafka: KafkaInstallation, bootstrap: str) -> dict[int, str]:
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_a_node_of_ours_becomes_a_cluster_and_everything_goes_on(kafka: KafkaInstallation, tmp_path: Path) -> None:
+def test_a_migrated_tailrace_node_keeps_all_its_state(kafka: KafkaInstallation, tmp_path: Path) -> None:
     data, target = tmp_path / "data", tmp_path / "cluster"
     alone = TailraceProcess(data, *OVERRIDES)
     with alone:
@@ -123,7 +123,7 @@ def test_a_node_of_ours_becomes_a_cluster_and_everything_goes_on(kafka: KafkaIns
             assert last == b"before %d" % (count - 1)
             consumer.commit(offsets=[TopicPartition("orders", 0, count)], asynchronous=False)
             consumer.close()
-        patient = {"transaction.timeout.ms": 600_000}  # a busy machine must not abort what is left open
+        patient = {"transaction.timeout.ms": 600_000}  # on a busy machine the open transaction must not time out
         paying = Producer({"bootstrap.servers": alone.bootstrap, "transactional.id": "payer", **patient})
         paying.init_transactions(PATIENCE_S)
         paying.begin_transaction()
@@ -178,7 +178,7 @@ def test_a_node_of_ours_becomes_a_cluster_and_everything_goes_on(kafka: KafkaIns
 def grown(
     kafka: KafkaInstallation, tmp_path: Path, target: Path, first: TailraceProcess, expected: list[bytes]
 ) -> None:
-    """Two more brokers join, ours and Kafka's, and get a replica of everything."""
+    """A broker of Tailrace and one of Kafka join, and get a replica of every partition."""
     bootstrap = (target / "broker.properties").read_text().split("controller.quorum.bootstrap.servers=")[1].split()[0]
     below = {
         "process.roles": "broker",
@@ -225,7 +225,7 @@ def grown(
 
 
 class _Member(KafkaBroker):
-    """A broker of Kafka's, of the same cluster as a data directory."""
+    """Return a broker of Kafka in the cluster of a data directory."""
 
     def __init__(self, installation: KafkaInstallation, directory: Path, below: dict[str, str], like: Path) -> None:
         self._below = below
@@ -245,7 +245,7 @@ class _Member(KafkaBroker):
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.parametrize("quorum", ["dynamic", "static"])
-def test_three_controllers_begin_as_one(kafka: KafkaInstallation, tmp_path: Path, quorum: str) -> None:
+def test_a_migration_to_three_controllers_forms_a_quorum(kafka: KafkaInstallation, tmp_path: Path, quorum: str) -> None:
     data, target = tmp_path / "data", tmp_path / "cluster"
     with tailrace.Broker(data) as alone:
         alone.create_topic("orders")
@@ -265,7 +265,7 @@ def test_three_controllers_begin_as_one(kafka: KafkaInstallation, tmp_path: Path
 
 
 class _Combined(KafkaBroker):
-    """Kafka as broker and controller in one, its quorum static or not."""
+    """Return a Kafka node that is broker and controller, with a static or dynamic quorum."""
 
     is_static = False
 
@@ -291,7 +291,7 @@ class _Static(_Combined):
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "crashes"), [(_Combined, False), (_Combined, True), (_Static, False)])
-def test_a_node_of_kafkas_becomes_a_cluster(
+def test_a_migrated_kafka_node_keeps_all_its_state(
     kafka: KafkaInstallation, tmp_path: Path, kind: type[_Combined], crashes: bool
 ) -> None:
     alone = kind(kafka, tmp_path / "kafka")
@@ -330,7 +330,7 @@ def test_a_node_of_kafkas_becomes_a_cluster(
 
 
 class MigratedBroker(MigratedController):
-    """Kafka itself on the settings that the migrated broker got."""
+    """Return Kafka with the settings of the migrated broker."""
 
     def __init__(self, installation: KafkaInstallation, path: Path, port: int) -> None:
         super().__init__(installation, path)
@@ -338,7 +338,7 @@ class MigratedBroker(MigratedController):
         self.heap = "512m"
 
 
-def test_the_command_says_what_it_does_and_does_it_once(tmp_path: Path) -> None:
+def test_migrate_prints_its_plan_and_is_idempotent(tmp_path: Path) -> None:
     data, target = tmp_path / "data", tmp_path / "cluster"
     words: list[Any] = ["migrate", "--data", data, "--to", target, "--controller", "3000@127.0.0.1:9093"]
     with tailrace.Broker(data) as broker:
@@ -364,10 +364,10 @@ def test_the_command_says_what_it_does_and_does_it_once(tmp_path: Path) -> None:
     after = contents(tmp_path)
     again = command(*words)
     assert again.status == 0
-    assert "had come to its end before" in again.out
+    assert "was complete already" in again.out
     assert contents(tmp_path) == after
     other = command(*words[:-1], "3001@127.0.0.1:9094")
     assert other.status == 2
     assert "belongs to the voters 3000: it is not alone" in other.err
     wrong = command(*words[:-1], "3001:9094")
-    assert "a controller is given as ID@HOST:PORT" in wrong.err
+    assert "is not ID@HOST:PORT" in wrong.err

@@ -32,7 +32,7 @@ def broker(tmp_path: Path) -> Iterator[tailrace.Broker]:
         configs = [request.AlterableConfig(name=key, config_operation=0, value=text) for key, text in wanted.items()]
         resource = request.AlterConfigsResource(resource_type=16, resource_name="all", configs=configs)
         with ClusterClient(broker.bootstrap) as client:
-            client.ask_anyone(request(resources=[resource]), TIMEOUT_S)
+            client.ask_any_once(request(resources=[resource]), TIMEOUT_S)
         yield broker
 
 

@@ -129,7 +129,7 @@ def test_finding_and_aborting_what_hangs(pair: Pair) -> None:
         "transactions", "abort", "played-0", "--start-offset", offset, "--bootstrap", broker.bootstrap
     )
     assert hang_again.status == 1
-    assert "open ones begin at: none" in hang_again.err
+    assert "open ones start at: none" in hang_again.err
 
 
 def _without_minutes(text: str) -> str:

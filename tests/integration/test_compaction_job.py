@@ -1,4 +1,4 @@
-"""Compaction by many tasks writes what the local cleaner writes, byte for byte."""
+"""Compaction by one or more tasks writes the same bytes as the broker's log cleaner."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 import tailrace
 from tailrace.log.compaction.cleaner_kernels import SLOT_SIZE
-from tailrace.spark.jobs.compact.alone import AloneTask, compact_alone
 from tailrace.spark.jobs.compact.compact import compact
+from tailrace.spark.jobs.compact.single_task import SingleTask, compact_in_one_task
 from tailrace.spark.jobs.compact.tasks import Written
 from tests.support.command import contents
 from tests.support.command import tailrace as tailrace_command
@@ -30,7 +30,7 @@ from tests.support.random_compacted import (
 
 
 def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3, **limits: int) -> None:
-    """Rounds of growth, each compacted here and there; the second past the first's delete horizons."""
+    """The log grows and is compacted by both, in rounds; the second is after the delete horizons of the first."""
     log = RandomLog(seed)
     here, there = tmp_path / "here", tmp_path / "there"
     now_ms = NOW_MS
@@ -46,41 +46,41 @@ def compacted_twice(tmp_path: Path, seed: int, *, rounds: int = 3, **limits: int
         now_ms += log.chance.choice([10, 2000])
 
 
-SHARED = {"alone_bytes": 0}
+SHARED = {"single_task_bytes": 0}
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_same_bytes_as_the_local_cleaner(seed: int, tmp_path: Path) -> None:
+def test_several_tasks_write_the_bytes_of_the_log_cleaner(seed: int, tmp_path: Path) -> None:
     compacted_twice(tmp_path, seed, **SHARED)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_same_bytes_from_one_task(seed: int, tmp_path: Path) -> None:
+def test_a_single_task_writes_the_bytes_of_the_log_cleaner(seed: int, tmp_path: Path) -> None:
     compacted_twice(tmp_path, seed)
 
 
-def test_the_same_bytes_where_one_task_has_no_room_for_the_keys(
+def test_several_tasks_are_used_if_the_keys_exceed_the_map_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = []
 
-    def watched(task: AloneTask, **limits: Any) -> list[Written] | None:
-        answers.append(compact_alone(task, **limits))
+    def watched(task: SingleTask, **limits: Any) -> list[Written] | None:
+        answers.append(compact_in_one_task(task, **limits))
         return answers[-1]
 
-    monkeypatch.setattr("tailrace.spark.jobs.compact.compact.compact_alone", watched)
+    monkeypatch.setattr("tailrace.spark.jobs.compact.compact.compact_in_one_task", watched)
     compacted_twice(tmp_path, 1, map_bytes=8 * SLOT_SIZE)
     assert None in answers
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 300))
-def test_the_same_bytes_as_the_local_cleaner_many_times(seed: int, tmp_path: Path) -> None:
+def test_several_tasks_write_the_bytes_of_the_log_cleaner_for_many_logs(seed: int, tmp_path: Path) -> None:
     compacted_twice(tmp_path, seed, rounds=5, **(SHARED if seed % 2 else {}))
 
 
-def test_a_running_broker_swaps_a_proposal_in(tmp_path: Path) -> None:
-    """The job sees that the directory is in use, leaves a proposal, and the broker's cleaner takes it."""
+def test_a_running_broker_swaps_in_a_proposal(tmp_path: Path) -> None:
+    """The directory is in use, so the job leaves a proposal, and the broker's cleaner swaps it in."""
     data, folder = tmp_path / "data", tmp_path / "data" / "t-0"
     settings = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "1.0"}
     configs = {"log.cleaner.backoff.ms": "200", "log.flush.offset.checkpoint.interval.ms": "100"}

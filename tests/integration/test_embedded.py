@@ -1,4 +1,4 @@
-"""tailrace.Broker: a broker in this process, its ends and its faults."""
+"""tailrace.Broker: a broker in this process, its stops and its faults."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def produce_request(*values: bytes) -> ProduceRequest:
 
 
 def produce(client: RawClient, *values: bytes) -> tuple[int, int]:
-    """(error, base offset)"""
+    """Return the error code and the base offset."""
     answer = client.ask(produce_request(*values), 9).responses[0].partition_responses[0]
     return answer.error_code, answer.base_offset
 
@@ -72,10 +72,10 @@ def fetch_request() -> FetchRequest:
     return FetchRequest(replica_id=-1, max_bytes=1 << 20, min_bytes=0, topics=[topic])
 
 
-# Life
+# Start and stop
 
 
-def test_a_temporary_broker_leaves_nothing_behind() -> None:
+def test_a_temporary_broker_removes_its_directory() -> None:
     with tailrace.Broker() as broker:
         data = Path(broker.data)
         assert (data / "meta.properties").exists()
@@ -88,7 +88,7 @@ def test_a_temporary_broker_leaves_nothing_behind() -> None:
         broker.create_topic("late")
 
 
-def test_data_stays_where_it_was_asked_for(tmp_path: Path) -> None:
+def test_a_given_data_directory_is_kept(tmp_path: Path) -> None:
     for expected in (0, 1):
         with tailrace.Broker(tmp_path / "data") as broker:
             if not expected:
@@ -107,7 +107,7 @@ def test_a_restart_keeps_port_and_records(broker: tailrace.Broker) -> None:
         assert produce(client, b"c") == (0, 2)
 
 
-def test_a_crash_loses_nothing_acknowledged(broker: tailrace.Broker) -> None:
+def test_acknowledged_records_survive_a_crash(broker: tailrace.Broker) -> None:
     with RawClient(broker.bootstrap) as client:
         assert produce(client, b"a", b"b") == (0, 0)
         broker.crash()
@@ -119,7 +119,7 @@ def test_a_crash_loses_nothing_acknowledged(broker: tailrace.Broker) -> None:
         assert produce(client, b"c") == (0, 2)
 
 
-def test_settings_are_kafkas() -> None:
+def test_settings_have_kafkas_names() -> None:
     with tailrace.Broker(auto_create_topics_enable=False, config={"num.partitions": 4}) as broker:
         broker.create_topic("four", partitions=-1, config={"retention.ms": 1000})
         with RawClient(broker.bootstrap) as client:
@@ -133,12 +133,12 @@ def test_settings_are_kafkas() -> None:
         tailrace.Broker(num_partitions="many").start()
 
 
-def test_a_topic_that_cannot_be_made_says_why(broker: tailrace.Broker) -> None:
+def test_a_refused_topic_raises_an_error_with_the_reason(broker: tailrace.Broker) -> None:
     with pytest.raises(KafkaError, match="already exists"):
         broker.create_topic("t")
 
 
-def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:
+def test_a_second_broker_on_a_directory_is_refused(tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path) as first:
         with pytest.raises(DirectoryInUse):
             tailrace.Broker(tmp_path).start()
@@ -160,7 +160,7 @@ def test_a_failed_produce_is_not_carried_out(broker: tailrace.Broker, client: Ra
     assert fault.hits == 2
 
 
-def test_every_kind_of_answer_can_carry_the_error(broker: tailrace.Broker, client: RawClient) -> None:
+def test_every_kind_of_response_can_have_the_error(broker: tailrace.Broker, client: RawClient) -> None:
     for api in ("Fetch", "ListOffsets", "Metadata", "CreateTopics", "DeleteTopics", "InitProducerId"):
         broker.fail(api, "CLUSTER_AUTHORIZATION_FAILED")
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -178,16 +178,16 @@ def test_every_kind_of_answer_can_carry_the_error(broker: tailrace.Broker, clien
     assert [topic.name for topic in client.ask(MetadataRequest(topics=None), 9).topics] == ["t"]
 
 
-def test_faults_that_cannot_be(broker: tailrace.Broker) -> None:
+def test_impossible_faults_are_refused(broker: tailrace.Broker) -> None:
     with pytest.raises(ValueError, match="there is no API 'Prodoose'"):
         broker.fail("Prodoose", "UNKNOWN_SERVER_ERROR")
     with pytest.raises(ValueError, match="there is no error 'OOPS'"):
         broker.fail("Produce", "OOPS")
-    with pytest.raises(ValueError, match="no known place"):
+    with pytest.raises(ValueError, match="no response with an error code"):
         broker.fail("DescribeConfigs", "UNKNOWN_SERVER_ERROR")
 
 
-def test_a_fault_for_a_block(broker: tailrace.Broker, client: RawClient) -> None:
+def test_a_fault_ends_with_its_block(broker: tailrace.Broker, client: RawClient) -> None:
     with broker.fault(broker.fail("Produce", "KAFKA_STORAGE_ERROR")) as fault:
         assert produce(client, b"x")[0] == ErrorCode.KAFKA_STORAGE_ERROR
     assert produce(client, b"x") == (0, 0)
@@ -203,7 +203,7 @@ def test_a_dropped_request_is_not_carried_out(broker: tailrace.Broker, client: R
         assert produce(again, b"x") == (0, 0)
 
 
-def test_a_lost_answer_is_of_a_request_that_was_carried_out(broker: tailrace.Broker, client: RawClient) -> None:
+def test_a_request_with_a_lost_response_is_carried_out(broker: tailrace.Broker, client: RawClient) -> None:
     broker.drop("Produce", times=1, carried_out=True)
     with pytest.raises(ConnectionError):
         produce(client, b"x")
@@ -211,7 +211,7 @@ def test_a_lost_answer_is_of_a_request_that_was_carried_out(broker: tailrace.Bro
         assert end_offset(again) == 1
 
 
-def test_a_delay_ends_when_the_clock_says_so(broker: tailrace.Broker, client: RawClient) -> None:
+def test_a_delay_ends_by_the_brokers_clock(broker: tailrace.Broker, client: RawClient) -> None:
     fault = broker.delay("Produce", 3_600_000, times=1)
     client.send(produce_request(b"x"), 9)
     with RawClient(broker.bootstrap) as other:
@@ -223,14 +223,14 @@ def test_a_delay_ends_when_the_clock_says_so(broker: tailrace.Broker, client: Ra
         assert end_offset(other) == 1
 
 
-def test_connections_can_be_dropped(broker: tailrace.Broker, client: RawClient) -> None:
+def test_drop_connections_closes_all_connections(broker: tailrace.Broker, client: RawClient) -> None:
     assert produce(client, b"x") == (0, 0)
     assert broker.drop_connections() == 1
     with pytest.raises(ConnectionError):
         produce(client, b"y")
 
 
-def test_time_passes_for_retention() -> None:
+def test_move_clock_lets_retention_delete_segments() -> None:
     settings = {"log.retention.check.interval.ms": 300_000, "log.initial.task.delay.ms": 30_000}
     with tailrace.Broker(config=settings) as broker:
         broker.create_topic("t", config={"retention.ms": 3_600_000})
@@ -241,12 +241,12 @@ def test_time_passes_for_retention() -> None:
             deadline = time.monotonic() + 10
             while list_offset(client, -2) != (0, 1):
                 assert time.monotonic() < deadline, list_offset(client, -2)
-        with pytest.raises(ValueError, match="backwards"):
+        with pytest.raises(ValueError, match="cannot be moved back"):
             broker.move_clock(-1)
 
 
-def test_a_real_client_gets_over_all_of_it(broker: tailrace.Broker) -> None:
-    """Answers are lost, requests refused, connections dropped: an idempotent producer writes everything once."""
+def test_an_idempotent_producer_survives_all_faults_without_duplicates(broker: tailrace.Broker) -> None:
+    """With lost responses, refused requests and dropped connections an idempotent producer writes every record once."""
     broker.drop("Produce", times=2, carried_out=True)
     broker.drop("Produce", times=1)
     broker.fail("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)

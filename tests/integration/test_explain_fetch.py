@@ -41,7 +41,7 @@ def explain(broker: tailrace.Broker, query: str) -> Any:
         return json.load(answer)
 
 
-def test_every_step_is_told(broker: tailrace.Broker) -> None:
+def test_every_step_of_a_fetch_is_explained(broker: tailrace.Broker) -> None:
     walk = explain(broker, "topic=orders&offset=123&partition_max_bytes=3000&isolation=read_committed")
     assert (walk["session"]["kind"], walk["authorizer"], walk["waited_ms"]) == ("sessionless", None, None)
     (one,) = walk["partitions"]
@@ -55,7 +55,7 @@ def test_every_step_is_told(broker: tailrace.Broker) -> None:
     assert as_plain(read_of(read)) == {**read, "result": None}
 
 
-def test_a_fetch_that_waits_is_told_what_woke_it(broker: tailrace.Broker) -> None:
+def test_the_explanation_of_a_waiting_fetch_names_its_wake_up(broker: tailrace.Broker) -> None:
     walks: list[Any] = []
     end = explain(broker, "topic=orders&offset=0")["partitions"][0]["read"]["bounds"]["log_end_offset"]
     waiting = threading.Thread(
@@ -72,7 +72,7 @@ def test_a_fetch_that_waits_is_told_what_woke_it(broker: tailrace.Broker) -> Non
     assert 0 <= walk["waited_ms"] < 30_000
 
 
-def test_who_hangs_up_while_waiting_is_forgotten(broker: tailrace.Broker) -> None:
+def test_a_waiting_explanation_is_dropped_if_the_client_disconnects(broker: tailrace.Broker) -> None:
     place = broker.metrics.removeprefix("http://").removesuffix("/metrics").split(":")
     for _ in range(10):
         with socket.create_connection((place[0], int(place[1])), timeout=20) as client:
@@ -97,20 +97,20 @@ def metrics(broker: tailrace.Broker) -> str:
         ("topic=orders&offset=1&colour=red", "nobody knows colour"),
     ],
 )
-def test_what_is_no_fetch_is_refused_in_a_sentence(broker: tailrace.Broker, query: str, why: str) -> None:
+def test_a_malformed_query_is_refused_in_a_sentence(broker: tailrace.Broker, query: str, why: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         explain(broker, query)
     assert refused.value.code == 400
     assert why in json.load(refused.value)["error"]
 
 
-def test_the_command_shows_the_steps(broker: tailrace.Broker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_fetch_prints_the_steps(broker: tailrace.Broker, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["explain", "fetch", "orders", "--metrics", broker.metrics]
     assert main([*asked, "--offset", "123", "--isolation", "read_committed"]) == 0
     text = capsys.readouterr().out
     for step in (
         "Session",
-        "Authorisation",
+        "Authorization",
         "Waiting",
         "Budget",
         "Bounds",

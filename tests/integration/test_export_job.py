@@ -1,4 +1,4 @@
-"""A topic in Parquet files: every record once, whatever is killed when."""
+"""A topic is exported to Parquet files, every record once, also after crashes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def broker(tmp_path: Path) -> Iterator[tailrace.Broker]:
 
 
 def rows(path: Path) -> list[tuple[int, int]]:
-    """As any reader of Parquet sees them: all files but those below `_…`."""
+    """Return the rows as a Parquet reader sees them: of all files except those below `_…`."""
     files = [file for file in path.rglob("*.parquet") if not file.relative_to(path).parts[0].startswith("_")]
     table = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
     return sorted((row["partition"], row["offset"]) for row in table)
@@ -40,7 +40,7 @@ def run(source: str, path: Path, **options: object) -> Exported:
 
 
 @pytest.mark.parametrize("way", ["files", "wire"])
-def test_runs_go_on_where_the_last_one_stopped(way: str, broker: tailrace.Broker, tmp_path: Path) -> None:
+def test_an_export_continues_after_the_last_commit(way: str, broker: tailrace.Broker, tmp_path: Path) -> None:
     source = broker.bootstrap if way == "wire" else str(broker.data)
     out = tmp_path / "out"
     assert run(source, out).records == 0
@@ -58,7 +58,7 @@ def test_runs_go_on_where_the_last_one_stopped(way: str, broker: tailrace.Broker
     assert run(source, out).files == 0
 
 
-def test_aborted_records_are_left_out_and_layouts_are_folders(tmp_path: Path) -> None:
+def test_aborted_records_are_skipped_and_partition_columns_are_folders(tmp_path: Path) -> None:
     data = write_directory(tmp_path / "data", "transactions")
     export(InlineSpark(), str(data), str(tmp_path / "all"), topics=["transactions"], read_committed=False)
     found = export(
@@ -72,7 +72,7 @@ def test_aborted_records_are_left_out_and_layouts_are_folders(tmp_path: Path) ->
     assert ("date=2023-11-14", "hour=22", "topic=transactions") in folders
 
 
-def test_records_that_are_gone_are_an_error_or_passed_over(tmp_path: Path) -> None:
+def test_deleted_records_are_an_error_or_skipped(tmp_path: Path) -> None:
     data = write_directory(tmp_path / "data", "plain")
     out = tmp_path / "out"
     export(InlineSpark(), str(data), str(out), topics=["plain"])
@@ -86,7 +86,7 @@ def test_records_that_are_gone_are_an_error_or_passed_over(tmp_path: Path) -> No
     segment = sorted((data / "plain-0").glob("*.log"))[0]
     for file in (data / "plain-0").glob(f"{segment.name[:20]}.*"):
         file.unlink()
-    with pytest.raises(JobError, match=r"offsets 5 to \d+ of plain-0 are not there"):
+    with pytest.raises(JobError, match=r"offsets 5 to \d+ of plain-0 are missing"):
         export(InlineSpark(), str(data), str(out), topics=["plain"])
     export(InlineSpark(), str(data), str(out), topics=["plain"], fail_on_data_loss=False)
     first = int(sorted((data / "plain-0").glob("*.log"))[0].name[:20])
@@ -98,10 +98,10 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("step", range(12))
-def test_killed_at_any_step_each_record_is_there_once(
+def test_each_record_is_exported_once_after_a_crash_at_any_step(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """os.replace and fsync are the only steps that count; the run ends before the n-th of them, and is run again."""
+    """A run is ended before the n-th call of os.replace or fsync, and started again."""
     data = golden("broker-clean").unpack(tmp_path / "data")
     out = tmp_path / "out"
     left = step
@@ -129,7 +129,7 @@ def test_killed_at_any_step_each_record_is_there_once(
     assert len(rows(whole)) == len(set(rows(whole))) > 50
 
 
-def test_what_cannot_be_is_one_sentence_and_nothing_is_written(tmp_path: Path) -> None:
+def test_an_impossible_export_is_refused_in_one_sentence_without_writes(tmp_path: Path) -> None:
     data = golden("broker-clean").unpack(tmp_path / "data")
     out = tmp_path / "out"
 
@@ -139,9 +139,9 @@ def test_what_cannot_be_is_one_sentence_and_nothing_is_written(tmp_path: Path) -
         assert not out.exists()
 
     refused("there is no topic 'order'", topics=["order"])
-    refused("is neither a directory nor an address", source=tmp_path / "nowhere")
+    refused("is neither a directory nor the address", source=tmp_path / "nowhere")
     refused("no broker can be reached at 127.0.0.1:1", source="127.0.0.1:1")
-    refused("laid out by topic, date, hour, not by 'day'", partition_by=["day"])
+    refused("cannot be partitioned by 'day', only by topic, date, hour", partition_by=["day"])
     refused("json values need a schema", value_format="json")
     segment = min((data / "orders-1").glob("*.log"))
     bytes_ = bytearray(segment.read_bytes())
@@ -150,9 +150,9 @@ def test_what_cannot_be_is_one_sentence_and_nothing_is_written(tmp_path: Path) -
     with pytest.raises(JobError, match=r"orders-1 is damaged at offset 0 or after it \(.*\.log at position 0\)"):
         export(InlineSpark(), str(data), str(out), topics=["orders"], read_committed=False)
     assert list(out.rglob("*.parquet")) == []
-    with pytest.raises(JobError, match=r"was begun with partitionBy=.* export into another directory"):
+    with pytest.raises(JobError, match=r"was exported with partitionBy=.* export into another directory"):
         export(InlineSpark(), str(data), str(out), topics=["orders"], read_committed=False, partition_by=["date"])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")
-    with pytest.raises(JobError, match="holds files that no export has written"):
+    with pytest.raises(JobError, match="has files that are not from an export"):
         export(InlineSpark(), str(data), str(tmp_path / "mine"), topics=["orders"])

@@ -1,4 +1,4 @@
-"""Apache Kafka opens what a load has built: it boots on the directory, serves every record, and goes on."""
+"""Apache Kafka starts on a directory that a load has built, serves every record, and appends new ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW_MS = 1_700_000_000_000
 
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_kafka_serves_every_record_and_goes_on(
+def test_kafka_serves_and_appends_to_a_loaded_directory(
     kafka: KafkaInstallation, kafka_broker: Callable[..., KafkaBroker], tmp_path: Path, codec: Codec
 ) -> None:
     partition = TopicPartition("restored", 1)
@@ -46,9 +46,9 @@ def test_kafka_serves_every_record_and_goes_on(
         node.create_topic("restored", 2, {"segment.bytes": "1048576", "retention.ms": "-1"})
         plan = ChunkPlan(folder=str(tmp_path / "staging"), topic="restored", keeps_offsets=True, codec=codec)
         chunks = tuple(ChunkWriter(plan, 0).write([rows]))
-        standing = node.standing(partition)
-        epoch = standing.leader_epoch
-        one = build_log(BuildTask(partition, chunks, plan.folder, standing.config, epoch, None, NOW_MS))
+        log_end = node.log_end_state(partition)
+        epoch = log_end.leader_epoch
+        one = build_log(BuildTask(partition, chunks, plan.folder, log_end.config, epoch, None, NOW_MS))
         assert one.segments > 1 or codec is not Codec.NONE
         node.adopt(partition, one.folder, epoch)
 

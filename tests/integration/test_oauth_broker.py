@@ -114,7 +114,7 @@ def test_a_refused_token_is_told_to_our_client(broker: tailrace.Broker, provider
     way = {**ways(provider)["UNSIGNED"]}
     bootstrap = f"127.0.0.1:{port_of(broker, 'SIGNED')}"
     with (
-        pytest.raises(AuthenticationFailed, match=r"does not let 'alice' in: \{\"status\":\"invalid_token\"\}"),
+        pytest.raises(AuthenticationFailed, match=r"refused to authenticate 'alice': \{\"status\":\"invalid_token\"\}"),
         ClusterClient(bootstrap, ClientSettings(security=security_of(way))) as cluster,
     ):
         cluster.ask_any(DescribeClusterRequest())

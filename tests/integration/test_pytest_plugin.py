@@ -1,4 +1,4 @@
-"""The pytest plugin, in test suites of its own."""
+"""The pytest plugin, used by small test suites."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TESTS = """
 def suite(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> pytest.Pytester:
-    # Whether or not the installed package announces the plugin: it is loaded once, by name.
+    # The plugin is loaded once, by name, also if the installed package registers it.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(request.config.rootpath))
     return pytester
@@ -53,12 +53,12 @@ def test_each_test_gets_its_own_broker(suite: pytest.Pytester) -> None:
     result.assert_outcomes(passed=4)
 
 
-def test_a_suite_keeps_its_own_fixture(suite: pytest.Pytester) -> None:
+def test_a_fixture_of_the_suite_overrides_the_plugin(suite: pytest.Pytester) -> None:
     suite.makeconftest("import pytest\n@pytest.fixture\ndef kafka_broker():\n    return 'mine'\n")
     suite.makepyfile("def test_mine(kafka_broker):\n    assert kafka_broker == 'mine'\n")
     suite.runpytest_subprocess("-p", "tailrace.pytest_plugin").assert_outcomes(passed=1)
 
 
-def test_nothing_of_the_broker_is_loaded_unless_it_is_asked_for(suite: pytest.Pytester) -> None:
+def test_the_broker_is_imported_only_by_tests_that_use_it(suite: pytest.Pytester) -> None:
     suite.makepyfile("import sys\ndef test_light():\n    assert 'tailrace.broker.broker' not in sys.modules\n")
     suite.runpytest_subprocess("-p", "tailrace.pytest_plugin").assert_outcomes(passed=1)

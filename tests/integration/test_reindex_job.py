@@ -1,4 +1,4 @@
-"""Indexes made anew by many tasks are those that recovery makes."""
+"""Indexes rebuilt by many tasks are equal to those of log recovery."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sealed_of(folder: Path) -> list[str]:
 
 
 def recovered(folder: Path) -> None:
-    """What opening a log does about sealed segments without indexes."""
+    """Rebuild the indexes of sealed segments by opening the log."""
     for base in sealed_of(folder):
         for kind in INDEX_KINDS:
             (folder / f"{base}{kind}").unlink(missing_ok=True)
@@ -39,7 +39,7 @@ def recovered(folder: Path) -> None:
     log.abandon()
 
 
-def test_the_same_bytes_as_recovery(tmp_path: Path) -> None:
+def test_reindex_writes_the_bytes_of_recovery(tmp_path: Path) -> None:
     path = all_logs(tmp_path / "data")
     topics = [
         folder.name.rpartition("-")[0] for folder in path.iterdir() if folder.is_dir() and "-delete" not in folder.name
@@ -74,7 +74,7 @@ def test_the_same_bytes_as_recovery(tmp_path: Path) -> None:
     assert made == sum(index.new_path is not None for index in found.indexes) > 40
 
 
-def test_indexes_are_put_in_place_when_nobody_uses_the_directory(tmp_path: Path) -> None:
+def test_indexes_are_replaced_only_without_a_running_broker(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "transactions", "plain")
     right = contents(path)
     configs = {"transactions": SMALL, "plain": SMALL}
@@ -95,7 +95,7 @@ def test_indexes_are_put_in_place_when_nobody_uses_the_directory(tmp_path: Path)
     assert {name for name in after if after[name] != right[name]} == set()
 
 
-def test_damage_is_one_sentence_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_damaged_log_ends_reindex_in_one_sentence_without_writes(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain")
     log = min((path / "plain-0").glob("*.log"))
     data = bytearray(log.read_bytes())

@@ -1,4 +1,4 @@
-"""Replays out of Apache Kafka and into it: transactions, compressed batches, batches that compaction thinned out."""
+"""Replays from and to Apache Kafka: transactions, compressed batches, compacted batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def is_equal(here: str, there: str, **options: Any) -> bool:
 
 
 @pytest.mark.slow
-def test_there_and_back(kafka_broker: Callable[..., KafkaBroker], tmp_path: Path) -> None:
+def test_records_replayed_to_kafka_and_back_have_no_diff(
+    kafka_broker: Callable[..., KafkaBroker], tmp_path: Path
+) -> None:
     path = str(golden("broker-clean").unpack(tmp_path / "golden"))
     topics = ["orders", "payments", "users", "audit"]
     with kafka_broker() as theirs, tailrace.Broker(tmp_path / "ours") as ours:

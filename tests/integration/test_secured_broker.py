@@ -75,21 +75,21 @@ def test_our_client_comes_in_by_every_door(broker: tailrace.Broker, listener: st
 
 UNTRUSTING = {"security.protocol": "SSL"}  # without the authority that signed the broker's certificate
 REFUSALS = [
-    ("PLAINTEXT", WAYS["TLS"], "does not speak TLS: security.protocol has to be PLAINTEXT or SASL_PLAINTEXT"),
-    ("PLAINTEXT", WAYS["SASL"], "does not use SASL: security.protocol has to be PLAINTEXT"),
-    ("PLAINTEXT", WAYS["BOTH"], "does not speak TLS: security.protocol has to be SASL_PLAINTEXT"),
-    ("TLS", {}, "speaks TLS: security.protocol has to be SSL or SASL_SSL"),
-    ("TLS", WAYS["SASL"], "speaks TLS: security.protocol has to be SASL_SSL"),
+    ("PLAINTEXT", WAYS["TLS"], "does not use TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT"),
+    ("PLAINTEXT", WAYS["SASL"], "does not use SASL: set security.protocol to PLAINTEXT"),
+    ("PLAINTEXT", WAYS["BOTH"], "does not use TLS: set security.protocol to SASL_PLAINTEXT"),
+    ("TLS", {}, "uses TLS: set security.protocol to SSL or SASL_SSL"),
+    ("TLS", WAYS["SASL"], "uses TLS: set security.protocol to SASL_SSL"),
     ("TLS", WAYS["BOTH"], "does not use SASL"),
     ("TLS", UNTRUSTING, "the certificate of .* is not trusted: self-signed certificate"),
-    ("MUTUAL", {}, "speaks TLS"),
+    ("MUTUAL", {}, "uses TLS"),
     ("MUTUAL", WAYS["TLS"], "refuses the TLS connection: .*certificate required.*ssl.keystore.location"),
-    ("SASL", {}, "requires SASL: security.protocol has to be SASL_PLAINTEXT, .* one of PLAIN, SCRAM-SHA-256"),
-    ("SASL", WAYS["TLS"], "does not speak TLS"),
-    ("SASL", WAYS["BOTH"], "does not speak TLS: security.protocol has to be SASL_PLAINTEXT"),
-    ("BOTH", {}, "speaks TLS"),
-    ("BOTH", WAYS["TLS"], "requires SASL: security.protocol has to be SASL_SSL, .* one of PLAIN, SCRAM-SHA-256"),
-    ("BOTH", WAYS["SASL"], "speaks TLS: security.protocol has to be SASL_SSL"),
+    ("SASL", {}, "requires SASL: set security.protocol to SASL_PLAINTEXT, .* one of PLAIN, SCRAM-SHA-256"),
+    ("SASL", WAYS["TLS"], "does not use TLS"),
+    ("SASL", WAYS["BOTH"], "does not use TLS: set security.protocol to SASL_PLAINTEXT"),
+    ("BOTH", {}, "uses TLS"),
+    ("BOTH", WAYS["TLS"], "requires SASL: set security.protocol to SASL_SSL, .* one of PLAIN, SCRAM-SHA-256"),
+    ("BOTH", WAYS["SASL"], "uses TLS: set security.protocol to SASL_SSL"),
 ]
 
 
@@ -103,7 +103,7 @@ def test_a_client_with_other_security_settings_learns_at_once_what_the_listener_
     assert time.monotonic() - begun < 10  # the client would retry for a minute
 
 
-@pytest.mark.parametrize(("listener", "words"), [("TLS", "speaks TLS"), ("SASL", "requires SASL")])
+@pytest.mark.parametrize(("listener", "words"), [("TLS", "uses TLS"), ("SASL", "requires SASL")])
 def test_a_command_names_the_security_protocol_of_the_port(
     broker: tailrace.Broker, capfd: pytest.CaptureFixture[str], listener: str, words: str
 ) -> None:
@@ -112,10 +112,10 @@ def test_a_command_names_the_security_protocol_of_the_port(
     assert time.monotonic() - begun < 10
     complaint = capfd.readouterr().err
     assert words in complaint
-    assert "--command-config FILE has the security settings" in complaint
+    assert "give the security settings with --command-config FILE" in complaint
 
 
-@pytest.mark.parametrize(("listener", "words"), [("TLS", "speaks TLS"), ("SASL", "requires SASL")])
+@pytest.mark.parametrize(("listener", "words"), [("TLS", "uses TLS"), ("SASL", "requires SASL")])
 def test_the_spark_source_names_the_security_protocol_of_the_port(
     broker: tailrace.Broker, listener: str, words: str
 ) -> None:
@@ -251,7 +251,7 @@ def test_a_broker_connects_to_controllers_and_brokers_as_their_listeners_say() -
         ),
         (
             {"listener.security.protocol.map": "CONTROLLER:SSL,INSIDE:PLAINTEXT", "ssl.truststore.type": "JKS"},
-            "it is PEM text, which needs the type PEM",
+            "the file is PEM text: set ssl.keystore.type",
         ),
     ],
 )

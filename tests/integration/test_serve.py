@@ -153,7 +153,7 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         (["-o", "process.roles=broker"], "controller.listener.names: there has to be one"),
         (["-o", "listeners=PLAINTEXT:9092"], "listeners: 'PLAINTEXT:9092' is no listener"),
         (["-o", "listeners=SSL://:0"], "SSL"),
-        (["-o", "num.partitions"], "-o num.partitions: a setting is given as key=value"),
+        (["-o", "num.partitions"], "-o num.partitions is not a setting: write KEY=VALUE"),
         (["-o", "tailrace.slices=magic"], "tailrace.slices: 'magic' is neither sendfile nor pread"),
         (["--config", "absent.properties"], "absent.properties: No such file or directory"),
     ],
@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, arguments: 
 
 
 def test_data_has_to_be_somewhere() -> None:
-    assert refused() == "tailrace: where is the data? give --data DIR, or log.dirs in --config FILE\n"
+    assert refused() == "tailrace: no data directory: give --data DIR, or log.dirs in --config FILE\n"
 
 
 def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:

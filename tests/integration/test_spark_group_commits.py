@@ -1,4 +1,4 @@
-"""How far a stream is, as a consumer group shows it: at our broker, and at Apache Kafka."""
+"""The progress of a stream is committed to a consumer group of Tailrace and of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:
         return {one: noted.offset for one, noted in committed_offsets(Coordinators(cluster), group).items()}
 
 
-def test_a_batch_that_is_done_is_committed_and_members_are_not_disturbed(bootstrap: str) -> None:
+def test_a_finished_batch_is_committed_and_a_group_with_members_refuses(bootstrap: str) -> None:
     from confluent_kafka import Consumer
 
     put(bootstrap, "t", 0, numbered(5))
@@ -60,7 +60,7 @@ def test_a_batch_that_is_done_is_committed_and_members_are_not_disturbed(bootstr
     assert committed(bootstrap, "lag-tool") == {T0: 5, T1: 0}
     reader.commit({"t": {"0": 7, "1": 2}})
     assert committed(bootstrap, "lag-tool") == {T0: 7, T1: 2}
-    stream(bootstrap).commit({"t": {"0": 9}})  # nothing was asked for
+    stream(bootstrap).commit({"t": {"0": 9}})  # the option is not set
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "lag-tool", "auto.offset.reset": "earliest"})
     try:
         consumer.subscribe(["t"])
@@ -75,7 +75,7 @@ def test_a_batch_that_is_done_is_committed_and_members_are_not_disturbed(bootstr
     reader.stop()
 
 
-def test_files_keep_no_groups(tmp_path: Path) -> None:
+def test_group_commits_need_a_cluster(tmp_path: Path) -> None:
     source = LogDataSource({"path": str(tmp_path), "subscribe": "t", "commitOffsetsToGroup": "g"})
     with pytest.raises(WrongOption, match=r"needs kafka\.bootstrap\.servers"):
         source.streamReader(default_struct())

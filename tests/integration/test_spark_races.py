@@ -1,7 +1,7 @@
 """Reading files while a broker works on them: appends, rolls, retention and compaction.
 
-Whatever happens under a reader, a row that it gives is a row that was written, at its offset, once; and what it does
-not give is gone from the log, or told as lost.
+Every row of a reader was written at its offset, and is read once. A missing row was deleted from the log, or is
+reported as lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.source_rows import plan, read_slices
 
 T0 = TopicPartition("t", 0)
 PER_BATCH = 20
-SMALL = {"segment_bytes": "1048576", "index_interval_bytes": "4096", "retention_ms": "-1"}  # 17 batches a segment
+SMALL = {"segment_bytes": "1048576", "index_interval_bytes": "4096", "retention_ms": "-1"}  # 17 batches per segment
 
 
 def value_at(offset: int) -> bytes:
@@ -36,7 +36,7 @@ def value_at(offset: int) -> bytes:
 
 
 class Writer:
-    """Appends batches whose values tell their offsets, as fast as the broker takes them, until it is told to end."""
+    """Append batches whose values contain their offsets, as fast as possible, until stopped."""
 
     def __init__(self, bootstrap: str, keys: int) -> None:
         self._bootstrap = bootstrap
@@ -62,7 +62,7 @@ class Writer:
 
 @contextmanager
 def at_work(*works: Callable[[], object], end: Callable[[], None]) -> Iterator[None]:
-    """Run these in threads beside the body; what goes wrong in one is raised."""
+    """Run functions in threads beside the body, and raise their errors."""
     failures: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:
@@ -84,7 +84,7 @@ def at_work(*works: Callable[[], object], end: Callable[[], None]) -> Iterator[N
 
 
 def check_rows(found: list[dict[str, Any]]) -> list[int]:
-    """Every row is what was written there; the offsets, each once."""
+    """Check that every row has the written value, and return the offsets, each once."""
     offsets = [row["OFFSET"] for row in found]
     assert len(offsets) == len(set(offsets))
     for row in found:
@@ -112,7 +112,7 @@ def topic(broker: tailrace.Broker, **config: str) -> None:
 
 
 @pytest.mark.parametrize("with_cluster", [False, True], ids=["files", "files and cluster"])
-def test_appends_and_rolls_under_a_reader(broker: tailrace.Broker, with_cluster: bool) -> None:
+def test_reads_are_correct_during_appends_and_rolls(broker: tailrace.Broker, with_cluster: bool) -> None:
     topic(broker)
     writer = Writer(broker.bootstrap, keys=10)
     options = {"path": broker.data, "subscribe": "t", "maxBytesPerPartition": "2m"}
@@ -123,15 +123,15 @@ def test_appends_and_rolls_under_a_reader(broker: tailrace.Broker, with_cluster:
         while writer.written < 5_000:
             before = writer.written
             offsets = check_rows(read_slices(plan(options)))
-            assert offsets == list(range(len(offsets)))  # no hole, and in order
+            assert offsets == list(range(len(offsets)))  # without gaps, in order
             assert len(offsets) >= before
             reads += 1
     assert reads > 1
     assert check_rows(read_slices(plan(options))) == list(range(writer.written))
 
 
-def test_retention_that_takes_segments_from_under_a_reader(broker: tailrace.Broker) -> None:
-    """Planned before, read after: each slice gives all of its rows or says which are lost."""
+def test_reads_are_correct_or_report_loss_during_retention(broker: tailrace.Broker) -> None:
+    """Slices are planned before retention and read after it: each returns all its rows or reports the lost ones."""
     topic(broker)
     writer, dice, lost, whole = Writer(broker.bootstrap, keys=10), Random(7), 0, 0
     options = {"path": broker.data, "subscribe": "t", "maxBytesPerPartition": "600k"}
@@ -145,7 +145,7 @@ def test_retention_that_takes_segments_from_under_a_reader(broker: tailrace.Brok
             up_to = dice.randrange((start + writer.written) // 2, writer.written)
             taking = partial(delete_records, cluster, {T0: up_to})
             with at_work(taking, end=lambda: None):
-                if number % 2:  # every other time retention is first
+                if number % 2:  # every other time retention runs first
                     wait_for_removal(Path(broker.data) / "t-0")
                 for one in slices:
                     try:
@@ -155,7 +155,7 @@ def test_retention_that_takes_segments_from_under_a_reader(broker: tailrace.Brok
                     else:
                         assert offsets == list(range(one.range.start, one.range.end))
                         whole += 1
-            broker.move_clock(61_000)  # what was deleted leaves the disk a minute later
+            broker.move_clock(61_000)  # deleted files are removed from disk a minute later
     assert whole > 10
     assert lost > 0
     lenient = {**options, "failOnDataLoss": "false"}
@@ -163,8 +163,8 @@ def test_retention_that_takes_segments_from_under_a_reader(broker: tailrace.Brok
     assert offsets == list(range(offsets[0], writer.written))
 
 
-def test_compaction_that_swaps_segments_under_a_reader(broker: tailrace.Broker) -> None:
-    """Rows go, and no row comes: the latest of each key is always among what is read."""
+def test_reads_are_correct_during_compaction(broker: tailrace.Broker) -> None:
+    """Compaction only removes rows: the latest row of each key is always read."""
     topic(broker, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_ms="100")
     keys = 50
     writer = Writer(broker.bootstrap, keys=keys)
@@ -186,4 +186,4 @@ def test_compaction_that_swaps_segments_under_a_reader(broker: tailrace.Broker) 
             if end >= keys:
                 assert sorted(latest.values()) == list(range(end - keys, end))
                 fewest = min(fewest, len(offsets) / end)
-    assert fewest < 0.5  # the cleaner was at work
+    assert fewest < 0.5  # the cleaner has run

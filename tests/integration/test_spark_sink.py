@@ -1,7 +1,7 @@
-"""The Spark sink's protocol, against Apache Kafka and against our broker: each micro-batch is seen exactly once.
+"""The protocol of the Spark sink, with Apache Kafka and with Tailrace: each micro-batch is written exactly once.
 
-Without Spark: tests/support/sink_run.py plays the driver and its tasks, and lets them die at every request that changes
-something. tests/spark/test_sink.py has the same inside Spark, with processes that are killed.
+tests/support/sink_run.py simulates the driver and its tasks without Spark, and lets them crash at every request that
+changes state. tests/spark/test_sink.py tests the sink inside Spark, test_sink_kills.py with killed processes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def protocol(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.param == "newer transactions":
         yield
         return
-    with patch.object(Coordinators, "has_newer_transactions", PropertyMock(return_value=False)):
+    with patch.object(Coordinators, "has_transaction_version_2", PropertyMock(return_value=False)):
         yield
 
 
@@ -58,7 +58,7 @@ def query(bootstrap: str) -> SinkQuery:
 
 
 def rows(query: SinkQuery, batch: int) -> list[list[bytes]]:
-    """Two tasks, the first with two rows."""
+    """Return the rows of two tasks, two for the first."""
     start = f"{query.query_id} {batch} "
     return [[f"{start}{task}{row}".encode() for row in range(2 - task)] for task in range(2)]
 
@@ -73,7 +73,7 @@ def expected(query: SinkQuery, *batches: int) -> Counter[bytes]:
 
 
 def play(query: SinkQuery, batch: int, doom: Doom, how: str) -> None:
-    """A micro-batch with a death in it: of a task that is tried again, of the commit, or of the driver."""
+    """Run a micro-batch with a crash of a task, of the commit, or of the driver."""
     with doom.hangs_over():
         writer = query.begin()
         messages = []
@@ -88,7 +88,7 @@ def play(query: SinkQuery, batch: int, doom: Doom, how: str) -> None:
             query.end(batch, messages)
         except Crash:
             if how == "commit":
-                query.end(batch, messages, is_commit=False)  # Spark's driver lives on, and aborts
+                query.end(batch, messages, is_commit=False)  # Spark's driver survives and aborts
             raise
 
 
@@ -108,7 +108,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize(("how", "answer_is_lost"), DEATHS)
-def test_a_death_at_any_request_leaves_each_batch_once(
+def test_each_batch_is_written_once_after_a_crash_at_any_request(
     bootstrap: str, protocol: None, how: str, answer_is_lost: bool
 ) -> None:
     queries = []
@@ -118,7 +118,7 @@ def test_a_death_at_any_request_leaves_each_batch_once(
         try:
             play(query, 0, doom, how)
         except Crash:
-            query.run(0, rows(query, 0))  # Spark starts again, with the batch that it has no word of
+            query.run(0, rows(query, 0))  # Spark restarts with the batch whose commit it does not know
         queries.append(query)
         query.run(1, rows(query, 1))
         if doom.seen < at:
@@ -131,7 +131,7 @@ def test_a_death_at_any_request_leaves_each_batch_once(
     assert set(open_end(bootstrap, TOPIC).values()) == {0}
 
 
-def test_a_batch_that_is_replayed_is_written_once(query: SinkQuery) -> None:
+def test_a_repeated_batch_is_written_once(query: SinkQuery) -> None:
     query.run(0, rows(query, 0))
     query.run(0, rows(query, 0))
     query.run(1, rows(query, 1))
@@ -139,18 +139,18 @@ def test_a_batch_that_is_replayed_is_written_once(query: SinkQuery) -> None:
     assert seen(query) == expected(query, 0, 1)
 
 
-def test_a_driver_that_was_replaced_cannot_commit(query: SinkQuery) -> None:
+def test_a_replaced_driver_cannot_commit(query: SinkQuery) -> None:
     zombie = query.begin()
     late = [query.task(zombie, 0, number, values) for number, values in enumerate(rows(query, 0))]
     query.run(0, rows(query, 0))
-    with pytest.raises(AnotherRun, match="does the same query run elsewhere"):
+    with pytest.raises(AnotherRun, match="is the same query running twice"):
         query.end(0, late)
     query.end(0, late, is_commit=False)
     query.run(1, rows(query, 1))
     assert seen(query) == expected(query, 0, 1)
 
 
-def test_a_driver_that_was_replaced_before_its_tasks_wrote_cannot_commit(query: SinkQuery) -> None:
+def test_a_driver_replaced_before_its_tasks_wrote_cannot_commit(query: SinkQuery) -> None:
     zombie, successor = query.begin(), query.begin()
     late = [query.task(zombie, 0, number, values, attempt=1) for number, values in enumerate(rows(query, 0))]
     query.end(0, [query.task(successor, 0, number, values) for number, values in enumerate(rows(query, 0))])
@@ -159,7 +159,7 @@ def test_a_driver_that_was_replaced_before_its_tasks_wrote_cannot_commit(query: 
     assert seen(query) == expected(query, 0)
 
 
-def test_attempts_that_run_at_once_do_not_disturb_each_other(query: SinkQuery) -> None:
+def test_parallel_attempts_of_a_task_write_rows_once(query: SinkQuery) -> None:
     writer = query.begin()
     first, second = rows(query, 0)
     slow = query.task(writer, 0, 0, first)
@@ -170,24 +170,24 @@ def test_attempts_that_run_at_once_do_not_disturb_each_other(query: SinkQuery) -
     assert set(open_end(query.options.bootstrap, TOPIC).values()) == {0}
 
 
-def test_a_failed_batch_leaves_nothing(query: SinkQuery) -> None:
+def test_a_failed_batch_leaves_no_visible_records(query: SinkQuery) -> None:
     writer = query.begin()
     message = query.task(writer, 0, 0, rows(query, 0)[0])
-    query.task(writer, 0, 1, rows(query, 0)[1])  # its message was lost with its executor
+    query.task(writer, 0, 1, rows(query, 0)[1])  # the message of the task was lost with its executor
     query.end(0, [message, None], is_commit=False)
     assert seen(query) == Counter()
     assert set(open_end(query.options.bootstrap, TOPIC).values()) == {0}
 
 
 def lose(query: SinkQuery, message: Any) -> None:
-    """End a task's transaction as a timeout would: its id is taken, what was open is aborted."""
+    """Abort a task's transaction as a timeout does, by taking over its transactional id."""
     with ClusterClient(query.options.bootstrap) as cluster:
         transaction = message.share.transaction(query.options.transactional_id)
         Transactions(Coordinators(cluster)).begin(transaction.transactional_id, 60_000)
 
 
 def half_committed(query: SinkQuery) -> None:
-    """Batch 0 is decided, and one of its two transactions lost before it could be committed."""
+    """Batch 0 is decided, but one of its two transactions is aborted before the commit."""
     writer = query.begin()
     messages = [query.task(writer, 0, number, values) for number, values in enumerate(rows(query, 0))]
     lose(query, messages[1])
@@ -197,7 +197,7 @@ def half_committed(query: SinkQuery) -> None:
     assert seen(query) == Counter(rows(query, 0)[0])
 
 
-def test_what_timed_out_after_the_decision_is_written_again(query: SinkQuery) -> None:
+def test_a_transaction_that_timed_out_after_the_decision_is_written_again(query: SinkQuery) -> None:
     half_committed(query)
     query.run(0, rows(query, 0))
     query.run(0, rows(query, 0))
@@ -205,26 +205,26 @@ def test_what_timed_out_after_the_decision_is_written_again(query: SinkQuery) ->
     assert seen(query) == expected(query, 0, 1)
 
 
-def test_other_rows_are_not_taken_for_those_that_timed_out(query: SinkQuery) -> None:
+def test_different_rows_for_a_lost_transaction_are_refused(query: SinkQuery) -> None:
     half_committed(query)
-    with pytest.raises(RowsChanged, match="task 1 has to write its rows of batch 0 again, and got others"):
+    with pytest.raises(RowsChanged, match="task 1 has to write its rows of batch 0 again, but got different"):
         query.run(0, [rows(query, 0)[0], [b"something else"]])
-    with pytest.raises(AnotherRun, match="batch 0 lacks the rows of task 1, and batch 1 comes after it"):
+    with pytest.raises(AnotherRun, match="batch 0 lacks the rows of task 1, so batch 1 cannot be written"):
         query.run(1, rows(query, 1))
     query.run(0, rows(query, 0))
     assert seen(query) == expected(query, 0)
 
 
-def test_a_checkpoint_from_before_is_refused(query: SinkQuery) -> None:
+def test_a_checkpoint_older_than_the_topic_is_refused(query: SinkQuery) -> None:
     for batch in range(3):
         query.run(batch, rows(query, batch))
-    with pytest.raises(AnotherRun, match="batch 1 was written before, and batches up to 2 after it"):
+    with pytest.raises(AnotherRun, match="batch 1 was written before, as were all batches up to 2"):
         query.run(1, rows(query, 1))
     assert seen(query) == expected(query, 0, 1, 2)
 
 
 @pytest.mark.slow
-def test_many_tasks_make_a_decision_that_takes_several_notes(query: SinkQuery) -> None:
+def test_a_decision_of_many_tasks_is_split_over_several_groups(query: SinkQuery) -> None:
     tasks = [[f"{query.query_id} {task}".encode()] for task in range(260)]
     query.run(0, tasks)
     query.run(0, tasks)
@@ -232,7 +232,7 @@ def test_many_tasks_make_a_decision_that_takes_several_notes(query: SinkQuery) -
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_a_topic_that_takes_only_small_batches_gets_small_ones(bootstrap: str, codec: str) -> None:
+def test_batches_above_max_message_bytes_are_split(bootstrap: str, codec: str) -> None:
     topic = f"small-{codec}"
     with ClusterClient(bootstrap) as cluster:
         small = NewTopic(name=topic, partitions=1, replication_factor=1, config={"max.message.bytes": "1000"})
@@ -242,13 +242,13 @@ def test_a_topic_that_takes_only_small_batches_gets_small_ones(bootstrap: str, c
     values = [b"%05d" % number + dice.randbytes(100) for number in range(300)]
     query.run(0, [values])
     assert committed_values(bootstrap, topic) == values
-    with pytest.raises(NotWritten, match=rf"{topic}-0 at .* does not take a batch of .* bytes: .*MESSAGE_TOO_LARGE"):
+    with pytest.raises(NotWritten, match=rf"{topic}-0 at .* refused a batch of .* bytes: .*MESSAGE_TOO_LARGE"):
         query.run(1, [[dice.randbytes(2_000)]])
     query.run(2, [[b"last"]])
     assert committed_values(bootstrap, topic) == [*values, b"last"]
 
 
-def test_what_was_decided_is_carried_out_though_spark_asks_to_abort(query: SinkQuery) -> None:
+def test_a_decided_batch_is_committed_although_spark_aborts(query: SinkQuery) -> None:
     writer = query.begin()
     messages = [query.task(writer, 0, number, values) for number, values in enumerate(rows(query, 0))]
     with patch.object(Ledger, "carry_out", side_effect=NotWritten("the broker is gone")), pytest.raises(NotWritten):
@@ -258,7 +258,7 @@ def test_what_was_decided_is_carried_out_though_spark_asks_to_abort(query: SinkQ
 
 
 class OldTransactions(KafkaBroker):
-    """A cluster that was never told of newer transactions, as one that was upgraded step by step."""
+    """A cluster whose transaction.version was not upgraded."""
 
     def _format(self, settings: Path) -> None:
         arguments = ("--cluster-id=4L6g3nShT-eMCtK--X86sw", "-c", str(settings), "--standalone", "--ignore-formatted")
@@ -267,14 +267,14 @@ class OldTransactions(KafkaBroker):
 
 @pytest.mark.slow
 @pytest.mark.kafka
-def test_a_cluster_with_older_transactions(kafka: Any, tmp_path: Path) -> None:
+def test_the_sink_works_without_transaction_version_2(kafka: Any, tmp_path: Path) -> None:
     with OldTransactions(kafka, tmp_path / "kafka") as broker, ClusterClient(broker.bootstrap) as cluster:
         create_topic(cluster, NewTopic(name=TOPIC, partitions=2, replication_factor=1))
-        assert not Coordinators(cluster).has_newer_transactions
+        assert not Coordinators(cluster).has_transaction_version_2
         query = SinkQuery(broker.bootstrap, TOPIC, "older")
         for batch in range(3):
             query.run(batch, rows(query, batch))
             query.run(batch, rows(query, batch))
         half_committed(SinkQuery(broker.bootstrap, TOPIC, "half"))
-        test_a_death_at_any_request_leaves_each_batch_once(broker.bootstrap, None, "driver", True)
+        test_each_batch_is_written_once_after_a_crash_at_any_request(broker.bootstrap, None, "driver", True)
         assert seen(query) == expected(query, 0, 1, 2)

@@ -1,4 +1,4 @@
-"""Hundreds of micro-batches, and everything killed with -9 all the time: tasks, drivers, the broker. Without Spark."""
+"""Hundreds of micro-batches while tasks, drivers and the broker are killed with -9, without Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start(broker: KafkaBroker | TailraceProcess) -> None:
         try:
             broker.start()
             return
-        except AssertionError:  # on a busy machine it may not be up in time
+        except AssertionError:  # on a busy machine it may not start in time
             if not tries_left:
                 raise
 
@@ -60,7 +60,7 @@ def restart(broker: KafkaBroker | TailraceProcess) -> None:
 
 
 @pytest.mark.slow
-def test_every_row_once_while_all_are_killed(broker: Any, tmp_path: Path) -> None:
+def test_every_row_is_written_once_while_processes_are_killed(broker: Any, tmp_path: Path) -> None:
     seed = int(os.environ.get("TAILRACE_SEED", "1"))
     batches = int(os.environ.get("TAILRACE_BATCHES", "60"))
     dice, ends = random.Random(seed), Counter[str]()
@@ -74,7 +74,7 @@ def test_every_row_once_while_all_are_killed(broker: Any, tmp_path: Path) -> Non
             )  # fmt: skip
         at_first, began = done(checkpoint), time.monotonic()
         while driver.poll() is None and done(checkpoint) == at_first and time.monotonic() - began < 120:
-            time.sleep(0.01)  # starting takes its time: nothing would ever get done
+            time.sleep(0.01)  # a start takes time; more kills would prevent all progress
         if driver.poll() is None and dice.random() < 0.1:
             time.sleep(dice.random())
             restart(broker)

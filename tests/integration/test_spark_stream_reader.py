@@ -38,7 +38,7 @@ def broker(tmp_path: Path) -> Iterator[tailrace.Broker]:
 
 @pytest.fixture(params=["wire", "files"])
 def source(request: pytest.FixtureRequest, broker: tailrace.Broker) -> dict[str, str]:
-    """Where a stream reads from; the same tests hold for both."""
+    """The source of a stream; the same tests run for both."""
     if request.param == "files":
         return {"path": broker.data, "startingOffsets": "earliest"}
     return {"kafka.bootstrap.servers": broker.bootstrap, "startingOffsets": "earliest", **IMPATIENT}
@@ -52,7 +52,7 @@ def reader(options: dict[str, str], **more: str) -> Any:
 
 
 def taken(stream: Any, start: dict, end: dict) -> list[tuple[int, int]]:
-    """(partition, offset) of a batch, read as tasks read it: from pickled copies."""
+    """Return (partition, offset) of a batch, read from pickled copies as in tasks."""
     found = []
     worker = pickle.loads(pickle.dumps(stream))
     for task in pickle.loads(pickle.dumps(stream.partitions(start, end))):
@@ -66,7 +66,7 @@ def span(partition: int, start: int, end: int) -> list[tuple[int, int]]:
     return [(partition, offset) for offset in range(start, end)]
 
 
-def test_batches_follow_each_other(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_micro_batches_are_consecutive(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(12))
     stream = reader(source)
     start = stream.initialOffset()
@@ -82,7 +82,7 @@ def test_batches_follow_each_other(broker: tailrace.Broker, source: dict[str, st
     stream.stop()
 
 
-def test_a_stream_starts_at_the_end_unless_told(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_a_stream_starts_at_the_latest_offset_by_default(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(12))
     del source["startingOffsets"]
     assert reader(source).initialOffset() == {"t": {"0": 12}}
@@ -97,7 +97,7 @@ def test_a_batch_is_the_same_after_a_restart(broker: tailrace.Broker, source: di
     assert first == taken(reader(source), *json.loads(checkpoint)) == span(0, 4, 11)
 
 
-def test_no_more_than_the_limit_is_taken(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_max_offsets_per_trigger_limits_a_batch(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(25))
     stream = reader(source, maxOffsetsPerTrigger="10")
     limit = stream.getDefaultReadLimit()
@@ -110,13 +110,13 @@ def test_no_more_than_the_limit_is_taken(broker: tailrace.Broker, source: dict[s
     assert stream.latestOffset({"t": {"0": 0}}, EVERYTHING) == {"t": {"0": 25}}
 
 
-def test_a_little_is_waited_for(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_min_offsets_per_trigger_delays_a_batch(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(5))
     stream = reader(source, minOffsetsPerTrigger="10", maxTriggerDelay="1h")
     limit = stream.getDefaultReadLimit()
     assert limit == ReadMinRows(10)
     first = stream.latestOffset(stream.initialOffset(), limit)
-    assert first == {"t": {"0": 5}}  # the first batch has not been waited for
+    assert first == {"t": {"0": 5}}  # the first batch is not delayed
     put(broker.bootstrap, "t", 0, numbered(9, 5))
     assert stream.latestOffset(first, limit) == first
     put(broker.bootstrap, "t", 0, numbered(1, 14))
@@ -125,7 +125,7 @@ def test_a_little_is_waited_for(broker: tailrace.Broker, source: dict[str, str])
     assert hasty.latestOffset(first, limit) == {"t": {"0": 15}}
 
 
-def test_available_now_ends_where_the_log_ended_when_it_began(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_available_now_ends_at_the_end_offsets_of_its_start(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(25))
     stream = reader(source, maxOffsetsPerTrigger="10", minOffsetsPerTrigger="8")
     offset = stream.initialOffset()
@@ -139,7 +139,7 @@ def test_available_now_ends_where_the_log_ended_when_it_began(broker: tailrace.B
         seen += taken(stream, offset, end)
         offset = end
     assert seen == span(0, 0, 25)
-    ahead = {"t": {"0": 30}}  # a restart from a checkpoint that is further
+    ahead = {"t": {"0": 30}}  # a restart from a later checkpoint
     assert stream.latestOffset(ahead, EVERYTHING) == ahead
 
 
@@ -176,12 +176,12 @@ def test_retention_that_overtakes_the_stream_is_data_loss(broker: tailrace.Broke
     start, end = {"t": {"0": 2}}, {"t": {"0": 20}}
     with ClusterClient(broker.bootstrap) as cluster:
         delete_records(cluster, {TopicPartition("t", 0): 9})
-    with pytest.raises(OffsetRangeLost, match="offsets 2 to 8 of t-0 are not there: the log starts at 9"):
+    with pytest.raises(OffsetRangeLost, match="offsets 2 to 8 of t-0 are missing: the log starts at 9"):
         reader(source).partitions(start, end)
     assert taken(reader(source, failOnDataLoss="false"), start, end) == span(0, 9, 20)
 
 
-def test_a_deleted_topic_is_data_loss_and_can_be_passed_over(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_a_deleted_topic_is_data_loss_or_skipped(broker: tailrace.Broker, source: dict[str, str]) -> None:
     broker.create_topic("u")
     put(broker.bootstrap, "t", 0, numbered(5))
     put(broker.bootstrap, "u", 0, numbered(5))
@@ -190,9 +190,9 @@ def test_a_deleted_topic_is_data_loss_and_can_be_passed_over(broker: tailrace.Br
     with ClusterClient(broker.bootstrap) as cluster:
         delete_topic(cluster, "u")
     put(broker.bootstrap, "t", 0, numbered(2, 5))
-    with pytest.raises(OffsetRangeLost, match="of u-0 are not there: the partition is gone"):
+    with pytest.raises(OffsetRangeLost, match="of u-0 are missing: the partition was deleted"):
         strict.latestOffset(start, EVERYTHING)
-    with pytest.raises(OffsetRangeLost, match="offsets 5 to 8 of u-0 are not there: the partition is gone"):
+    with pytest.raises(OffsetRangeLost, match="offsets 5 to 8 of u-0 are missing: the partition was deleted"):
         strict.partitions(start, {"t": {"0": 7}, "u": {"0": 9}})
     lenient = reader(source, subscribe="t,u", failOnDataLoss="false")
     end = lenient.latestOffset(start, EVERYTHING)
@@ -201,7 +201,7 @@ def test_a_deleted_topic_is_data_loss_and_can_be_passed_over(broker: tailrace.Br
     assert taken(lenient, start, {"t": {"0": 7}, "u": {"0": 9}}) == span(0, 5, 7)
 
 
-def test_a_topic_made_again_is_data_loss(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_a_recreated_topic_is_data_loss(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(9))
     stream = reader(source)
     start = stream.latestOffset(stream.initialOffset(), EVERYTHING)
@@ -209,21 +209,21 @@ def test_a_topic_made_again_is_data_loss(broker: tailrace.Broker, source: dict[s
         delete_topic(cluster, "t")
         create_topic(cluster, NewTopic(name="t", partitions=1))
     put(broker.bootstrap, "t", 0, numbered(4))
-    with pytest.raises(OffsetRangeLost, match="offsets 4 to 8 of t-0 are not there: the log now ends at 4"):
+    with pytest.raises(OffsetRangeLost, match="offsets 4 to 8 of t-0 are missing: the log now ends at 4"):
         stream.latestOffset(start, EVERYTHING)
     assert reader(source, failOnDataLoss="false").latestOffset(start, EVERYTHING) == {"t": {"0": 4}}
 
 
-def test_a_segment_that_goes_between_planning_and_reading_is_data_loss(broker: tailrace.Broker, tmp_path: Path) -> None:
+def test_a_segment_deleted_between_planning_and_reading_is_data_loss(broker: tailrace.Broker, tmp_path: Path) -> None:
     put(broker.bootstrap, "t", 0, numbered(5))
     copy = shutil.copytree(broker.data, tmp_path / "copy")
     stream = reader({"path": str(copy), "startingOffsets": "earliest"})
     tasks = stream.partitions({"t": {"0": 0}}, {"t": {"0": 5}})
     shutil.rmtree(copy / "t-0")
-    with pytest.raises(OffsetRangeLost, match="offsets 0 to 4 of t-0 are not there"):
+    with pytest.raises(OffsetRangeLost, match="offsets 0 to 4 of t-0 are missing"):
         list(stream.read(tasks[0]))
 
 
-def test_starting_times_hold_for_streams(broker: tailrace.Broker, source: dict[str, str]) -> None:
+def test_starting_timestamps_apply_to_streams(broker: tailrace.Broker, source: dict[str, str]) -> None:
     put(broker.bootstrap, "t", 0, numbered(10), timestamp=1_700_000_000_000)
     assert reader(source, startingTimestamp="1700000000004").initialOffset() == {"t": {"0": 4}}

@@ -1,4 +1,4 @@
-"""Spark for tests: one session per process, with Spark's own Kafka connector beside ours where its jars can be had."""
+"""A Spark session per test process, with Spark's own Kafka connector if its jars are available."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def connector(spark: Any) -> Any:
-    """A session in which format("kafka") works."""
+    """Return a session with format("kafka")."""
     if not spark.has_connector:
         pytest.skip(f"no jars of Spark's Kafka connector: {spark.why_no_connector}")
     return spark

@@ -1,4 +1,4 @@
-"""Diff, replay and profile inside Spark, from the command line's functions; what they find is tested without Spark."""
+"""Diff, replay and profile inside Spark. Their results are tested without Spark in tests/unit/spark/jobs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.filled_topics import numbered, put
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: a command ends its Spark."""
+    """The commands run in another process, because a command stops its Spark session."""
     words = [sys.executable, "-m", "tailrace", "job", *map(str, arguments), "--master", "local[1]"]
     return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_a_replayed_topic_is_equal_and_profiled_alike(spark: Any, tmp_path: Path) -> None:
+def test_a_replayed_topic_has_no_diff_and_the_same_profile(spark: Any, tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "here") as here, tailrace.Broker(tmp_path / "there") as there:
         here.create_topic("t", partitions=2)
         put(here.bootstrap, "t", 0, numbered(300))
@@ -44,12 +44,12 @@ def test_a_replayed_topic_is_equal_and_profiled_alike(spark: Any, tmp_path: Path
         found = diff(spark, here.data, there.bootstrap, topics=["t"])
         assert found.partitions[TopicPartition("t", 1)].there.spans == [(21, 21, 1)]
         put(here.bootstrap, "t", 1, numbered(5, first=9))
-        with pytest.raises(JobError, match="somebody else writes to t-1"):
+        with pytest.raises(JobError, match="another producer writes to t-1"):
             replay(spark, here.data, there.bootstrap, topics=["t"], state=str(tmp_path / "state"))
 
 
 @pytest.mark.slow
-def test_the_commands(tmp_path: Path) -> None:
+def test_replay_diff_profile_and_load_commands_report_their_results(tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "here") as here, tailrace.Broker(tmp_path / "there") as there:
         here.create_topic("t")
         put(here.bootstrap, "t", 0, numbered(30))
@@ -66,7 +66,7 @@ def test_the_commands(tmp_path: Path) -> None:
         lines = tmp_path / "lines.json"
         lines.write_text('{"key": "a", "value": "b"}\n')
         ran = command("load", lines, tmp_path / "new", "--format", "json", "--topic", "x", "--partitions", "1")
-        assert ran.stdout.splitlines()[-1] == "1 record loaded, 1 topic made"
+        assert ran.stdout.splitlines()[-1] == "1 record loaded, 1 topic created"
         ran = command("load", lines, here.data, "--format", "json", "--topic", "t", "--bootstrap", here.bootstrap)
         assert ran.returncode == 0, ran
         assert command("diff", here.data, "nowhere").returncode == 2

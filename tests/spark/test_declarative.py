@@ -1,4 +1,4 @@
-"""Spark Declarative Pipelines over our source and sink: the example, run by `spark-pipelines` twice."""
+"""Spark Declarative Pipelines with the source and the sink: `spark-pipelines` runs the example twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_tables_views_and_topics_follow_the_log(tmp_path: Path) -> None:
+def test_declarative_tables_views_and_topics_follow_the_log(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect is not installed: pip install 'tailrace[pipelines]'")
     pytest.importorskip("yaml", reason="Spark Connect is not installed: pip install 'tailrace[pipelines]'")
     project = shutil.copytree(ROOT / "examples" / "declarative", tmp_path / "project")
@@ -52,7 +52,7 @@ def run_pipeline(project: Path, bootstrap: str, directory: Path) -> None:
     }
     use_java(environment)
     program = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
-    # The catalog lives as long as a run unless it is told where to stay: the tables are then found again.
+    # Without a location the catalog would be lost after the run. With one, the second run finds the tables.
     settings = ("--conf", "spark.sql.catalogImplementation=hive")
     done = subprocess.run(
         [program, *settings, "run", "--spec", project / "spark-pipeline.yml"],

@@ -1,4 +1,4 @@
-"""The interpreter of an environment started by its path: `python3` on the PATH is another one, without Tailrace."""
+"""The interpreter of a virtual environment is started by its path; `python3` on the PATH is one without Tailrace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values with a schema registry's frame, inside Spark."""
+"""Column functions for values with the frame of a schema registry, inside Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def frame(schema_id: int, payload: bytes) -> bytes:
     return b"\0" + struct.pack(">i", schema_id) + payload
 
 
-def test_frames_are_taken_off_and_put_on(spark: Any) -> None:
+def test_confluent_frames_are_decoded_and_encoded(spark: Any) -> None:
     from tailrace.spark.functions import (
         confluent_payload,
         confluent_schema_id,
@@ -34,8 +34,8 @@ def test_frames_are_taken_off_and_put_on(spark: Any) -> None:
         (2, b"\0ab"),
         (3, None),
         (4, frame(2**31 - 1, b"\x00payload")),
-        (5, frame(3, b"\x04\x02\x7epayload")),  # the numbers 1 and 63
-        (6, frame(3, b"\x02\x80\x01payload")),  # the number 64 takes two bytes
+        (5, frame(3, b"\x04\x02\x7epayload")),  # message numbers 1 and 63
+        (6, frame(3, b"\x02\x80\x01payload")),  # message number 64 needs two bytes
         (7, frame(9, avro.getvalue())),
     ]
     frame_ = spark.createDataFrame(rows, "row int, value binary")

@@ -1,4 +1,4 @@
-"""The same query to Spark's own Kafka connector and to this source: the same columns, rows and refusals."""
+"""The source returns the same columns, rows and errors as Spark's own Kafka connector for the same query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.golden import golden
 
 pytestmark = pytest.mark.slow
 
-# What Kafka wrote into the golden directory: headers, tombstones, all codecs, transactions open, ended and aborted,
+# Kafka wrote the golden directory: headers, tombstones, all codecs, open, committed and aborted transactions,
 # compaction, deleted records.
 TOPICS = "orders,payments,audit,events,users"
 
@@ -54,7 +54,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_same_rows(connector: Any, broker: tailrace.Broker, name: str) -> None:
+def test_the_source_returns_the_rows_of_the_kafka_connector(connector: Any, broker: tailrace.Broker, name: str) -> None:
     options = {"kafka.bootstrap.servers": broker.bootstrap, **QUERIES[name]}
     frames = [connector.read.format(source).options(**options).load() for source in ("kafka", "tailrace")]
     assert frames[0].schema == frames[1].schema
@@ -79,7 +79,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_connector_refuses_is_refused(connector: Any, broker: tailrace.Broker, name: str) -> None:
+def test_options_that_the_connector_refuses_are_refused(connector: Any, broker: tailrace.Broker, name: str) -> None:
     options = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.default.api.timeout.ms": "5000", **REFUSED[name]}
     for source in ("kafka", "tailrace"):
         with pytest.raises(Exception, match=r"\w"):

@@ -1,4 +1,4 @@
-"""Compact, reindex and export inside Spark. What they do is tested without it (tests/integration/test_*_job.py)."""
+"""Compact, reindex and export inside Spark. Their results are tested without it (tests/integration/test_*_job.py)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.golden import golden
 from tests.support.random_compacted import NOW_MS, TOPIC, RandomLog, clean_locally, copied, opened, opened_and_closed
 
 
-def test_compaction_in_spark_writes_what_the_local_cleaner_writes(spark: Any, tmp_path: Path) -> None:
+def test_compaction_in_spark_writes_the_bytes_of_the_log_cleaner(spark: Any, tmp_path: Path) -> None:
     log = RandomLog(4)
     log.settings["internal.segment.bytes"] = "6000"
     log.grow(tmp_path / "here", 60, NOW_MS)
@@ -34,7 +34,7 @@ def test_compaction_in_spark_writes_what_the_local_cleaner_writes(spark: Any, tm
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
 
-def test_damage_ends_a_compaction_with_one_sentence(spark: Any, tmp_path: Path) -> None:
+def test_a_damaged_log_ends_compaction_with_one_sentence(spark: Any, tmp_path: Path) -> None:
     log = RandomLog(3)
     log.grow(tmp_path / "data", 40, NOW_MS)
     segment = sorted((tmp_path / "data" / f"{TOPIC}-0").glob("*.log"))[1]
@@ -52,8 +52,8 @@ def test_damage_ends_a_compaction_with_one_sentence(spark: Any, tmp_path: Path) 
     assert contents(tmp_path / "data") == before
 
 
-def test_the_commands_over_a_brokers_directory(spark: Any, tmp_path: Path) -> None:
-    """Topics' settings are those of its own metadata: of nine partitions these are compacted."""
+def test_job_commands_work_on_a_brokers_directory(spark: Any, tmp_path: Path) -> None:
+    """Topic configs come from the directory's metadata: only these of nine partitions are compacted."""
     path = golden("broker-clean").unpack(tmp_path / "data")
     found = tailrace("job", "compact", path, "--json").json
     assert {*found["cleanAlready"], *(one["name"] for one in found["partitions"])} >= {
@@ -82,7 +82,7 @@ def json_topic(path: Path, count: int) -> Path:
 
 
 @pytest.mark.slow
-def test_json_values_become_columns(spark: Any, tmp_path: Path) -> None:
+def test_exported_json_values_become_columns(spark: Any, tmp_path: Path) -> None:
     data = json_topic(tmp_path / "data", 30)
     for number in range(2):
         found = export(
@@ -103,8 +103,8 @@ def test_json_values_become_columns(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_export_that_is_killed_is_carried_on(tmp_path: Path) -> None:
-    """kill -9 of the whole command, at several moments; in the end each record is there once."""
+def test_a_killed_export_is_resumed(tmp_path: Path) -> None:
+    """The command is killed with -9 at several moments. In the end each record is exported once."""
     data = json_topic(tmp_path / "data", 3000)
     command = [sys.executable, "-m", "tailrace.cli.main", "job", "export", str(data), str(tmp_path / "out")]
     command += ["--topic", TOPIC, "--batch-offsets", "300", "--master", "local[2]", "--json"]

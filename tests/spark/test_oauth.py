@@ -1,4 +1,4 @@
-"""OAUTHBEARER from Spark: the same options to Spark's own Kafka connector and to our source and sink."""
+"""OAUTHBEARER from Spark: the source and the sink accept the options of Spark's own Kafka connector."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def options(provider: IdentityProvider) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("sink", ["tailrace", "kafka"])
-def test_source_and_sink_take_the_options_of_the_connector(
+def test_source_and_sink_accept_the_oauth_options_of_the_connector(
     connector: Any, options: dict[str, str], provider: IdentityProvider, sink: str
 ) -> None:
     java = connector._jvm.java.lang.System

@@ -1,4 +1,4 @@
-"""Spark over logs in S3: every golden directory, batch and stream, against the same files on disk."""
+"""Spark reads logs in S3: every golden directory, as batch and as stream, compared with the same files on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(spark: Any, **options: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [name for name in golden_names() if name != "crashed-bad-crc"])
-def test_a_golden_directory(name: str, spark: Any, s3: S3Server, tmp_path: Path) -> None:
+def test_a_golden_directory_in_a_store_gives_the_same_rows(name: str, spark: Any, s3: S3Server, tmp_path: Path) -> None:
     directory = golden(name).unpack(tmp_path)
     address = s3.upload(directory, f"golden-{name}").replace("s3://", "s3a://")
     level = {"kafka.isolation.level": "read_committed"}
@@ -35,7 +35,7 @@ def test_a_golden_directory(name: str, spark: Any, s3: S3Server, tmp_path: Path)
     assert found == rows(spark, path=str(directory), **level) != []
 
 
-def test_a_stream_goes_on_with_what_was_uploaded_since(spark: Any, s3: S3Server, tmp_path: Path) -> None:
+def test_a_stream_reads_segments_that_are_uploaded_later(spark: Any, s3: S3Server, tmp_path: Path) -> None:
     directory = golden("rolls").unpack(tmp_path / "data")
     segments = sorted((directory / "topic-0").glob("*.log"))
     later = [path for path in (directory / "topic-0").iterdir() if path.name >= segments[-1].stem and path.suffix]

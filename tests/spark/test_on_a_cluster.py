@@ -1,6 +1,6 @@
 """The source on a standalone cluster: driver, executors and their Python workers are different processes.
 
-What a single JVM forgives comes to light here: a reader that cannot be pickled, a state that only the driver has, a
+These tests find errors that a single JVM hides: a reader that cannot be pickled, state that only the driver has, a
 worker that dies with its tasks.
 """
 
@@ -43,13 +43,13 @@ def on(cluster: SparkCluster, *command: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_what_holds_in_one_process_holds_on_a_cluster(cluster: SparkCluster) -> None:
+def test_source_and_sink_work_on_a_spark_cluster(cluster: SparkCluster) -> None:
     done = on(cluster, "-m", "pytest", "-q", "-p", "no:xdist", "tests/spark/test_source.py")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-def test_a_query_outlives_a_worker(cluster: SparkCluster, tmp_path: Path) -> None:
-    """A worker is killed under a running query; its tasks are done again by the other one, and each row counts once."""
+def test_a_query_survives_the_loss_of_a_worker(cluster: SparkCluster, tmp_path: Path) -> None:
+    """A worker is killed during a query. The other worker repeats its tasks, and each row is counted once."""
     with tailrace.Broker(tmp_path / "data") as broker:
         broker.create_topic("t", partitions=2)
         for partition in range(2):

@@ -1,4 +1,4 @@
-"""The example's pipeline inside Spark: its results are right, also when it is stopped between batches and goes on."""
+"""The pipeline of the example inside Spark: its results are correct, also if it is stopped and resumed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_to_the_end(pipeline: Any, name: str) -> None:
-    """On a busy machine Spark may not wait long enough for its Python: then the query is started again."""
+    """Run a query. On a busy machine Spark may not wait long enough for its Python; then start it again."""
     for _ in range(3):
         query = pipeline.start(name, availableNow=True)
         try:
@@ -39,14 +39,14 @@ def run_to_the_end(pipeline: Any, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_result_is_right_and_there_once(spark: Any, tmp_path: Path) -> None:
+def test_every_result_of_the_pipeline_is_correct_and_written_once(spark: Any, tmp_path: Path) -> None:
     from examples.orders.pipeline import REVENUE, SETTLED, Pipeline
 
     with tailrace.Broker(tmp_path / "data") as broker, ClusterClient(broker.bootstrap) as cluster:
         create_topics(cluster, ORDERS, PAYMENTS, REVENUE)
         for part in range(2):
             feed(cluster, seed=7, count=3_000)
-            # Many small batches: watermarks move while there is more to read.
+            # Many small batches, so that watermarks advance during the query.
             pipeline = Pipeline(spark, broker.bootstrap, tmp_path, max_offsets=2_000)
             for name in (SETTLED, REVENUE):
                 run_to_the_end(pipeline, name)
@@ -65,8 +65,8 @@ def job(directory: Path, *options: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_the_job_goes_on_after_it_was_killed_and_nothing_is_there_twice(spark: Any, tmp_path: Path) -> None:
-    """`spark` only says whether there is a Java: the job has a session of its own."""
+def test_a_killed_pipeline_resumes_without_duplicates(spark: Any, tmp_path: Path) -> None:
+    """The fixture `spark` only skips the test without Java; the job has its own session."""
     first = job(tmp_path, "--forever")
     assert first.stdout is not None
     try:
@@ -76,20 +76,20 @@ def test_the_job_goes_on_after_it_was_killed_and_nothing_is_there_twice(spark: A
         else:
             raise AssertionError("it ended by itself")
     finally:
-        # Driver, JVM and workers die at once; the broker, which is a session of its own, ends with its parent.
+        # Driver, JVM and workers are killed together. The broker has its own session, and ends when its parent ends.
         os.killpg(first.pid, signal.SIGKILL)
         first.communicate()
         wait_for_release(tmp_path / "broker")
     second = job(tmp_path, "--seconds", "5")
     words, _ = second.communicate(timeout=900)
     assert second.returncode == 0, words[-4000:]
-    assert "it goes on after" in words
+    assert "resuming after" in words
     assert "revenue: " in words
     assert words.count("all as expected, none missing, none twice") == 2
 
 
 def wait_for_release(data: Path) -> None:
-    """Until nobody holds the lock of a broker's data."""
+    """Wait until the lock of a broker's data directory is free."""
     deadline = time.monotonic() + 60
     with (data / ".lock").open("r+b") as lock:
         while True:

@@ -1,7 +1,7 @@
-"""The sink inside Spark: `df.write` and `writeStream`, a job that fails, and what is told when it cannot be.
+"""The sink inside Spark: `df.write` and `writeStream`, a failing job, and error messages.
 
 The protocol is tested without Spark at every point where it can break (tests/integration/test_spark_sink.py), and with
-processes that are killed in test_sink_kills.py; this is about the seams.
+processes that are killed in test_sink_kills.py. These tests cover the integration with Spark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tailrace.Broker
 
 @pytest.fixture
 def topics(broker: tailrace.Broker, request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Two topics of this test alone."""
+    """Create two topics for this test."""
     name = request.node.name.replace("[", "-").rstrip("]")[:60]
     for topic in (f"{name}.a", f"{name}.b"):
         broker.create_topic(topic, partitions=3)
@@ -49,7 +49,7 @@ def write(rows: Any, **options: str) -> None:
     rows.write.format("tailrace").mode("append").options(**options).save()
 
 
-def test_rows_come_back_as_they_were_written(spark: Any, broker: tailrace.Broker, topics: tuple[str, str]) -> None:
+def test_written_rows_are_read_back_unchanged(spark: Any, broker: tailrace.Broker, topics: tuple[str, str]) -> None:
     out, other = topics
     rows = spark.sql(f"""
         SELECT CAST(CAST(id AS STRING) AS BINARY) AS key, CAST(id * id AS STRING) AS value,
@@ -74,7 +74,7 @@ def test_rows_come_back_as_they_were_written(spark: Any, broker: tailrace.Broker
 
 
 def copy(spark: Any, broker: tailrace.Broker, source: str, sink: str, checkpoint: Path, **options: str) -> None:
-    """One run of a stream, to the end of what there is now."""
+    """Run a stream once, up to the current end of its source."""
     rows = spark.readStream.format("tailrace").options(
         **to(broker, subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="20")
     )
@@ -93,7 +93,7 @@ def copy(spark: Any, broker: tailrace.Broker, source: str, sink: str, checkpoint
 
 
 @pytest.mark.slow
-def test_a_stream_writes_its_last_batch_once_though_spark_forgot_it(
+def test_a_micro_batch_that_spark_repeats_is_written_once(
     spark: Any, broker: tailrace.Broker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
     source, sink = topics
@@ -103,14 +103,14 @@ def test_a_stream_writes_its_last_batch_once_though_spark_forgot_it(
     last = max((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     assert last.name == "2"
     last.with_name(".2.crc").unlink()
-    last.unlink()  # as if the driver had died between the sink's commit and its own
+    last.unlink()  # simulate a driver that died between the sink's commit and its own
     put(broker.bootstrap, source, 1, numbered(5, 200))
     copy(spark, broker, source, sink, tmp_path / "checkpoint")
     assert Counter(committed_values(broker.bootstrap, sink)) == Counter(committed_values(broker.bootstrap, source))
 
 
 @pytest.mark.slow
-def test_a_stream_at_least_once_needs_no_transaction(
+def test_an_at_least_once_stream_uses_no_transaction(
     spark: Any, broker: tailrace.Broker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
     source, sink = topics
@@ -121,13 +121,13 @@ def test_a_stream_at_least_once_needs_no_transaction(
     assert {(row.isTransactional, row.producerId >= 0) for row in facts.collect()} == {(False, True)}
 
 
-def test_a_job_that_fails_leaves_nothing(spark: Any, broker: tailrace.Broker, topics: tuple[str, str]) -> None:
+def test_a_failed_job_leaves_no_visible_records(spark: Any, broker: tailrace.Broker, topics: tuple[str, str]) -> None:
     rows = spark.sql("""
-        SELECT IF(id = 19000, raise_error('no more'), CAST(id AS STRING)) AS value FROM range(0, 20000, 1, 2)
+        SELECT IF(id = 19000, raise_error('on purpose'), CAST(id AS STRING)) AS value FROM range(0, 20000, 1, 2)
     """)
-    # A task may be killed before it is known that it has begun: what it left open goes by its timeout.
+    # A task may be killed before the driver knows that it has started. Its open transaction then times out.
     quick = {"kafka.batch.size": "1000", "kafka.transaction.timeout.ms": "5000"}
-    with pytest.raises(Exception, match="no more"):
+    with pytest.raises(Exception, match="on purpose"):
         write(rows, **to(broker, topic=topics[0], **quick))
     deadline = time.monotonic() + 60
     while set(open_end(broker.bootstrap, topics[0]).values()) != {0}:
@@ -137,7 +137,7 @@ def test_a_job_that_fails_leaves_nothing(spark: Any, broker: tailrace.Broker, to
 
 
 @pytest.mark.slow
-def test_a_version_of_a_job_is_written_once(spark: Any, broker: tailrace.Broker, topics: tuple[str, str]) -> None:
+def test_a_repeated_txn_version_is_written_once(spark: Any, broker: tailrace.Broker, topics: tuple[str, str]) -> None:
     rows = spark.range(0, 100, 1, 3).selectExpr("CAST(id AS STRING) AS value")
     for version in ("0", "0", "1", "1"):
         write(rows, **to(broker, topic=topics[0], txnAppId="nightly", txnVersion=version))
@@ -147,16 +147,16 @@ def test_a_version_of_a_job_is_written_once(spark: Any, broker: tailrace.Broker,
 @pytest.mark.parametrize(
     ("columns", "options", "sentence"),
     [
-        ("id AS value", {}, "column 'value' is of type bigint, and has to be binary or string"),
-        ("'v' AS worth", {}, "there is no column 'value'"),
+        ("id AS value", {}, "column 'value' has type bigint; it must be binary or string"),
+        ("'v' AS worth", {}, "the column 'value' is missing"),
         ("'v' AS value", {"topic": "nowhere"}, "there is no topic 'nowhere' at 127.0.0.1:"),
-        ("'v' AS value, 7 AS partition", {}, "a row asks for partition 7 of .*, which has 3, counted from 0"),
+        ("'v' AS value, 7 AS partition", {}, "a row has partition 7, but .* has only the partitions 0 to 2"),
         ("'v' AS value", {"kafka.compresion.type": "lz4"}, "is kafka.compression.type meant"),
-        ("repeat('v', 2000000) AS value", {}, "does not take a batch of 20000.. bytes: .*MESSAGE_TOO_LARGE"),
+        ("repeat('v', 2000000) AS value", {}, "refused a batch of 20000.. bytes: .*MESSAGE_TOO_LARGE"),
         ("'v' AS value", {"kafka.bootstrap.servers": "127.0.0.1:9"}, "no broker can be reached at 127.0.0.1:9"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(
+def test_wrong_options_and_rows_are_reported_in_one_sentence(
     spark: Any, broker: tailrace.Broker, told: str, columns: str, options: dict[str, str], sentence: str
 ) -> None:  # fmt: skip
     with pytest.raises(Exception, match=sentence):

@@ -1,4 +1,4 @@
-"""Exactly once while everything around it is killed with -9, again and again: workers, drivers, the broker."""
+"""Every record is written exactly once while workers, drivers and the broker are killed with -9 repeatedly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITIONS = 3
 
 
 class Broker:
-    """Either broker, with the same verbs."""
+    """A broker of Tailrace or Apache Kafka with the same methods."""
 
     def __init__(self, kind: str, directory: Path, request: pytest.FixtureRequest) -> None:
         self._ours = TailraceProcess(directory / "data") if kind == "tailrace" else None
@@ -57,7 +57,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
 
 
 class Driver:
-    """A driver process, its micro-batches, its end."""
+    """A driver process and its micro-batches."""
 
     def __init__(self, bootstrap: str, directory: Path, *settings: str) -> None:
         self.checkpoint = directory / "checkpoint"
@@ -76,7 +76,7 @@ class Driver:
             )
 
     def wait_for(self, count: int, timeout_s: float = 300) -> None:
-        """Until so many micro-batches are done, as far as Spark has noted, or the driver has ended."""
+        """Wait until Spark has committed so many micro-batches, or the driver has ended."""
         deadline = time.monotonic() + timeout_s
         while commits(self.checkpoint) < count and self.process.poll() is None:
             assert time.monotonic() < deadline, f"{commits(self.checkpoint)} micro-batches\n{self.words}"
@@ -93,7 +93,7 @@ class Driver:
 
 
 def fill(bootstrap: str, records: int) -> Counter[bytes]:
-    now_ms = int(time.time() * 1000)  # older records would go by retention
+    now_ms = int(time.time() * 1000)  # retention would delete older records
     for partition in range(PARTITIONS):
         values = numbered(records // PARTITIONS, partition * 1_000_000)
         put(bootstrap, "in", partition, values, per_batch=50, timestamp=now_ms)
@@ -101,7 +101,7 @@ def fill(bootstrap: str, records: int) -> Counter[bytes]:
 
 
 def kill_a_worker(driver: Driver, dice: random.Random) -> None:
-    """Kill one of the Python processes below the driver, whatever it is busy with: a task, a commit, the source."""
+    """Kill one of the driver's Python processes: one that runs a task, a commit or the source."""
     below = [process for process in descendants(driver.process.pid) if b"pyspark.daemon" in process.read_bytes()]
     if below:
         with contextlib.suppress(ProcessLookupError):
@@ -109,7 +109,7 @@ def kill_a_worker(driver: Driver, dice: random.Random) -> None:
 
 
 def descendants(root: int) -> list[Path]:
-    """The command lines, as files, of the processes below one."""
+    """Return the command line files of the child processes of a process."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -126,7 +126,7 @@ def descendants(root: int) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_every_record_once_while_all_are_killed(broker: Broker, tmp_path: Path) -> None:
+def test_every_record_is_written_once_while_processes_are_killed(broker: Broker, tmp_path: Path) -> None:
     dice = random.Random(int(os.environ.get("TAILRACE_SEED", "1")))
     rounds, batches = int(os.environ.get("TAILRACE_KILLS", "4")), int(os.environ.get("TAILRACE_BATCHES", "40"))
     wanted = fill(broker.one.bootstrap, 60 * batches)
@@ -135,12 +135,12 @@ def test_every_record_once_while_all_are_killed(broker: Broker, tmp_path: Path) 
     for _ in range(rounds):
         driver = Driver(broker.one.bootstrap, tmp_path, *settings)
         first = commits(driver.checkpoint) + 1
-        driver.wait_for(first)  # starting takes long, and is not what is tested; on a busy machine it may fail
+        driver.wait_for(first)  # the start is slow and is not under test; on a busy machine it may fail
         goal = first + dice.randrange(1, 1 + batches // rounds)
         deadline = time.monotonic() + 300
         while commits(driver.checkpoint) < goal and driver.process.poll() is None:
             assert time.monotonic() < deadline, driver.words
-            time.sleep(dice.random())  # somewhere in a micro-batch
+            time.sleep(dice.random())  # a random moment of a micro-batch
             if dice.random() < 0.1:
                 kill_a_worker(driver, dice)
                 ends["worker"] += 1
@@ -149,7 +149,7 @@ def test_every_record_once_while_all_are_killed(broker: Broker, tmp_path: Path) 
                 ends["broker"] += 1
         ends["driver, killed" if driver.process.poll() is None else "driver, failed"] += 1
         driver.kill()
-    for _ in range(20):  # a worker that dies in a commit fails the query, which is then started again
+    for _ in range(20):  # a worker that dies in a commit fails the query, which is then restarted
         last = Driver(broker.one.bootstrap, tmp_path, *settings, "stop=yes")
         try:
             if last.process.wait(600) == 0:

@@ -1,7 +1,7 @@
 """The sink on a standalone cluster of two workers: an executor dies with its tasks.
 
-Copies of slow tasks (spark.speculation) cannot be had here: Spark does not run two on one host. That they do not
-disturb each other is tested in tests/integration/test_spark_sink.py.
+Speculative copies of slow tasks (spark.speculation) cannot be tested here: Spark does not run two on one host.
+tests/integration/test_spark_sink.py tests that they do not disturb each other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 def start(cluster: SparkCluster, directory: Path, bootstrap: str, body: str, **conf: str) -> subprocess.Popen[str]:
-    """A driver that writes ROWS numbers in four tasks; `body` says what a row does on its way."""
+    """Return the program of a driver that writes ROWS numbers in four tasks; `body` is run for each row."""
     script = directory / "driver.py"
     head = """
         import sys, time
@@ -91,7 +91,7 @@ def check(bootstrap: str) -> None:
     assert set(open_end(bootstrap, "out").values()) == {0}
 
 
-def test_an_executor_dies_with_its_tasks(cluster: SparkCluster, tmp_path: Path, bootstrap: str) -> None:
+def test_rows_are_written_once_if_an_executor_dies(cluster: SparkCluster, tmp_path: Path, bootstrap: str) -> None:
     body = """
         def on_its_way(number):
             if number % 100 == 99:
@@ -99,7 +99,7 @@ def test_an_executor_dies_with_its_tasks(cluster: SparkCluster, tmp_path: Path, 
             time.sleep(0.01)
             return str(number)
     """
-    # Rows reach the sink in small pieces, so that each task has written some when the worker dies.
+    # Rows reach the sink in small batches, so that each task has written some when the worker dies.
     conf = {
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         "spark.sql.execution.python.udf.maxRecordsPerBatch": "20",

@@ -1,6 +1,7 @@
-"""The source inside Spark: found by its name alone, batch and stream, files and wire.
+"""The source inside Spark: found by its name, as batch and stream, over files and over the network.
 
-What it reads is tested without Spark (tests/unit/spark, tests/integration/test_spark_*); this is about the seams.
+Its rows are tested without Spark (tests/unit/spark, tests/integration/test_spark_*). These tests cover the integration
+with Spark.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def span(partition: int, start: int, end: int) -> list[tuple[int, int]]:
     return [(partition, offset) for offset in range(start, end)]
 
 
-def test_a_query_over_files(spark: Any, tmp_path: Path) -> None:
+def test_a_batch_query_over_files_returns_all_rows(spark: Any, tmp_path: Path) -> None:
     path = golden("broker-clean").unpack(tmp_path)
     options = {"path": str(path), "subscribe": "orders", "includeHeaders": "true", "pushFilters": "true"}
     frame = spark.read.format("tailrace").options(**options).load()
@@ -52,7 +53,7 @@ def test_a_query_over_files(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wire_and_files_give_the_same_rows(spark: Any, broker: tailrace.Broker) -> None:
+def test_cluster_and_files_give_the_same_rows(spark: Any, broker: tailrace.Broker) -> None:
     put(broker.bootstrap, "t", 0, numbered(200))
     put(broker.bootstrap, "t", 1, [*numbered(50), (b"k", None)])
     over_the_wire = spark.read.format("tailrace").options(**wire(broker)).load()
@@ -64,7 +65,7 @@ def test_wire_and_files_give_the_same_rows(spark: Any, broker: tailrace.Broker) 
 
 
 @pytest.mark.slow
-def test_conditions_reach_the_source(spark: Any, broker: tailrace.Broker) -> None:
+def test_conditions_are_pushed_down_to_the_source(spark: Any, broker: tailrace.Broker) -> None:
     put(broker.bootstrap, "t", 0, numbered(100), timestamp=1_700_000_000_000)
     put(broker.bootstrap, "t", 1, numbered(100), timestamp=1_600_000_000_000)
 
@@ -75,13 +76,13 @@ def test_conditions_reach_the_source(spark: Any, broker: tailrace.Broker) -> Non
         "topic = 't' and timestamp >= timestamp_millis(1700000000090) and timestamp < timestamp_millis(1700000000095)"
     )
     assert offsets(late) == span(0, 90, 95)
-    assert late.rdd.getNumPartitions() == 1  # the other partition has nothing so late
+    assert late.rdd.getNumPartitions() == 1  # the other partition has no record at or after that time
     assert offsets(asked("partition = 1 and (offset in (3, 50) or offset = 70)")) == [(1, 3), (1, 50), (1, 70)]
     assert asked("partition = 0 and offset > 98").rdd.getNumPartitions() == 1
 
 
 @pytest.mark.slow
-def test_a_frame_can_be_asked_again_and_again(spark: Any, broker: tailrace.Broker) -> None:
+def test_a_dataframe_can_be_queried_repeatedly(spark: Any, broker: tailrace.Broker) -> None:
     put(broker.bootstrap, "t", 0, numbered(20))
     frame = spark.read.format("tailrace").options(**wire(broker)).load()
     assert offsets(frame.where("offset < 3")) == span(0, 0, 3)
@@ -94,7 +95,7 @@ def test_a_frame_can_be_asked_again_and_again(spark: Any, broker: tailrace.Broke
 @pytest.mark.xfail(
     strict=True, reason="Spark 4.3 keeps what a DataFrame's first query pushed down: see docs/reference/spark.md"
 )
-def test_a_frame_with_pushed_conditions_can_be_asked_again(spark: Any, broker: tailrace.Broker) -> None:
+def test_a_dataframe_with_pushed_conditions_can_be_queried_again(spark: Any, broker: tailrace.Broker) -> None:
     put(broker.bootstrap, "t", 0, numbered(20))
     frame = spark.read.format("tailrace").options(**wire(broker), pushFilters="true").load()
     assert frame.where("offset < 3").count() == 3
@@ -102,7 +103,7 @@ def test_a_frame_with_pushed_conditions_can_be_asked_again(spark: Any, broker: t
 
 
 @pytest.mark.slow
-def test_conditions_that_cannot_be_pushed_down_are_no_error(spark: Any, broker: tailrace.Broker) -> None:
+def test_conditions_that_cannot_be_pushed_down_are_applied_by_spark(spark: Any, broker: tailrace.Broker) -> None:
     put(broker.bootstrap, "t", 0, numbered(20))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
@@ -129,7 +130,7 @@ def test_a_schema_chooses_columns_and_sql_reads_them(spark: Any, tmp_path: Path)
 @pytest.mark.slow
 def test_errors_are_one_sentence(spark: Any, broker: tailrace.Broker, tmp_path: Path) -> None:
     reader = spark.read.format("tailrace")
-    with pytest.raises(Exception, match="WrongOption: there is no option startingoffset; is startingOffsets meant"):
+    with pytest.raises(Exception, match="WrongOption: there is no option startingoffset; did you mean startingOffsets"):
         reader.options(**wire(broker), startingOffset="earliest").load().count()
     with pytest.raises(Exception, match="UnknownLog: there is no topic 'nope'"):
         spark.read.format("tailrace").options(**{**wire(broker), "subscribe": "nope"}).load().count()
@@ -141,7 +142,7 @@ def test_errors_are_one_sentence(spark: Any, broker: tailrace.Broker, tmp_path: 
 
 
 class Stream:
-    """A query into a table in memory, run until it has nothing more to do."""
+    """Run a query into a table in memory until it has processed all records."""
 
     def __init__(self, spark: Any, options: dict[str, str], checkpoint: Path) -> None:
         self._spark = spark
@@ -149,7 +150,7 @@ class Stream:
         self._checkpoint = checkpoint
 
     def run(self) -> list[list[tuple[int, int]]]:
-        """What each batch had."""
+        """Return the rows of each batch."""
         seen: list[list[tuple[int, int]]] = []
         frame = self._spark.readStream.format("tailrace").options(**self._options).load()
         query = (
@@ -170,7 +171,7 @@ class Stream:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["wire", "files"])
-def test_a_stream_goes_on_where_it_was_after_a_restart(
+def test_a_stream_resumes_at_its_checkpoint_after_a_restart(
     spark: Any, broker: tailrace.Broker, tmp_path: Path, transport: str
 ) -> None:
     where = wire(broker) if transport == "wire" else {"path": broker.data, "subscribe": "t"}
@@ -188,7 +189,7 @@ def test_a_stream_goes_on_where_it_was_after_a_restart(
 
 
 @pytest.mark.slow
-def test_data_loss_ends_a_stream_with_its_sentence(spark: Any, broker: tailrace.Broker, tmp_path: Path) -> None:
+def test_data_loss_ends_a_stream_with_one_sentence(spark: Any, broker: tailrace.Broker, tmp_path: Path) -> None:
     from tailrace.client.admin import delete_records
     from tailrace.client.cluster.cluster import ClusterClient
     from tailrace.model.ids import TopicPartition
@@ -197,7 +198,7 @@ def test_data_loss_ends_a_stream_with_its_sentence(spark: Any, broker: tailrace.
     put(broker.bootstrap, "t", 0, numbered(30))
     with ClusterClient(broker.bootstrap) as cluster:
         delete_records(cluster, {TopicPartition("t", 0): 9})
-    with pytest.raises(Exception, match="offsets 2 to 8 of t-0 are not there: the log starts at 9"):
+    with pytest.raises(Exception, match="offsets 2 to 8 of t-0 are missing: the log starts at 9"):
         Stream(spark, options, tmp_path / "strict").run()
     lenient = {**options, "failOnDataLoss": "false"}
     assert Stream(spark, lenient, tmp_path / "lenient").run() == [span(0, 9, 30)]

@@ -1,4 +1,4 @@
-"""`verify` on Spark finds what it finds on one machine, in the same words and order."""
+"""`verify` on Spark has the same findings as on one machine, in the same order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def on_one_machine(path: Path, *, deep: bool) -> tuple[list[PartitionResult], li
     return results, findings
 
 
-def test_the_same_findings_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
+def test_verify_on_spark_has_the_findings_of_log_verify(spark: Any, tmp_path: Path) -> None:
     path = all_logs(tmp_path / "data")
     damage(path, seed=7)
     found = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=30_000)
@@ -35,7 +35,7 @@ def test_the_same_findings_as_on_one_machine(spark: Any, tmp_path: Path) -> None
     assert found.directories[0].findings == findings
     assert found.segments_remembered == 0
 
-    # Once more: sealed segments are known, but for one that has changed since.
+    # In the second run all sealed segments are known, except one that has changed since.
     changed = min(path.glob("plain-*/*.log"))
     changed.write_bytes(b"\0" + changed.read_bytes()[1:])
     again = verify(spark, str(path), deep=True, state=str(tmp_path / "state"), task_bytes=1_000_000)
@@ -46,7 +46,9 @@ def test_the_same_findings_as_on_one_machine(spark: Any, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(11, 17))
-def test_the_same_findings_whatever_is_damaged(spark: Any, tmp_path: Path, seed: int) -> None:
+def test_verify_on_spark_has_the_findings_of_log_verify_for_damaged_files(
+    spark: Any, tmp_path: Path, seed: int
+) -> None:
     path = all_logs(tmp_path / "data")
     damage(path, seed)
     for deep in (False, True):
@@ -54,7 +56,7 @@ def test_the_same_findings_whatever_is_damaged(spark: Any, tmp_path: Path, seed:
         assert (found.directories[0].partitions, found.directories[0].findings) == on_one_machine(path, deep=deep)
 
 
-def test_what_cannot_be_looked_at_is_one_sentence(spark: Any, tmp_path: Path) -> None:
+def test_an_unreadable_directory_is_reported_in_one_sentence(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(JobError, match="nowhere cannot be read: No such file or directory"):
         verify(spark, str(tmp_path / "nowhere"))
     path = all_logs(tmp_path / "data")
@@ -65,7 +67,7 @@ def test_what_cannot_be_looked_at_is_one_sentence(spark: Any, tmp_path: Path) ->
         verify(spark, str(path), topics=["rolls"], state=str(tmp_path / "state"))
 
 
-def test_the_command(spark: Any, tmp_path: Path) -> None:
+def test_job_verify_prints_the_report_of_log_verify(spark: Any, tmp_path: Path) -> None:
     path = all_logs(tmp_path / "data")
     before = contents(path)
     local = tailrace("log", "verify", path, "--json")

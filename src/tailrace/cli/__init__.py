@@ -1,12 +1,12 @@
-"""The command line. May import everything. A command is imported only when it runs, so that `--help` is quick.
+"""The command line. This package may import every other one. A command is imported when it runs, so `--help` is quick.
 
 main.py ─► parser.py ─► *_arguments.py (options) ─► "module:function" ─► the command's module ─► output.py
 
-main.py         runs the command that the parser chose, and turns errors into one sentence and an exit status
+main.py         runs the parsed command; reports an error as one sentence and an exit status
 parser.py       all commands with their options and help
 options.py      options and value types that several commands share
 connecting.py   connects to a cluster for a command
-errors.py       CommandError: the reason why a command cannot run
+errors.py       CommandError: ends a command with a message and an exit status
 output.py       tables, sizes and times for people; JSON for programs
 progress.py     a progress bar on a terminal
 screen.py       a terminal screen that is repainted in place

@@ -1,4 +1,4 @@
-"""What the commands that talk to a cluster share: connecting to it, and its errors in one sentence."""
+"""Connects to a cluster for a command, and turns the client's errors into errors of the command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tailrace.model.ids import TopicPartition
 
 @contextmanager
 def connected(options: argparse.Namespace) -> Iterator[ClusterClient]:
-    """The cluster at --bootstrap; what goes wrong with it becomes a CommandError."""
+    """Yield a client of the cluster at --bootstrap. A ClientError is raised as a CommandError."""
     timeout_ms = int(options.timeout * 1000)
     settings = ClientSettings(
         security=_security(options.command_config),
@@ -35,7 +35,7 @@ def connected(options: argparse.Namespace) -> Iterator[ClusterClient]:
 
 
 def _security(path: str | None) -> Security:
-    """Return what --command-config says about security; its other settings are for other tools."""
+    """Return the security settings of --command-config. Its other settings are ignored: they are for other tools."""
     if path is None:
         return PLAIN_TEXT
     from tailrace.cli.serving.serve import read_properties
@@ -50,16 +50,19 @@ def _security(path: str | None) -> Security:
 def _command_error(error: ClientError, options: argparse.Namespace) -> CommandError:
     text = str(error)
     if isinstance(error, Unreachable) and error.is_first:
-        text += " (is one running? --bootstrap says where to look)"
+        text += " (is a broker running? set its address with --bootstrap)"
     if isinstance(error, UnsupportedSecurity):
-        text += " (--command-config FILE has the security settings)"
+        text += " (give the security settings with --command-config FILE)"
     if isinstance(error, UnknownTopic):
         text += f" at {options.bootstrap}"
     return CommandError(text, status=1 if isinstance(error, Refused | NotDelivered) else 2)
 
 
 def for_each(names: Iterable[str], act: Callable[[str], None]) -> int:
-    """Do something with each; of several, one that is refused is told of and does not keep the others from it."""
+    """Call `act` with each name, and return the exit status.
+
+    With several names, a refused one is reported on standard error and the others are still processed.
+    """
     wanted = list(dict.fromkeys(names))
     if len(wanted) == 1:
         act(wanted[0])
@@ -75,15 +78,15 @@ def for_each(names: Iterable[str], act: Callable[[str], None]) -> int:
 
 
 def chosen_partitions(topic: TopicMetadata, options: argparse.Namespace) -> list[TopicPartition]:
-    """Those that --partition names, or all."""
+    """Return the partitions given with --partition, or all."""
     if not options.partition:
         return topic.topic_partitions
     return [topic.partition(number).partition for number in sorted(set(options.partition))]
 
 
 def split_setting(text: str) -> tuple[str, str]:
-    """KEY=VALUE."""
+    """Split KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise CommandError(f"{text!r} is no setting: write KEY=VALUE")
+        raise CommandError(f"{text!r} is not a setting: write KEY=VALUE")
     return key.strip(), value

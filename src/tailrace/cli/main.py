@@ -1,10 +1,14 @@
-"""`tailrace`: one sub-command per noun.
+"""The entry point of `tailrace`: parse the arguments, run the command, turn an exception into an exit status.
 
-Exit status: 0 when all is well, 1 when problems were found in what was looked at or a broker refused something, 2 when
-the question itself cannot be answered (a wrong option, no such directory, topic or broker), 130 when interrupted. An
-error is one sentence on standard error.
+Exit status:
+  0    success
+  1    the command found problems (a damaged log, an unhealthy cluster), or a broker refused the request
+  2    the command could not run: a wrong option, or no such directory, topic or broker
+  3    internal error
+  130  interrupted
 
-Only argparse is imported here; a command's own modules are imported when it runs.
+An error is one sentence on standard error. Only argparse is imported here; a command's modules are imported when it
+runs.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     try:
         options = parser.parse_args(arguments)
-    except SystemExit as end:  # argparse has printed its help or its complaint
+    except SystemExit as end:  # argparse has printed its help or an error
         return end.code if isinstance(end.code, int) else USAGE_ERROR
     module, _, function = options.run.partition(":")
     try:
@@ -34,22 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read our output has seen enough. The interpreter would complain once more when it flushes.
+        # The reader of standard output has closed it. Redirect it, or the interpreter's final flush fails as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
-        return _complain(error)
+        return _report(error)
 
 
-def _complain(error: Exception) -> int:
+def _report(error: Exception) -> int:
+    """Print an error and return the exit status."""
     from tailrace.cli.output import warn
     from tailrace.log.inspect.findings import CannotLook
     from tailrace.records.batch import CorruptBatch
 
-    if isinstance(error, CorruptBatch):  # damage in what was looked at, not a mistake of the question
+    if isinstance(error, CorruptBatch):  # the inspected log is damaged; the command itself was correct
         warn(str(error))
         return 1
     if isinstance(error, OSError):
@@ -59,11 +64,8 @@ def _complain(error: Exception) -> int:
     elif os.environ.get("TAILRACE_DEBUG"):
         raise error
     else:
-        what = f"{type(error).__name__}: {error}"
-        print(
-            f"tailrace: a mistake in tailrace itself: {what} (TAILRACE_DEBUG=1 shows where)".replace("\n", " "),
-            file=sys.stderr,
-        )
+        message = f"internal error; please report it: {type(error).__name__}: {error}".replace("\n", " ")
+        print(f"tailrace: {message} (set TAILRACE_DEBUG=1 for the traceback)", file=sys.stderr)
         return INTERNAL_ERROR
     warn(text)
     return error.status if isinstance(error, CommandError) else USAGE_ERROR

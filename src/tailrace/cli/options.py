@@ -10,9 +10,11 @@ Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_METRICS = "127.0.0.1:9404"
 ENCODINGS = ("utf8", "base64", "hex")
+DRY_RUN = "let the broker validate the request, and change nothing"
 
 
 def described(parser: argparse.ArgumentParser, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """Give a parser its description and examples, and return it."""
     parser.description = dedent(description).strip()
     parser.epilog = dedent(epilog).strip()
     parser.formatter_class = _Help
@@ -20,7 +22,7 @@ def described(parser: argparse.ArgumentParser, description: str, epilog: str = "
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """argparse's help with room for longer options, and without the line that only repeats COMMAND."""
+    """argparse's help with a wider column for options, and without the line that repeats COMMAND."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
@@ -36,18 +38,18 @@ def add_json(parser: argparse._ActionsContainer, what: str) -> None:
 
 def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above zero")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid port (0 to 65535)")
     return int(text)
 
 
 def timestamp(text: str) -> int:
-    """Milliseconds since 1970 from that very number or from ISO 8601; UTC where no zone is given."""
+    """Return milliseconds since 1970. `text` is that number, or ISO 8601 (UTC if it has no time zone)."""
     from datetime import UTC, datetime
 
     try:
@@ -59,10 +61,10 @@ def timestamp(text: str) -> int:
             milliseconds = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time: give milliseconds since 1970, or ISO 8601 like 2026-01-31T12:00:00Z"
+            f"{text!r} is not a time: give milliseconds since 1970, or ISO 8601 such as 2026-01-31T12:00:00Z"
         ) from None
     if milliseconds < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is before 1970, and no record is")
+        raise argparse.ArgumentTypeError(f"{text!r} is before 1970; timestamps of records start there")
     return milliseconds
 
 
@@ -73,15 +75,19 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         dest="bootstrap",
         default=DEFAULT_BOOTSTRAP,
-        help=f"a broker of the cluster, or several with commas between (default: {DEFAULT_BOOTSTRAP})",
+        help=f"broker to connect to first, or several separated by commas (default: {DEFAULT_BOOTSTRAP})",
     )
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="settings of Kafka's clients for a secured listener: security.protocol, ssl.…, sasl.…",
+        help="properties file of a Kafka client, for a secured listener: security.protocol, ssl.…, sasl.…",
     )
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=seconds, default=30.0, help="how long to try (default: 30)"
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=30.0,
+        help="time limit of a request with its retries (default: 30)",
     )
 
 
@@ -96,13 +102,13 @@ def add_isolation(parser: argparse.ArgumentParser) -> None:
         "--isolation",
         choices=("read_committed", "read_uncommitted"),
         default="read_uncommitted",
-        help="read_committed ends before the first open transaction (default: read_uncommitted)",
+        help="read_committed stops at the first open transaction (default: read_uncommitted)",
     )
 
 
 def natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from zero on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
 
 
@@ -112,7 +118,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (above 0, below 1,000,000)")
     return number
 
 

@@ -1,4 +1,4 @@
-"""How the command line shows things: aligned tables, sizes and times for people, JSON for programs."""
+"""Output of the command line: aligned tables, sizes and times for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from typing import Any
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 NOTHING = "-"
-# Made once: there may be millions of lines.
+# Built once, because there may be millions of lines.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-# What can move a terminal's cursor or turn its text around, but for tabs and line ends.
+# Characters that move a terminal's cursor or reverse its text. Tabs and line ends are allowed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"  # the second is JSON, too
+    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"  # \uXXXX is valid JSON, too
 
 
 def visible(name: str) -> str:
-    """Return a name from a file or another node with its control characters escaped, line ends and tabs as well."""
+    """Return a name from a file or another node with its control characters, line ends and tabs escaped."""
     return _CONTROL.sub(_escape, name).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def size_text(size: int) -> str:
-    """Bytes for people: 532 B, 17.3 KB, 1.0 GB; a KB has 1024 bytes."""
+    """Return a size for people: 532 B, 17.3 KB, 1.0 GB. One KB is 1024 bytes."""
     amount, unit = float(size), 0
     while amount >= 1023.95 and unit < len(_UNITS) - 1:
         amount /= 1024
@@ -40,7 +40,7 @@ def size_text(size: int) -> str:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """A Kafka timestamp in UTC, to the millisecond; the number itself where no calendar has it."""
+    """Return a Kafka timestamp in UTC with milliseconds. A timestamp after the year 9999 is returned as a number."""
     if timestamp_ms < 0:
         return NOTHING
     try:
@@ -51,12 +51,12 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:
-    """1 segment, 2 segments."""
+    """Return a count with its noun: "1 segment", "2 segments"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, indent: str = "") -> list[str]:
-    """Lines of an aligned table. A column of numbers and sizes is set to the right; `<NAME` sets one to the left."""
+    """Return the lines of an aligned table. Columns are right-aligned; a head `<NAME` makes its column left-aligned."""
     names = [head.removeprefix("<") for head in heads]
     cells = [[NOTHING if cell is None else visible(str(cell)) for cell in row] for row in rows]
     widths = [max([len(names[n]), *(len(row[n]) for row in cells)]) for n in range(len(names))]
@@ -78,8 +78,8 @@ def json_document(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def say(*lines: str) -> None:
-    """Print lines. Control characters and text that the terminal's encoding lacks are escaped."""
+def print_lines(*lines: str) -> None:
+    """Print lines to standard output. Control characters and unencodable characters are escaped."""
     text = _CONTROL.sub(_escape, "".join(f"{line}\n" for line in lines))
     try:
         sys.stdout.write(text)
@@ -89,5 +89,6 @@ def say(*lines: str) -> None:
 
 
 def warn(text: str) -> None:
+    """Print a message to standard error, with control characters escaped."""
     sys.stdout.flush()
     print(f"tailrace: {_CONTROL.sub(_escape, text)}", file=sys.stderr)

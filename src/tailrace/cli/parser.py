@@ -1,6 +1,6 @@
 """The parser of the command line: every command with its options and its help.
 
-A parser names the function that runs it as `module:function`; nothing of a command is imported to show its help.
+Each parser names the function that runs its command as `module:function`. Help is shown without importing the command.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from tailrace.cli.serving.serving_arguments import add_explain, add_serve, add_t
 def build_parser() -> argparse.ArgumentParser:
     parser = described(
         argparse.ArgumentParser(prog="tailrace"),
-        "Apache Kafka's log and Fetch path as a Python program.",
+        "A Kafka-compatible broker in Python whose logs can be queried directly from Spark.",
         """
         examples:
-          tailrace serve --data ./data --port 9092     a broker that Kafka's clients can use
-          tailrace topics create orders                make a topic there, or in any Kafka cluster
-          echo hello | tailrace produce orders         write to it
-          tailrace consume orders --follow             read from it
-          tailrace tour                                a guided tour of the log, in a temporary directory
-          tailrace log ls /var/lib/kafka               what is in a data directory
+          tailrace serve --data ./data --port 9092     start a broker for Kafka clients
+          tailrace topics create orders                create a topic on it (or on any Kafka cluster)
+          echo hello | tailrace produce orders         write a record
+          tailrace consume orders --follow             read records as they arrive
+          tailrace tour                                take a guided tour of the log, in a temporary directory
+          tailrace log ls /var/lib/kafka               list the partitions in a data directory
           tailrace log cat /var/lib/kafka --topic orders --json
           tailrace log explain /var/lib/kafka/orders-0 --offset 4711
 
-        `tailrace log --help` lists what can be done with a data directory, broker or no broker.
+        The `tailrace log` commands read data directories; they work with and without a running broker.
+        Exit status: 0 success, 1 problems found or request refused, 2 wrong usage or not found, 3 internal error.
         """,
     )
     parser.add_argument("--version", action="version", version=f"tailrace {tailrace.__version__}")
@@ -62,6 +63,11 @@ def _add_tour(nouns: Parsers) -> None:
     tour = described(
         nouns.add_parser("tour", help="a guided tour of the log: write, roll, look up, explain a read"),
         "Write a topic, roll segments, look records up by offset and by time, explain a read, and show the files.",
+        """
+        examples:
+          tailrace tour
+          tailrace tour /tmp/tour
+        """,
     )
-    tour.add_argument("directory", metavar="DIR", nargs="?", help="where to write (default: a temporary directory)")
+    tour.add_argument("directory", metavar="DIR", nargs="?", help="directory to write to (default: a temporary one)")
     tour.set_defaults(run="tailrace.cli.tour:run")

@@ -1,6 +1,6 @@
-"""A progress bar on a terminal, and nothing anywhere else.
+"""A progress bar on a terminal. If standard error is not a terminal, nothing is printed.
 
-It writes to standard error, so that a report can be piped on, and at most ten times a second.
+The bar is written to standard error, at most ten times a second, so that standard output can be piped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INTERVAL_S = 0.1
 
 
 class Progress:
-    """Counts bytes towards a total. `advance` may be called as often as one likes."""
+    """A counter of bytes towards a total. `advance` is cheap and may be called often."""
 
     def __init__(self, total: int, stream: TextIO | None = None) -> None:
         self.total = total
@@ -29,7 +29,7 @@ class Progress:
         self._label = ""
 
     def label(self, text: str) -> None:
-        """What is being worked on."""
+        """Set the text after the bar."""
         self._label = text
 
     def advance(self, size: int) -> None:

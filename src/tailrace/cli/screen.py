@@ -1,4 +1,4 @@
-"""A terminal's second screen, painted over and over: for commands that show how something goes on."""
+"""The alternate screen of a terminal, repainted in place, for commands that refresh their output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tailrace.cli.output import say
+from tailrace.cli.output import print_lines
 
 _HOME: Final = "\x1b[H"
 _CLEAR_LINE: Final = "\x1b[K"
@@ -18,14 +18,14 @@ _FIRST_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
 
 
 def paint(lines: list[str]) -> None:
-    """Over what is there, without clearing it first: so it does not flicker."""
+    """Overwrite the screen without clearing it first, so that it does not flicker."""
     width = shutil.get_terminal_size().columns
-    say(_HOME + f"{_CLEAR_LINE}\n".join(line[:width] for line in lines) + _CLEAR_LINE + _CLEAR_BELOW)
+    print_lines(_HOME + f"{_CLEAR_LINE}\n".join(line[:width] for line in lines) + _CLEAR_LINE + _CLEAR_BELOW)
 
 
 @contextmanager
 def own_screen() -> Iterator[None]:
-    """As a pager does: what was on the terminal before is there again afterwards."""
+    """Switch to the alternate screen, as a pager does, and restore the previous screen at the end."""
     sys.stdout.write(_OTHER_SCREEN)
     try:
         yield

@@ -1,6 +1,6 @@
-"""`tailrace tour`: a guided tour of the log. It writes a small topic and looks at it with the tools that users have.
+"""`tailrace tour`: a guided tour of the log. It writes a small topic and inspects it with the `tailrace log` commands.
 
-The clock of the tour is its own, so that everybody sees the same offsets, times and sizes.
+The tour uses fixed times, so that offsets, times and sizes are the same in every run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from textwrap import dedent, indent
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.explain_text import read_text, timestamp_text
 from tailrace.cli.log.ls import segment_table
-from tailrace.cli.output import count_text, say, size_text, table, time_text
+from tailrace.cli.output import count_text, print_lines, size_text, table, time_text
 from tailrace.log.directories.data_directory import look_at
 from tailrace.log.directories.log_directory import LogDirectory
 from tailrace.log.disk.files import DiskFiles, join
@@ -45,10 +45,11 @@ _STEP_MS = 1000
 def run(options: argparse.Namespace) -> int:
     path = _directory(options.directory)
     _title("1  Write a topic")
-    _tell(
+    _explain(
         f"""
-        A partition is a folder, `{_ORDERS}`, and its log a row of segment files in it. Producers send batches; the log
-        gives each record the next offset and appends. Segments here roll at 256 KB (a broker's default is 1 GB).
+        A partition is a folder, `{_ORDERS}`. Its log is a sequence of segment files. Producers send batches; the log
+        assigns the next offset to each record and appends the batch. In this tour a new segment starts after 256 KB (a
+        broker's default is 1 GB).
         """
     )
     _write_topic(path)
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     _show_transactions(log)
     _show_files(path)
     log.abandon()
-    _say_goodbye(path)
+    _show_next_steps(path)
     return 0
 
 
@@ -71,20 +72,20 @@ def _directory(wanted: str | None) -> str:
     if wanted is None:
         return tempfile.mkdtemp(prefix="tailrace-tour-")
     if os.path.isdir(wanted) and os.listdir(wanted):
-        raise CommandError(f"{wanted} is not empty: the tour wants a directory for itself")
+        raise CommandError(f"{wanted} is not empty: give the tour an empty or new directory")
     return os.path.normpath(wanted)
 
 
 def _title(text: str) -> None:
-    say("", text, "─" * len(text))
+    print_lines("", text, "─" * len(text))
 
 
-def _tell(text: str) -> None:
-    say(dedent(text).strip(), "")
+def _explain(text: str) -> None:
+    print_lines(dedent(text).strip(), "")
 
 
 def _show(lines: list[str]) -> None:
-    say(indent("\n".join(lines), "  "))
+    print_lines(indent("\n".join(lines), "  "))
 
 
 # 1
@@ -105,7 +106,7 @@ def _write_topic(path: str) -> None:
             _write_transaction(log, now, commit=number == 250)
         log.advance_high_watermark(log.log_end_offset)
         log.run_due(now)
-    say(
+    print_lines(
         f"  {count_text(sent, 'record')} in {count_text(_BATCHES, 'batch', 'batches')}, every other one compressed "
         f"with zstd: {size_text(written)} became {size_text(log.size)} on disk"
     )
@@ -113,7 +114,7 @@ def _write_topic(path: str) -> None:
 
 
 def _orders(number: int) -> BatchBuilder:
-    """A batch of orders, one a second; every other batch is compressed."""
+    """Build a batch of orders, one per second; every other batch is compressed."""
     builder = BatchBuilder(codec=Codec.ZSTD if number % 2 else Codec.NONE)
     for n in range(number * _RECORDS_PER_BATCH, (number + 1) * _RECORDS_PER_BATCH):
         value = f'{{"order":{n},"customer":"customer-{n * 7919 % 997}","cents":{n * 104729 % 99991},"state":"new"}}'
@@ -138,10 +139,10 @@ def _write_transaction(log: PartitionLog, now: int, *, commit: bool) -> None:
 
 def _show_segments(path: str) -> None:
     _title("2  Segments")
-    _tell(
+    _explain(
         """
-        Each segment is named by its first offset and has two sparse indexes, offset → position and time → offset, with
-        an entry about every 4 KB. That is what `tailrace log ls --segments` shows:
+        The name of a segment is its first offset. It has two sparse indexes, offset → position and time → offset, with
+        one entry per 4 KB or so. `tailrace log ls --segments` shows:
         """
     )
     files = DiskFiles()
@@ -154,16 +155,17 @@ def _show_segments(path: str) -> None:
 def _show_lookups(log: PartitionLog) -> None:
     offset = 7777
     _title(f"3  Read from offset {offset}")
-    _tell(
+    _explain(
         """
-        A read never searches the data. The segment is known from memory; its index gives a place close by; batch
-        headers lead to the batch; and the answer is a slice of the file, which a broker hands to the socket unread.
+        A read does not search the data. The broker finds the segment in memory, looks up a nearby position in the
+        segment's index, and scans batch headers from there to the batch. The result is a slice of the file, which the
+        broker sends to the socket without reading it.
         """
     )
     _show(read_text(explain_offset(log, offset, 64 * 1024, Isolation.READ_UNCOMMITTED)))
     moment = _START_MS + 4_321_500
     _title(f"4  Find the first record at {time_text(moment)}")
-    _tell("Times may be out of order, so the time index only says how late everything up to an offset is at most.")
+    _explain("Timestamps may be out of order, so an index entry has the largest timestamp up to its offset.")
     _show(timestamp_text(explain_timestamp(log, moment)))
 
 
@@ -172,10 +174,10 @@ def _show_lookups(log: PartitionLog) -> None:
 
 def _show_transactions(log: PartitionLog) -> None:
     _title("5  Transactions")
-    _tell(
+    _explain(
         """
-        Two transactions wrote ten refunds each; one was aborted. Its records stay in the log, and the transaction index
-        tells readers who want committed records only which ones to leave out.
+        Two transactions wrote ten refunds each; one was aborted. Its records stay in the log. The transaction index
+        lists aborted transactions, so that consumers with read_committed can skip their records.
         """
     )
     aborted = log.segments.aborted_transactions(0, 0, log.log_end_offset)
@@ -188,7 +190,7 @@ def _show_transactions(log: PartitionLog) -> None:
 
 def _show_files(path: str) -> None:
     _title("6  Files")
-    _tell("Everything is in Apache Kafka's formats, byte for byte: a Kafka broker can take the directory over.")
+    _explain("All files have Apache Kafka's formats, byte for byte: a Kafka broker can use the directory.")
     folder = join(path, str(_ORDERS))
     rows = [
         [name if parent == path else join(str(_ORDERS), name), size_text(os.path.getsize(join(parent, name)))]
@@ -200,23 +202,23 @@ def _show_files(path: str) -> None:
     files = DiskFiles()
     result = verify_partition(files, look_at(files, path).folders[0], deep=True)
     problems = count_text(len(result.problems), "problem") if result.problems else "no problems"
-    say("", f"  `tailrace log verify` read {count_text(result.batches, 'batch', 'batches')}: {problems}.")
+    print_lines("", f"  `tailrace log verify` read {count_text(result.batches, 'batch', 'batches')}: {problems}.")
     offline = open_exact(files, look_at(files, path).folders[0], _now_ms())
     counts = {
         isolation: sum(1 for _ in RecordReader(offline, Selection(isolation=isolation), lambda finding: None))
         for isolation in (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
     }
     offline.log.abandon()
-    say(
+    print_lines(
         f"  `tailrace log cat` reads {counts[Isolation.READ_UNCOMMITTED]:,} records, "
         f"{counts[Isolation.READ_COMMITTED]:,} of them committed."
     )
 
 
-def _say_goodbye(path: str) -> None:
+def _show_next_steps(path: str) -> None:
     _title("Try next")
     program = "tailrace" if shutil.which("tailrace") else os.path.relpath(sys.argv[0])
-    say(
+    print_lines(
         f"  {program} log ls {path}",
         f"  {program} log cat {path} --topic orders --from-offset 2520 --max 20 --json",
         f"  {program} log cat {path} --topic orders --key refund --isolation read_committed",
@@ -224,5 +226,5 @@ def _say_goodbye(path: str) -> None:
         f"  {program} log dump {path} --only txnindex",
         f"  {program} log verify {path} --deep",
         "",
-        f"The directory stays where it is, {path}: remove it when you are done.",
+        f"The files are kept in {path}. Remove the directory when you no longer need it.",
     )

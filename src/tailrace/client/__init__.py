@@ -1,6 +1,6 @@
-"""The batch client: the command line, Spark and jobs reach any Kafka cluster with it.
+"""The batch client of the command line, the Spark source and sink, and the jobs. It works with any Kafka cluster.
 
-It moves whole record batches and makes no object per record. May import records, protocol and model.
+The client moves whole record batches and creates no object per record. It may import records, protocol and model.
 
     admin.py, batches.py, … ─► cluster/cluster.py (metadata, leaders, retries) ─► network/connections.py ─► broker
 
@@ -12,7 +12,7 @@ It moves whole record batches and makes no object per record. May import records
     batches.py     fetches record batches
     isolation.py   read_committed: which fetched batches a consumer may see
     network/       addresses, connections and retries
-    cluster/       a cluster as one object to ask: metadata, coordinators, state
+    cluster/       ClusterClient: requests to a cluster, its metadata, coordinators and state
     groups/        describe, reset and delete groups
     producing/     writes batches, with idempotence and transactions
     security/      TLS, SASL, tokens and key stores

@@ -1,6 +1,6 @@
 """Topics, records and disks of a cluster. Configs are in configs.py, offsets in offsets.py.
 
-Each change is one request for one thing; a refusal is raised as `Refused`, with the broker's own words.
+Each change is one request for one resource. An error response is raised as `Refused`, with the broker's message.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, ClusterMetadata
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownTopic
 from tailrace.client.network.address import Address
@@ -32,8 +32,8 @@ from tailrace.protocol.messages import (
 )
 
 BROKER_DEFAULT: Final = -1
-ALL_RECORDS: Final = -1  # to delete_records: everything up to the high watermark
-ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
+ALL_RECORDS: Final = -1  # for delete_records: all records up to the high watermark
+ANSWER_MARGIN_MS: Final = 1_000  # added to the timeout, so that the broker's own timeout error arrives
 FIRST_CREATE_WITH_VALIDATION: Final = first_version_with("CreateTopicsRequest", "validate_only")
 FIRST_CREATE_WITH_DEFAULTS: Final = 4
 FIRST_DELETE_WITH_IDS: Final = first_version_with("DeleteTopicsRequest", "topics.topic_id")
@@ -41,7 +41,7 @@ FIRST_DELETE_WITH_IDS: Final = first_version_with("DeleteTopicsRequest", "topics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic to create; where a number is left out the broker's default counts (Kafka 2.4 or later)."""
+    """A topic to create. The broker's default applies to an omitted number (Kafka 2.4 or later)."""
 
     name: str
     partitions: int = BROKER_DEFAULT
@@ -56,7 +56,7 @@ class LogDirectory(NamedTuple):
     broker: BrokerId
     path: str
     error_code: int
-    total_bytes: int  # of the volume; -1 where the broker does not say
+    total_bytes: int  # size of the volume; -1 if the broker does not report it
     usable_bytes: int
     replicas: tuple[ReplicaSize, ...]
 
@@ -69,7 +69,7 @@ class ReplicaSize(NamedTuple):
 
 
 def create_topic(cluster: ClusterClient, topic: NewTopic, *, validate_only: bool = False, wait: bool = True) -> None:
-    """Create a topic. wait: until the broker that we ask knows all its leaders."""
+    """Create a topic. With `wait`, return when the queried broker knows the leaders of all partitions."""
     request = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(
@@ -102,22 +102,26 @@ def create_topic(cluster: ClusterClient, topic: NewTopic, *, validate_only: bool
 
 
 def _wait_for_leaders(cluster: ClusterClient, name: str, partitions: int) -> None:
-    patience = cluster.patience()
+    budget = cluster.retry_budget()
     while True:
         try:
             found = cluster.topic(name, fresh=True).partitions
             if len(found) >= partitions and all(one.leader != NO_LEADER and not one.error_code for one in found):
                 return
         except UnknownTopic:
-            if not patience.pause():
+            if not budget.pause():
                 raise
             continue
-        if not patience.pause():
-            raise Refused(f"topic {name}", ErrorCode.LEADER_NOT_AVAILABLE, "it was made and not all leaders are known")
+        if not budget.pause():
+            raise Refused(
+                f"topic {name}",
+                ErrorCode.LEADER_NOT_AVAILABLE,
+                "the topic is created, but some leaders are still unknown",
+            )
 
 
 def delete_topic(cluster: ClusterClient, name: str, *, wait: bool = True) -> None:
-    """Delete a topic. wait: until the broker that we ask no longer knows it."""
+    """Delete a topic. With `wait`, return when the queried broker no longer knows it."""
     request = DeleteTopicsRequest(
         topics=[DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=cluster.settings.request_timeout_ms
     )
@@ -129,10 +133,12 @@ def delete_topic(cluster: ClusterClient, name: str, *, wait: bool = True) -> Non
             _raise(f"topic {name}", one.error_code, one.error_message)
 
     cluster.change(request, check, at_least=FIRST_DELETE_WITH_IDS)
-    patience = cluster.patience()
+    budget = cluster.retry_budget()
     while wait and any(not topic.error_code for topic in cluster.refresh([name]).topics):
-        if not patience.pause():
-            raise Refused(f"topic {name}", ErrorCode.REQUEST_TIMED_OUT, "it was deleted and is still known")
+        if not budget.pause():
+            raise Refused(
+                f"topic {name}", ErrorCode.REQUEST_TIMED_OUT, "the topic is deleted, but the broker still reports it"
+            )
 
 
 def add_partitions(
@@ -144,7 +150,7 @@ def add_partitions(
     validate_only: bool = False,
     wait: bool = True,
 ) -> None:
-    """Give a topic so many partitions in all. assignment: the replicas of each new one."""
+    """Increase the number of partitions of a topic to `count`. `assignment` has the replicas of each new partition."""
     lists = [CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(ids)) for ids in assignment or ()]
     request = CreatePartitionsRequest(
         topics=[
@@ -166,9 +172,9 @@ def add_partitions(
 
 
 def delete_records(cluster: ClusterClient, before: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
-    """Delete the records before an offset, or ALL_RECORDS; where each log starts now."""
+    """Delete the records before an offset, or ALL_RECORDS. Return the new log start offsets."""
 
-    def build(leaders: list[LeaderOf]) -> DeleteRecordsRequest:
+    def build(leaders: list[LedPartition]) -> DeleteRecordsRequest:
         topics: dict[str, DeleteRecordsRequest.DeleteRecordsTopic] = {}
         for leader in leaders:
             name, index = leader.partition
@@ -179,7 +185,7 @@ def delete_records(cluster: ClusterClient, before: Mapping[TopicPartition, Offse
         timeout_ms = cluster.settings.request_timeout_ms
         return DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=timeout_ms)
 
-    def read(answer: DeleteRecordsResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+    def read(answer: DeleteRecordsResponse, leaders: list[LedPartition]) -> Iterator[PartitionAnswer]:
         for topic in answer.topics:
             for data in topic.partitions:
                 partition = TopicPartition(topic.name, data.partition_index)
@@ -192,7 +198,7 @@ def delete_records(cluster: ClusterClient, before: Mapping[TopicPartition, Offse
 
 
 def log_directories(cluster: ClusterClient, topics: Iterable[str] | None = None) -> list[LogDirectory]:
-    """The log directories of all brokers, with the replicas of these topics (None: of all)."""
+    """Return the log directories of all brokers, with the replicas of these topics (None: of all topics)."""
     wanted = None
     if topics is not None:
         wanted = [
@@ -229,7 +235,7 @@ def _log_directory(node_id: BrokerId, result: DescribeLogDirsResponse.DescribeLo
 
 
 def describe_cluster(cluster: ClusterClient, *, include_fenced: bool = False) -> ClusterMetadata:
-    """The cluster's id, controller and brokers, asked anew."""
+    """Query the cluster's id, controller and brokers."""
 
     def check(answer: DescribeClusterResponse) -> None:
         _raise("the cluster", answer.error_code, answer.error_message)

@@ -1,8 +1,8 @@
-"""Whole record batches out of a cluster: no object per record, ever.
+"""Fetches whole record batches from a cluster, without an object per record.
 
-`fetch` is one round: one Fetch request to each leader concerned. `fetch_range` walks one partition from one offset to
-another. Both give batches as views of the answers they came in; a batch may begin before the offset that was asked for,
-and a reader passes over those records.
+`fetch` sends one Fetch request to each leader of the given partitions. `fetch_range` reads one partition from one
+offset to another. Both return batches as views of the response buffers. A batch may start before the requested offset;
+the reader has to skip the earlier records.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import ClientError, EndNotReached, InvalidAnswer, OffsetOutOfRange, Refused
 from tailrace.client.isolation import Batch, IsolationLevel, may_start_before, next_offset, visible_batches
-from tailrace.client.network.patience import Patience
+from tailrace.client.network.retry_budget import RetryBudget
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS, first_version_with
@@ -33,15 +33,15 @@ class FetchOptions:
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 52_428_800
-    partition_max_bytes: int = 1_048_576  # exceeded by a batch that is larger
+    partition_max_bytes: int = 1_048_576  # a single larger batch is still returned
     check_crcs: bool = True
 
 
 class FetchedPartition(NamedTuple):
-    """What one Fetch gave of one partition."""
+    """The response to one Fetch for one partition."""
 
     partition: TopicPartition
-    records: memoryview  # batches end to end; the last may be cut short
+    records: memoryview  # consecutive batches; the last one may be incomplete
     high_watermark: Offset
     last_stable_offset: Offset
     log_start_offset: Offset
@@ -49,11 +49,11 @@ class FetchedPartition(NamedTuple):
     was_throttled: bool = False
 
     def readable_end(self, isolation: IsolationLevel) -> Offset:
-        """Where a reader has to stop for now."""
+        """Return the offset up to which a reader can currently read."""
         return self.last_stable_offset if isolation is IsolationLevel.READ_COMMITTED else self.high_watermark
 
     def next_position(self, position: Offset) -> Offset:
-        """Where to fetch next, after having fetched from position: what was dropped counts as read."""
+        """Return the next offset to fetch. Batches that the isolation level hides count as read."""
         start, end = 0, len(self.records)
         last: int | None = None
         while end - start >= _PREFIX.size:
@@ -66,7 +66,7 @@ class FetchedPartition(NamedTuple):
         return max(position, *(next_offset(batch) for batch in split_any(self.records[last:start])))
 
     def all_batches(self, *, check_crcs: bool = True) -> Iterator[Batch]:
-        """Every whole batch, as it lies in the log; InvalidAnswer for one that is damaged."""
+        """Yield every complete batch, as stored in the log. Raise InvalidAnswer for a damaged one."""
         try:
             for batch in split_any(self.records):
                 if check_crcs:
@@ -76,7 +76,7 @@ class FetchedPartition(NamedTuple):
             raise InvalidAnswer(f"the broker sent a damaged batch of {self.partition}: {error}") from error
 
     def batches(self, *, check_crcs: bool = True) -> Iterator[Batch]:
-        """The batches that a consumer may see, by the isolation that was fetched with."""
+        """Yield the batches that a consumer with the isolation level of the fetch may see."""
         return visible_batches(self.all_batches(check_crcs=check_crcs), self.aborted)
 
 
@@ -84,12 +84,12 @@ def fetch(
     cluster: ClusterClient,
     positions: Mapping[TopicPartition, Offset],
     options: FetchOptions | None = None,
-    patience: Patience | None = None,
+    budget: RetryBudget | None = None,
 ) -> dict[TopicPartition, FetchedPartition]:
-    """Fetch each partition from its position: what there is, or after max_wait_ms perhaps nothing."""
+    """Fetch each partition from its position. If there are no records after max_wait_ms, the result is empty."""
     options = options or FetchOptions()
 
-    def build(leaders: list[LeaderOf]) -> FetchRequest:
+    def build(leaders: list[LedPartition]) -> FetchRequest:
         return FetchRequest(
             max_wait_ms=options.max_wait_ms,
             min_bytes=options.min_bytes,
@@ -99,7 +99,7 @@ def fetch(
             topics=_request_topics(leaders, positions, options.partition_max_bytes),
         )
 
-    def read(answer: FetchResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+    def read(answer: FetchResponse, leaders: list[LedPartition]) -> Iterator[PartitionAnswer]:
         if answer.error_code:
             raise Refused("Fetch", answer.error_code)
         names = {leader.topic_id: leader.partition.topic for leader in leaders}
@@ -116,12 +116,12 @@ def fetch(
         at_least=_ISOLATION_FROM,
         at_most_without_ids=FETCH_TOPIC_IDS - 1,
         wait_ms=options.max_wait_ms,
-        patience=patience,
+        budget=budget,
     )
 
 
 def _request_topics(
-    leaders: Iterable[LeaderOf], positions: Mapping[TopicPartition, Offset], partition_max_bytes: int
+    leaders: Iterable[LedPartition], positions: Mapping[TopicPartition, Offset], partition_max_bytes: int
 ) -> list[FetchRequest.FetchTopic]:
     topics: dict[str, FetchRequest.FetchTopic] = {}
     for partition, topic_id, leader_epoch in leaders:
@@ -168,14 +168,14 @@ def fetch_range(
     end: Offset,
     options: FetchOptions | None = None,
 ) -> Iterator[Batch]:
-    """The batches that hold what a consumer may see of the offsets from start up to (not with) end.
+    """Yield the batches with the offsets from `start` up to, but not including, `end`, as a consumer sees them.
 
-    The first and the last batch may reach beyond. Where the log has nothing at the end of the range, because compaction
-    took it, the range ends there; where it does not reach the end in time, EndNotReached is raised.
+    The first and the last batch may extend beyond the range. If compaction has removed the records at the end of the
+    range, the iteration ends before it. If the log does not reach `end` in time, EndNotReached is raised.
     """
     options = options or FetchOptions()
     position = start
-    patience = cluster.patience()
+    budget = cluster.retry_budget()
     while position < end:
         fetched = fetch(cluster, {partition: position}, options)[partition]
         for batch in fetched.batches(check_crcs=options.check_crcs):
@@ -185,8 +185,8 @@ def fetch_range(
         before, position = position, fetched.next_position(position)
         readable_end = fetched.readable_end(options.isolation)
         if position > before:
-            patience = cluster.patience()
+            budget = cluster.retry_budget()
         elif position < readable_end and not fetched.was_throttled:
-            return  # a broker gives at least one batch if there is any
-        elif not patience.pause():
-            raise EndNotReached(f"{partition} can be read up to offset {readable_end}, and {end} was asked for")
+            return  # a broker returns at least one batch if there is one
+        elif not budget.pause():
+            raise EndNotReached(f"{partition} can be read up to offset {readable_end} only; the range ends at {end}")

@@ -1,6 +1,6 @@
-"""Configs of topics and brokers: what counts, where it comes from, and changes of single keys.
+"""Configs of topics and brokers: effective values with their sources, and changes of single keys.
 
-A broker's own configs are asked of, and changed by, that broker; the defaults of all brokers have an empty name.
+A broker's own configs are queried from and changed on that broker. The defaults of all brokers have an empty name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the first that has one counts, in this order."""
+    """The source of a config value. The first source with a value, in this order, is effective."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -53,7 +53,7 @@ class ConfigType(IntEnum):
 
 
 class Resource(NamedTuple):
-    """A topic, a broker by its number, or, with an empty name, the defaults of all brokers."""
+    """A topic, a broker (its id as name), or the defaults of all brokers (an empty name)."""
 
     type: ResourceType
     name: str
@@ -68,7 +68,7 @@ class Resource(NamedTuple):
 
     @property
     def node_id(self) -> int | None:
-        """The broker that has to be asked; None where any will do."""
+        """The broker that must handle the request; None: any broker."""
         return int(self.name) if self.type is ResourceType.BROKER and self.name else None
 
     def __str__(self) -> str:
@@ -79,12 +79,12 @@ class Resource(NamedTuple):
 
 class ConfigEntry(NamedTuple):
     name: str
-    value: str | None  # None for what is sensitive
+    value: str | None  # None if sensitive
     source: ConfigSource
     is_read_only: bool
     is_sensitive: bool
     type: ConfigType = ConfigType.UNKNOWN
-    synonyms: tuple[tuple[str, str | None, ConfigSource], ...] = ()  # what would count next: name, value, source
+    synonyms: tuple[tuple[str, str | None, ConfigSource], ...] = ()  # values of lower precedence: name, value, source
 
     @property
     def is_default(self) -> bool:
@@ -110,7 +110,7 @@ FIRST_WITH_SOURCES: Final = 1
 def describe_configs(
     cluster: ClusterClient, resource: Resource, keys: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """A resource's configs by name: these keys, or all."""
+    """Return a resource's configs sorted by name: these keys, or all."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsRequest.DescribeConfigsResource(
@@ -133,8 +133,8 @@ def describe_configs(
     return sorted(_entry(config) for result in answer.results for config in result.configs)
 
 
-def topics_setting(cluster: ClusterClient, topics: Iterable[str], key: str) -> dict[str, str]:
-    """What one key is for each of several topics; a topic that is gone meanwhile is left out."""
+def topic_config_values(cluster: ClusterClient, topics: Iterable[str], key: str) -> dict[str, str]:
+    """Return the value of one config for several topics. Deleted topics are omitted."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsRequest.DescribeConfigsResource(
@@ -175,7 +175,7 @@ def _source(number: int) -> ConfigSource:
 def alter_configs(
     cluster: ClusterClient, resource: Resource, changes: Iterable[ConfigChange], *, validate_only: bool = False
 ) -> None:
-    """Change these keys and leave the others as they are; all of the changes, or none."""
+    """Change these keys, all of them or none, and leave the other keys unchanged."""
     request = IncrementalAlterConfigsRequest(
         resources=[
             IncrementalAlterConfigsRequest.AlterConfigsResource(

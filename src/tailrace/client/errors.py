@@ -1,7 +1,7 @@
-"""What can go wrong between us and a cluster: one family, an exception per situation, each one sentence.
+"""Errors of the client: ClientError and one subclass per situation. The message is one sentence.
 
-`is_retriable` says whether asking again may help. An error that leaves open whether the request was carried out has
-`is_ambiguous`: asking again may then do it twice.
+`is_retriable` is True if a retry may succeed. `is_ambiguous` is True if the request may have been carried out, so that
+a retry may carry it out twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from tailrace.client.network.address import Address
 from tailrace.model.errors import ErrorCode
 
-# What passes by itself, or once metadata is fetched again.
+# Transient errors, and errors that a metadata refresh resolves.
 _RETRIABLE = frozenset({
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
@@ -38,73 +38,73 @@ _RETRIABLE = frozenset({
     ErrorCode.INCONSISTENT_TOPIC_ID,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 })  # fmt: skip
-# Of these, the ones that may follow after the broker has done (part of) what it was asked for.
+# Retriable errors after which the broker may have carried out the request, at least in part.
 _AMBIGUOUS = frozenset({
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
 })  # fmt: skip
 
-# For errors that brokers send without words of their own.
-_WORDS: dict[int, str] = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed, and its log says why",
-    ErrorCode.CORRUPT_MESSAGE: "the batch arrived damaged",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the broker does not have it",
+# Messages for errors that brokers send without a message.
+_MESSAGES: dict[int, str] = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed; see its log",
+    ErrorCode.CORRUPT_MESSAGE: "the broker received a damaged batch",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the broker does not host it",
     ErrorCode.LEADER_NOT_AVAILABLE: "it has no leader",
     ErrorCode.NOT_LEADER_OR_FOLLOWER: "its leader has changed",
-    ErrorCode.REQUEST_TIMED_OUT: "it was not done in time",
+    ErrorCode.REQUEST_TIMED_OUT: "the broker did not complete the request in time",
     ErrorCode.MESSAGE_TOO_LARGE: "the batch is larger than max.message.bytes allows",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "the name is not allowed",
-    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas asks for",
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "it was written while too few replicas were in sync",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this is not allowed with the topic",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this is not allowed with the cluster",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas requires",
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "the batch was written while too few replicas were in sync",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the operation is not allowed on the topic",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the operation is not allowed on the cluster",
     ErrorCode.INVALID_TIMESTAMP: "a timestamp is further from now than the topic allows",
-    ErrorCode.POLICY_VIOLATION: "the topic's policy forbids it",
+    ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
     ErrorCode.KAFKA_STORAGE_ERROR: "the broker's disk failed",
-    ErrorCode.INVALID_RECORD: "a record is not what the topic takes",
+    ErrorCode.INVALID_RECORD: "a record is invalid for the topic",
 }
 
 
 class ClientError(Exception):
-    """Anything that keeps a cluster from giving what was asked of it."""
+    """The base class of all errors of the client."""
 
     is_retriable = False
     is_ambiguous = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors travel between processes; the default would call __init__ with the sentence alone.
+        # Errors are pickled between processes. The default would call __init__ with the message only.
         return _restored, (type(self), self.args, self.__dict__)
 
 
 class InvalidAddress(ClientError):
-    """A bootstrap address that is none."""
+    """A malformed bootstrap address."""
 
 
 class UnsupportedSecurity(ClientError):
-    """Security settings that are incomplete or not spoken here, or not what the broker wants."""
+    """Security settings that are incomplete, unsupported, or different from those of the broker."""
 
 
 class AuthenticationFailed(ClientError):
-    """The broker does not let us in, or is not who it should be."""
+    """The broker refuses the client's credentials, or cannot prove its own identity."""
 
 
 class Unreachable(ClientError):
     """No connection could be made; nothing was sent."""
 
-    def __init__(self, address: Address, reason: str, node_id: int | None = None, *, is_passing: bool = True) -> None:
+    def __init__(self, address: Address, reason: str, node_id: int | None = None, *, is_transient: bool = True) -> None:
         if node_id is None:
             super().__init__(f"no broker can be reached at {address}: {reason}")
         else:
-            super().__init__(f"broker {node_id} says that it listens on {address}, which cannot be reached: {reason}")
+            super().__init__(f"broker {node_id} advertises {address}, which cannot be reached: {reason}")
         self.address = address
         self.reason = reason
-        self.is_first = node_id is None  # where we were told to begin
-        self.is_retriable = is_passing
+        self.is_first = node_id is None  # a bootstrap address
+        self.is_retriable = is_transient
 
 
 class ConnectionLost(ClientError):
-    """The connection broke while a request was under way."""
+    """The connection broke during a request."""
 
     is_retriable = True
     is_ambiguous = True
@@ -115,7 +115,7 @@ class ConnectionLost(ClientError):
 
 
 class AnswerTimedOut(ClientError):
-    """The broker took the request and did not answer in time."""
+    """The broker received the request and did not respond in time."""
 
     is_retriable = True
     is_ambiguous = True
@@ -126,15 +126,15 @@ class AnswerTimedOut(ClientError):
 
 
 class InvalidAnswer(ClientError):
-    """Bytes that are no answer to what was asked: a broken broker, or no broker at all."""
+    """A malformed response: the peer is a faulty broker, or not a Kafka broker."""
 
 
 class UnsupportedByBroker(ClientError):
-    """The broker is too old, or too new, for what was asked."""
+    """The broker is too old or too new for the request."""
 
 
 class UnknownTopic(ClientError):
-    """There is no such topic."""
+    """The topic does not exist."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(f"there is no topic {topic!r}")
@@ -142,24 +142,26 @@ class UnknownTopic(ClientError):
 
 
 class UnknownPartition(ClientError):
-    """The topic is there and has fewer partitions."""
+    """The topic has fewer partitions."""
 
     def __init__(self, topic: str, partition: int, count: int) -> None:
-        super().__init__(f"{topic} has no partition {partition}: there are {count}, counted from 0")
+        super().__init__(f"topic {topic} has no partition {partition}; it has 0 to {count - 1}")
         self.topic = topic
         self.partition = partition
 
 
 class UnknownBroker(ClientError):
-    """The cluster has no broker with this number, or none that is up."""
+    """The cluster has no active broker with this id."""
 
     def __init__(self, node_id: int, known: Iterable[int]) -> None:
-        super().__init__(f"there is no broker {node_id} among {', '.join(map(str, sorted(known))) or 'none'}")
+        super().__init__(
+            f"there is no active broker {node_id}; active brokers: {', '.join(map(str, sorted(known))) or 'none'}"
+        )
         self.node_id = node_id
 
 
 class Refused(ClientError):
-    """The broker answered with an error code."""
+    """The broker responded with an error code."""
 
     def __init__(self, subject: str, code: int, message: str | None = None) -> None:
         super().__init__(f"{subject}: {code_text(code, message)}")
@@ -171,7 +173,7 @@ class Refused(ClientError):
 
 
 class OffsetOutOfRange(Refused):
-    """The offset asked for is not, or no longer, in the log."""
+    """The requested offset is not, or no longer, in the log."""
 
     def __init__(self, subject: str, offset: int, log_start_offset: int) -> None:
         start = f"; the log starts at {log_start_offset}" if log_start_offset >= 0 else ""
@@ -181,7 +183,7 @@ class OffsetOutOfRange(Refused):
 
 
 class EndNotReached(ClientError):
-    """Records up to an offset were asked for, and the log does not show that many."""
+    """The log did not reach the end of the requested range in time."""
 
 
 def _restored(kind: type[ClientError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ClientError:
@@ -191,12 +193,12 @@ def _restored(kind: type[ClientError], arguments: tuple[Any, ...], state: dict[s
 
 
 def code_name(code: int) -> str:
-    """The error's name; a number that is new to us stands for itself."""
+    """Return the name of an error code, or its number if it is unknown."""
     known = ErrorCode(code)
     return known.name if known == code else f"error {code}"
 
 
 def code_text(code: int, message: str | None = None) -> str:
-    """The broker's own words for the error where it gave some, or else ours; always its name."""
-    words = " ".join((message or "").split()).rstrip(".") or _WORDS.get(code)
+    """Return the broker's message for an error, or a default message, with the name of the error code."""
+    words = " ".join((message or "").split()).rstrip(".") or _MESSAGES.get(code)
     return f"{words} ({code_name(code)})" if words else code_name(code)

@@ -1,10 +1,10 @@
-"""What a consumer may see of the batches it is sent.
+"""Isolation levels: the fetched batches that a consumer may see.
 
-Control batches (ends of transactions) are never shown. With read_committed the broker sends nothing from beyond the
-last stable offset, but it does send the batches of aborted transactions, and beside them a list of those: producer and
-first offset, in the order of the offsets. A transaction on the list is aborted from its first offset to the marker that
-ends it, so one walk over the batches, with a set of producers, tells which to drop. No record is decoded for that; of a
-control batch, the key of its only record is.
+Control batches (transaction markers) are always hidden. With read_committed the broker sends no batches after the last
+stable offset. It does send the batches of aborted transactions, with a list of those transactions: producer id and
+first offset, ordered by offset. A transaction on the list is aborted from its first offset to its abort marker. So one
+pass over the batches, with a set of producer ids, finds the batches to drop. No record is decoded for that, except the
+key of a marker.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ class IsolationLevel(IntEnum):
 def visible_batches(
     batches: Iterable[Batch], aborted: Iterable[tuple[ProducerId, Offset]] | None = None
 ) -> Iterator[Batch]:
-    """The batches that hold records for a consumer.
+    """Yield the batches with records for a consumer.
 
-    batches and aborted (producer id, first offset) are those of one Fetch answer; without `aborted`, as for
-    read_uncommitted, only control batches are dropped. Batches are passed on whole: a batch may begin before the offset
-    that was asked for.
+    `batches` and `aborted` (producer id, first offset) come from one Fetch response. Without `aborted`, as for
+    read_uncommitted, only control batches are dropped. Batches are passed on whole: a batch may start before the
+    requested offset.
     """
-    waiting = sorted(aborted or (), key=lambda transaction: transaction[1], reverse=True)  # the next one last
+    waiting = sorted(
+        aborted or (), key=lambda transaction: transaction[1], reverse=True
+    )  # in reverse, so that pop() returns the next one
     aborting: set[ProducerId] = set()
     for batch in batches:
         if not isinstance(batch, RecordBatch):
@@ -52,17 +54,17 @@ def visible_batches(
 
 
 def _is_abort_marker(batch: RecordBatch) -> bool:
-    first = next(iter_records(batch), None)  # compaction may have taken the marker's record
+    first = next(iter_records(batch), None)  # compaction may have removed the marker's record
     return first is not None and control_type(first.key) == ControlType.ABORT
 
 
 def next_offset(batch: Batch) -> Offset:
-    """The offset after the batch. A wrapper has the offset of its last message."""
+    """Return the offset after the batch. A wrapper message has the offset of its last message."""
     return batch.next_offset if isinstance(batch, RecordBatch) else batch.offset + 1
 
 
 def may_start_before(batch: Batch, end: Offset) -> bool:
-    """Whether the batch has records before an offset; only what is inside a wrapper knows for sure."""
+    """Return True if the batch may have records before `end`. A compressed wrapper must be decoded to be sure."""
     if isinstance(batch, RecordBatch):
         return bool(batch.base_offset < end)
     return batch.is_compressed or batch.offset < end

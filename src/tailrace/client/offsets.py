@@ -1,4 +1,4 @@
-"""Offsets of partitions: where they start and end, and which offset a time has."""
+"""Offsets of partitions: first, last, and the offset of a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import Refused
 from tailrace.client.isolation import IsolationLevel
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -15,18 +15,18 @@ from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 
 class OffsetSpec(IntEnum):
-    """Timestamps that stand for a place in the log."""
+    """Special timestamps of ListOffsets."""
 
     LATEST = -1  # the high watermark; with read_committed the last stable offset
     EARLIEST = -2
     MAX_TIMESTAMP = -3  # the record with the largest timestamp
-    EARLIEST_LOCAL = -4  # the first that is not in tiered storage only
+    EARLIEST_LOCAL = -4  # the first offset on the broker's own disks
     LATEST_TIERED = -5
 
 
 class FoundOffset(NamedTuple):
     offset: Offset
-    timestamp: int  # of the record found by time; -1 for a place
+    timestamp: int  # of the record found by time; -1 for an OffsetSpec
     leader_epoch: LeaderEpoch
 
 
@@ -45,13 +45,15 @@ def find_offsets(
     targets: Mapping[TopicPartition, int],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, FoundOffset | None]:
-    """For each partition the offset of a place (OffsetSpec), or of the first record at or after a time in milliseconds;
-    None where there is no such record."""
+    """Return an offset for each partition.
+
+    A target is an OffsetSpec, or a time in milliseconds: then it is the first record at or after that time, or None.
+    """
     at_least = max([_FIRST_WITH_ONE_OFFSET, *(_FIRST_VERSION.get(OffsetSpec(t), 0) for t in targets.values() if t < 0)])
     if isolation is not IsolationLevel.READ_UNCOMMITTED:
         at_least = max(at_least, _FIRST_WITH_ISOLATION)
 
-    def build(leaders: list[LeaderOf]) -> ListOffsetsRequest:
+    def build(leaders: list[LedPartition]) -> ListOffsetsRequest:
         topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
         for partition, _, leader_epoch in leaders:
             topic = topics.setdefault(partition.topic, ListOffsetsRequest.ListOffsetsTopic(name=partition.topic))
@@ -72,7 +74,7 @@ def find_offsets(
     return cluster.ask_leaders(targets, build, _read, at_least=at_least)
 
 
-def _read(answer: ListOffsetsResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+def _read(answer: ListOffsetsResponse, leaders: list[LedPartition]) -> Iterator[PartitionAnswer]:
     for topic in answer.topics:
         for data in topic.partitions:
             partition = TopicPartition(topic.name, data.partition_index)
@@ -85,7 +87,7 @@ def _read(answer: ListOffsetsResponse, leaders: list[LeaderOf]) -> Iterator[Part
 
 
 def earliest_offsets(cluster: ClusterClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
-    return _places(cluster, partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+    return _offsets_at(cluster, partitions, OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED)
 
 
 def latest_offsets(
@@ -93,11 +95,11 @@ def latest_offsets(
     partitions: Iterable[TopicPartition],
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, Offset]:
-    return _places(cluster, partitions, OffsetSpec.LATEST, isolation)
+    return _offsets_at(cluster, partitions, OffsetSpec.LATEST, isolation)
 
 
-def _places(
-    cluster: ClusterClient, partitions: Iterable[TopicPartition], place: OffsetSpec, isolation: IsolationLevel
+def _offsets_at(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition], spec: OffsetSpec, isolation: IsolationLevel
 ) -> dict[TopicPartition, Offset]:
-    found = find_offsets(cluster, dict.fromkeys(partitions, place), isolation)
+    found = find_offsets(cluster, dict.fromkeys(partitions, spec), isolation)
     return {partition: 0 if one is None else one.offset for partition, one in found.items()}

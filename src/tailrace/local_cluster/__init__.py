@@ -4,5 +4,5 @@ plan.py            ClusterPlan: nodes, ports, folders, settings
 cluster.py         LocalCluster: starts and stops the processes in order
 process.py         NodeProcess: one node as a child process
 kafka_program.py   runs Apache Kafka: Java and Kafka's jars
-maven.py           fetches the jars once and checks them against `kafka_controller.json`
+maven.py           downloads the jars once and checks them against `kafka_controller.json`
 """

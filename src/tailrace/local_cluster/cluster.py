@@ -1,13 +1,13 @@
 """LocalCluster: the processes of a plan, started and stopped in the right order.
 
-    cluster = LocalCluster(plan, kafka, tell)
-    cluster.start()         # controllers first; returns when clients can connect to every broker
-    cluster.watch_once()    # tells of nodes that have ended
-    cluster.ask_to_stop()   # from a signal handler: a start gives up; asked twice, a stop does not wait
-    cluster.stop()          # brokers first, which hand over what they lead, then the controllers
+    cluster = LocalCluster(plan, kafka, report)
+    cluster.start()           # controllers first; returns when clients can connect to every broker
+    cluster.watch_once()      # reports nodes that have ended
+    cluster.request_stop()    # from a signal handler: ends a start; a second call makes `stop` kill the nodes
+    cluster.stop()            # brokers first, which hand over their leaderships, then the controllers
 
-`tell` is called with each step, in words. One process at a time has a folder: its nodes hold the folder's lock, so that
-a cluster whose starter was killed is not started twice.
+`report` is called with a sentence for each step. The nodes hold the lock of the folder, so that a cluster whose parent
+process was killed is not started twice.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from tailrace.local_cluster.plan import HOST, ClusterPlan, Node
 from tailrace.local_cluster.process import NodeProcess
 
 _POLL_S: Final = 0.05
-_START_TIMEOUT_S: Final = 600.0  # whoever recovers much takes long; whoever ends is told of at once
+_START_TIMEOUT_S: Final = 600.0  # log recovery may take long; a node that ends is reported at once
 _REMIND_EVERY_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 60.0
 _PIDS: Final = "pids"
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class CannotStart(Exception):
-    """The cluster does not start; says why, with the last words of the node that is at fault."""
+    """The cluster does not start. The message has the reason and the last log lines of the failed node."""
 
 
-class StopAsked(Exception):
-    """Somebody wants it to stop before it has started."""
+class StopRequested(Exception):
+    """A stop was requested during the start."""
 
 
 class LocalCluster:
-    def __init__(self, plan: ClusterPlan, kafka: KafkaProgram, tell: Tell, *, log_level: str = "info") -> None:
+    def __init__(self, plan: ClusterPlan, kafka: KafkaProgram, report: Report, *, log_level: str = "info") -> None:
         self.plan = plan
         self.processes: list[NodeProcess] = []
-        self.times_asked_to_stop = 0
+        self.stop_requests = 0
         self._kafka = kafka
-        self._tell = tell
+        self._report = report
         self._log_level = log_level
-        self._told: set[NodeProcess] = set()
+        self._reported: set[NodeProcess] = set()
         self._formatting: list[NodeProcess] = []
         self._lock: int | None = None
 
-    def ask_to_stop(self) -> None:
-        self.times_asked_to_stop += 1
+    def request_stop(self) -> None:
+        self.stop_requests += 1
 
     def start(self) -> None:
-        """CannotStart, or StopAsked; `stop` has to be called whatever comes."""
+        """Start the nodes. Raise CannotStart or StopRequested; call `stop` in any case."""
         self.plan.directory.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         self._check_ports()
@@ -73,20 +73,20 @@ class LocalCluster:
         self._launch(self.plan.controllers, self._controller_command)
         self._wait_for("to listen", lambda: [one for one in self._of("controller") if not one.is_listening])
         self._launch(self.plan.brokers, self._broker_command)
-        self._wait_for("to be let in", self._brokers_not_in)
+        self._wait_for("to be unfenced", self._brokers_not_active)
 
     def watch_once(self) -> bool:
-        """Tell of nodes that have ended since the last time; whether there is a broker left."""
+        """Report nodes that have ended since the last call. Return True if a broker is running."""
         for one in self.processes:
-            if not one.is_running and one not in self._told:
-                self._told.add(one)
-                self._tell(f"{one.node.name} (pid {one.pid}) {one.ending}; its log is {one.node.log}")
+            if not one.is_running and one not in self._reported:
+                self._reported.add(one)
+                self._report(f"{one.node.name} (pid {one.pid}) {one.ending}; its log is {one.node.log}")
                 if one.node.role == "broker":
-                    self._tell(f"  to start it again: tailrace serve --config {one.node.settings_file}")
+                    self._report(f"  to start it again: tailrace serve --config {one.node.settings_file}")
         return any(one.is_running for one in self._of("broker"))
 
     def stop(self) -> None:
-        """Returns when no node runs any more."""
+        """Stop all nodes, and return when they have ended."""
         for one in self._formatting:
             one.kill()
             one.wait()
@@ -106,8 +106,8 @@ class LocalCluster:
         except BlockingIOError:
             os.close(lock)
             pids = self.plan.directory / _PIDS
-            who = f" (pids {pids.read_text().strip()})" if pids.exists() else ""
-            raise CannotStart(f"the cluster in {self.plan.directory} is running already{who}") from None
+            owner = f" (pids {pids.read_text().strip()})" if pids.exists() else ""
+            raise CannotStart(f"the cluster in {self.plan.directory} is running already{owner}") from None
         self._lock = lock
 
     def _check_ports(self) -> None:
@@ -118,13 +118,13 @@ class LocalCluster:
                     probe.bind((HOST, node.port))
                 except OSError as error:
                     raise CannotStart(
-                        f"{node.name} cannot listen on {node.address}: {error.strerror} (--port picks other ports)"
+                        f"{node.name} cannot listen on {node.address}: {error.strerror} (choose another --port)"
                     ) from error
 
     def _format(self, nodes: Sequence[Node]) -> None:
         if not nodes:
             return
-        self._tell(f"formatting {_names(nodes)}")
+        self._report(f"formatting {_names(nodes)}")
         options = ("--cluster-id", self.plan.cluster_id, "--initial-controllers", self.plan.initial_controllers)
         for node in nodes:
             command = self._kafka.command(STORAGE_TOOL, "format", "-c", str(node.settings_file), *options)
@@ -132,14 +132,14 @@ class LocalCluster:
         self._wait_for("to be formatted", lambda: [one for one in self._formatting if one.is_running])
         for one in self._formatting:
             if one.status:
-                raise CannotStart(_fault(one, "could not be formatted"))
+                raise CannotStart(_failure_text(one, "could not be formatted"))
 
     def _launch(self, nodes: Iterable[Node], command: Callable[[Node], list[str]]) -> None:
         assert self._lock is not None
         for node in nodes:
             one = NodeProcess(node, command(node), kept_open=[self._lock])
             self.processes.append(one)
-            self._tell(f"starting {node.name} on {node.address} (pid {one.pid})")
+            self._report(f"starting {node.name} on {node.address} (pid {one.pid})")
         (self.plan.directory / _PIDS).write_text(" ".join(str(one.pid) for one in self.processes) + "\n")
 
     def _controller_command(self, node: Node) -> list[str]:
@@ -156,21 +156,23 @@ class LocalCluster:
     def _wait_for(self, what: str, missing: Callable[[], list[NodeProcess]]) -> None:
         began = reminded = time.monotonic()
         while waiting := missing():
-            if self.times_asked_to_stop:
-                raise StopAsked
+            if self.stop_requests:
+                raise StopRequested
             for one in self.processes:
                 if not one.is_running:
-                    raise CannotStart(_fault(one, one.ending))
+                    raise CannotStart(_failure_text(one, one.ending))
             now = time.monotonic()
             if now - began > _START_TIMEOUT_S:
-                raise CannotStart(_fault(waiting[0], f"was waited for {what} for {_START_TIMEOUT_S:.0f} s"))
+                raise CannotStart(
+                    _failure_text(waiting[0], f"timed out: waited {_START_TIMEOUT_S:.0f} s for it {what}")
+                )
             if now - reminded > _REMIND_EVERY_S:
                 reminded = now
-                self._tell(f"waiting for {_names(one.node for one in waiting)} {what} ({now - began:.0f} s)")
+                self._report(f"waiting for {_names(one.node for one in waiting)} {what} ({now - began:.0f} s)")
             time.sleep(_POLL_S)
 
-    def _brokers_not_in(self) -> list[NodeProcess]:
-        """Those that do not listen, or that one that does has not heard of: each is let in before it listens."""
+    def _brokers_not_active(self) -> list[NodeProcess]:
+        """Return the brokers that do not listen, or that another broker does not know. Unfenced brokers listen."""
         brokers = self._of("broker")
         if silent := [one for one in brokers if not one.is_listening]:
             return silent
@@ -193,19 +195,19 @@ class LocalCluster:
         running = [one for one in self._of(role) if one.is_running]
         if not running:
             return
-        self._tell(f"stopping {_names(one.node for one in running)}")
+        self._report(f"stopping {_names(one.node for one in running)}")
         for one in running:
-            one.ask_to_stop()
+            one.request_stop()
             if role == "broker" and not any(other.is_running for other in self._of("controller")):
-                # Nobody can take over what it leads; asked twice it does not wait for that.
+                # Without a controller no other broker can take over its partitions; a second signal skips the wait.
                 time.sleep(_POLL_S)
-                one.ask_to_stop()
+                one.request_stop()
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while any(one.is_running for one in running):
-            if self.times_asked_to_stop > 1 or time.monotonic() > deadline:
+            if self.stop_requests > 1 or time.monotonic() > deadline:
                 for one in running:
                     if one.is_running:
-                        self._tell(f"killing {one.node.name}")
+                        self._report(f"killing {one.node.name}")
                         one.kill()
                 for one in running:
                     one.wait()
@@ -221,6 +223,6 @@ def _names(nodes: Iterable[Node]) -> str:
     return ", ".join(node.name for node in nodes)
 
 
-def _fault(one: NodeProcess, what: str) -> str:
-    words = "\n".join(f"  {line}" for line in one.last_words())
-    return f"{one.node.name} {what}; its log is {one.node.log}" + (f" and ends so:\n{words}" if words else "")
+def _failure_text(one: NodeProcess, what: str) -> str:
+    lines = "\n".join(f"  {line}" for line in one.last_log_lines())
+    return f"{one.node.name} {what}; its log is {one.node.log}" + (f"; its last lines:\n{lines}" if lines else "")

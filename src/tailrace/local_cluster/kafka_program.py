@@ -1,7 +1,7 @@
-"""KafkaProgram: how Apache Kafka is run here: a Java, and Kafka's jars.
+"""KafkaProgram: command lines that run Apache Kafka, with a Java and Kafka's jars.
 
-The jars are those that a controller of the version in `kafka_controller.json` needs, from a Maven repository, or all of
-an installation (`--kafka-home`), whatever its version.
+The jars come from a Maven repository: those that a controller of the version in `kafka_controller.json` needs. Or they
+are all jars of an installed Apache Kafka of any version (`--kafka-home`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 from tailrace.java import Java
 from tailrace.local_cluster.maven import Artifact
 
-# A controller has little to do: a small heap, one collector thread, and no compiler that costs more than it gains.
+# A controller has little work: a small heap, the serial collector and only the fast compiler are enough.
 _JVM_FLAGS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SERVER: Final = "kafka.Kafka"
 STORAGE_TOOL: Final = "kafka.tools.StorageTool"
-# Written beside a controller's settings: what it has to say goes to its standard output, and so into its log file.
+# The logging configuration of a controller: log to standard output, which is redirected to its log file.
 LOG4J: Final = """\
 appender.out.type = Console
 appender.out.name = out
@@ -32,7 +32,7 @@ rootLogger.appenderRef.out.ref = out
 
 
 class NoKafka(Exception):
-    """A folder that is no installation of Apache Kafka."""
+    """A folder without an installed Apache Kafka."""
 
 
 class ControllerJars(NamedTuple):
@@ -55,15 +55,15 @@ class KafkaProgram(NamedTuple):
 
 
 def controller_jars() -> ControllerJars:
-    """What a controller needs, of the version that we are held against."""
-    told = json.loads(files("tailrace.local_cluster").joinpath("kafka_controller.json").read_text())
-    artifacts = (Artifact(one["path"], one["size"], one["sha256"]) for one in told["jars"])
-    return ControllerJars(told["version"], tuple(artifacts))
+    """Return the jars that a controller needs, of the Kafka version that Tailrace is tested with."""
+    listing = json.loads(files("tailrace.local_cluster").joinpath("kafka_controller.json").read_text())
+    artifacts = (Artifact(one["path"], one["size"], one["sha256"]) for one in listing["jars"])
+    return ControllerJars(listing["version"], tuple(artifacts))
 
 
 def installed_jars(home: Path) -> Sequence[Path]:
-    """The jars of an installation; NoKafka where there are none."""
+    """Return the jars of an installed Apache Kafka. Raise NoKafka if there are none."""
     found = sorted((home / "libs").glob("*.jar"))
     if not any(jar.name.startswith("kafka-server-") for jar in found):
-        raise NoKafka(f"{home} is no installation of Apache Kafka: there is no libs/kafka-server-….jar")
+        raise NoKafka(f"{home} is not an installation of Apache Kafka: it has no libs/kafka-server-….jar")
     return found

@@ -1,11 +1,11 @@
-"""MavenRepository: files of a Maven repository, fetched once, kept in the user's cache, and what they should be.
+"""MavenRepository: downloads files of a Maven repository once, verifies them, and keeps them in the user's cache.
 
     repository = MavenRepository.chosen()
     paths = repository.fetch(artifacts, on_bytes=progress.advance)
 
-An artifact is named with its size and SHA-256, so that it does not matter where it comes from: Maven Central, or the
-repository that TAILRACE_MAVEN_REPOSITORY names (http, https or file), with a name and password in the address if it
-needs them. A file is in the cache whole or not at all, and is checked each time it is used.
+An artifact is identified by its path, size and SHA-256, so any repository can be used: Maven Central, or the URL in
+TAILRACE_MAVEN_REPOSITORY (http, https or file; it may contain a user name and password). The cache has only complete
+files, and each file is verified every time it is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AT_ONCE: Final = 4
 _TRIES: Final = 3
 _TIMEOUT_S: Final = 60.0
 _PIECE: Final = 64 * 1024
-_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+_TRANSIENT: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Artifact(NamedTuple):
@@ -45,14 +45,14 @@ class Artifact(NamedTuple):
 
 
 class CannotFetch(Exception):
-    """An artifact cannot be had; says which, from where and why."""
+    """An artifact cannot be downloaded; the message has its name, the repository and the reason."""
 
 
 class MavenRepository:
     def __init__(self, url: str, cache: Path) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https", "file"):
-            raise CannotFetch(f"{VARIABLE} is no address of a repository: it begins with http, https or file")
+            raise CannotFetch(f"{VARIABLE} is not the URL of a repository: it must start with http, https or file")
         self._headers = {"User-Agent": "tailrace"}
         place = parts.netloc.rpartition("@")[2]
         if parts.username is not None:
@@ -63,16 +63,16 @@ class MavenRepository:
 
     @classmethod
     def chosen(cls) -> MavenRepository:
-        """The repository that the environment names, or Maven Central; kept in the user's cache directory."""
+        """Return the repository of TAILRACE_MAVEN_REPOSITORY, or Maven Central, with the user's cache directory."""
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tailrace", "maven")
         return cls(os.environ.get(VARIABLE) or MAVEN_CENTRAL, cache)
 
     def missing(self, artifacts: Sequence[Artifact]) -> list[Artifact]:
-        """Those that are not in the cache as they should be."""
+        """Return the artifacts that are not, or not correctly, in the cache."""
         return [one for one in artifacts if not self._is_kept(one)]
 
     def fetch(self, artifacts: Sequence[Artifact], on_bytes: Callable[[int], None] = lambda size: None) -> list[Path]:
-        """The files, fetched where they are not kept; CannotFetch for the first that cannot be had."""
+        """Return the files, after downloading missing ones. Raise CannotFetch if a download fails."""
         with ThreadPoolExecutor(_AT_ONCE) as several:
             for _ in several.map(lambda one: self._fetch(one, on_bytes), self.missing(artifacts)):
                 pass
@@ -100,8 +100,10 @@ class MavenRepository:
                 made.replace(target)
                 return
             except (OSError, EOFError, HTTPException) as error:
-                if not tries_left or not _is_passing(error):
-                    raise CannotFetch(f"{artifact.name} cannot be had from {self.url}: {_reason(error)}") from error
+                if not tries_left or not _is_transient(error):
+                    raise CannotFetch(
+                        f"{artifact.name} cannot be downloaded from {self.url}: {_reason(error)}"
+                    ) from error
             finally:
                 made.unlink(missing_ok=True)
 
@@ -115,14 +117,14 @@ class MavenRepository:
                 size += len(piece)
                 on_bytes(len(piece))
         if size < artifact.size:
-            raise EOFError(f"it ended after {size:,} of {artifact.size:,} bytes")
+            raise EOFError(f"the download ended after {size:,} of {artifact.size:,} bytes")
         if size > artifact.size or digest.hexdigest() != artifact.sha256:
-            raise CannotFetch(f"{artifact.name} from {self.url} is another file than it should be: its SHA-256 differs")
+            raise CannotFetch(f"{artifact.name} from {self.url} has a wrong SHA-256: it is not the expected file")
 
 
-def _is_passing(error: Exception) -> bool:
-    """Whether it is worth asking again."""
-    return not isinstance(error, urllib.error.HTTPError) or error.code in _PASSING
+def _is_transient(error: Exception) -> bool:
+    """Return True if a retry may succeed."""
+    return not isinstance(error, urllib.error.HTTPError) or error.code in _TRANSIENT
 
 
 def _reason(error: Exception) -> str:

@@ -1,10 +1,10 @@
 """ClusterPlan: the nodes of a cluster on this machine, with their ports, folders and settings.
 
-    DIR/cluster.json                    what stays the same when the cluster is started again
+    DIR/cluster.json                    ids and ports, kept for the next start
     DIR/controller-3000/                server.properties, controller.log, data/
     DIR/broker-1/                       server.properties, broker.log, data/
 
-Brokers listen on PORT, PORT + 1, …, controllers on PORT + 100, …. The settings are whole: each node can be started
+Brokers listen on PORT, PORT + 1, …, controllers on PORT + 100, …. The settings are complete: each node can be started
 alone with its server.properties, a broker with `tailrace serve --config`.
 """
 
@@ -27,24 +27,25 @@ _CONTROLLERS_ABOVE: Final = 100
 _LAST_PORT: Final = 65_535
 _STATE: Final = "cluster.json"
 
-# What the plan itself says of each node.
+# Settings that the plan sets for each node.
 _OWN: Final = frozenset({
     "process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "log.dirs", "log.dir",
     "metadata.log.dir", "controller.listener.names", "controller.quorum.bootstrap.servers", "controller.quorum.voters",
     "listener.security.protocol.map", "tailrace.metrics.port",
 })  # fmt: skip
-# Settings of brokers by which controllers decide.
-_DECIDED_BY: Final = frozenset({
+# Settings of brokers that controllers use as well.
+_CONTROLLER_SETTINGS: Final = frozenset({
     "num.partitions", "default.replication.factor", "min.insync.replicas", "unclean.leader.election.enable",
     "broker.session.timeout.ms", "auto.leader.rebalance.enable", "leader.imbalance.check.interval.seconds",
     "leader.imbalance.per.broker.percentage",
 })  # fmt: skip
-# What controllers make the default of all brokers when the cluster begins (KIP-966); a file has no say in it later.
-_KEPT_BY_THE_CLUSTER: Final = "min.insync.replicas"
+# Controllers store this setting as the default of all brokers at the first start (KIP-966). Later, the properties files
+# have no effect on it.
+_STORED_BY_CONTROLLERS: Final = "min.insync.replicas"
 
 
 class CannotPlan(Exception):
-    """A cluster that cannot be, or not in this folder."""
+    """The requested cluster is impossible, or contradicts the one in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Node:
     node_id: int
     port: int
     directory: Path
-    directory_id: str = ""  # of a controller: the quorum knows its voters by it
+    directory_id: str = ""  # of a controller: part of its identity in the quorum
     settings: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -102,11 +103,11 @@ class ClusterPlan:
 
     @property
     def initial_controllers(self) -> str:
-        """As `kafka-storage format --initial-controllers` takes them."""
+        """The value of `kafka-storage format --initial-controllers`."""
         return ",".join(f"{node.node_id}@{node.address}:{node.directory_id}" for node in self.controllers)
 
     def save(self) -> None:
-        told = {
+        document = {
             "clusterId": self.cluster_id,
             "controllers": [
                 {"id": node.node_id, "port": node.port, "directoryId": node.directory_id} for node in self.controllers
@@ -114,7 +115,7 @@ class ClusterPlan:
             "brokers": [{"id": node.node_id, "port": node.port} for node in self.brokers],
         }
         new = self.directory / f"{_STATE}.new"
-        new.write_text(json.dumps(told, indent=2) + "\n")
+        new.write_text(json.dumps(document, indent=2) + "\n")
         new.replace(self.directory / _STATE)
 
 
@@ -127,10 +128,10 @@ def plan_cluster(
     metrics_port: int | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> ClusterPlan:
-    """A new cluster, or the one in the folder: there a number that is left out is as it was."""
+    """Plan a new cluster, or the one in the folder. Omitted numbers are those of the last start."""
     overrides = overrides or {}
     if own := sorted(_OWN & overrides.keys()):
-        raise CannotPlan(f"-o {own[0]} is not for all brokers: `cluster up` sets it for each node")
+        raise CannotPlan(f"-o {own[0]} cannot be set for all brokers: `cluster up` sets it for each node")
     plan = _kept(directory)
     if plan is None:
         first = DEFAULT_PORT if port is None else port
@@ -147,12 +148,12 @@ def plan_cluster(
         if controllers not in (None, len(plan.controllers)):
             raise CannotPlan(
                 f"the cluster in {directory} has {len(plan.controllers)} controllers, not {controllers}: "
-                "another --data begins a new one"
+                "choose another --data for a new cluster"
             )
-        if _KEPT_BY_THE_CLUSTER in overrides:
+        if _STORED_BY_CONTROLLERS in overrides:
             raise CannotPlan(
-                f"the cluster in {directory} has kept {_KEPT_BY_THE_CLUSTER} since its first start: "
-                f"tailrace configs set --broker default {_KEPT_BY_THE_CLUSTER}={overrides[_KEPT_BY_THE_CLUSTER]}"
+                f"the cluster in {directory} has stored {_STORED_BY_CONTROLLERS} at its first start; change it with: "
+                f"tailrace configs set --broker default {_STORED_BY_CONTROLLERS}={overrides[_STORED_BY_CONTROLLERS]}"
             )
         first = plan.brokers[0].port if port is None else port
         cluster = replace(plan, brokers=_brokers(directory, first, brokers or len(plan.brokers)))
@@ -172,11 +173,15 @@ def _node(directory: Path, role: str, node_id: int, port: int, directory_id: str
 def _check_ports(plan: ClusterPlan) -> None:
     ports = [node.port for node in plan.nodes]
     if not all(0 < port <= _LAST_PORT for port in ports):
-        raise CannotPlan(f"--port leaves no room for all nodes: ports would be {min(ports)} to {max(ports)}")
+        raise CannotPlan(
+            f"--port leaves too few ports: nodes would use {min(ports)} to {max(ports)}, the limit is {_LAST_PORT}"
+        )
     for node in plan.brokers:
         for other in plan.controllers:
             if node.port == other.port:
-                raise CannotPlan(f"{node.name} and {other.name} would both listen on {node.port}: --port picks others")
+                raise CannotPlan(
+                    f"{node.name} and {other.name} would both listen on port {node.port}: choose another --port"
+                )
 
 
 def _kept(directory: Path) -> ClusterPlan | None:
@@ -184,18 +189,18 @@ def _kept(directory: Path) -> ClusterPlan | None:
     if not path.exists():
         return None
     try:
-        told: dict[str, Any] = json.loads(path.read_text())
+        document: dict[str, Any] = json.loads(path.read_text())
         return ClusterPlan(
             directory,
-            str(told["clusterId"]),
+            str(document["clusterId"]),
             tuple(
                 _node(directory, "controller", one["id"], one["port"], one["directoryId"])
-                for one in told["controllers"]
+                for one in document["controllers"]
             ),
-            tuple(_node(directory, "broker", one["id"], one["port"]) for one in told["brokers"]),
+            tuple(_node(directory, "broker", one["id"], one["port"]) for one in document["brokers"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise CannotPlan(f"{path} is damaged ({error!r}): another --data begins a new cluster") from error
+        raise CannotPlan(f"{path} is damaged ({error!r}): choose another --data for a new cluster") from error
 
 
 def _with_settings(plan: ClusterPlan, overrides: Mapping[str, str], metrics_port: int | None) -> ClusterPlan:
@@ -205,7 +210,7 @@ def _with_settings(plan: ClusterPlan, overrides: Mapping[str, str], metrics_port
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     }
     shared = {**_replication(len(plan.brokers)), **overrides}
-    decided = {key: value for key, value in shared.items() if key in _DECIDED_BY}
+    decided = {key: value for key, value in shared.items() if key in _CONTROLLER_SETTINGS}
     controllers = []
     for node in plan.controllers:
         settings = {**common, **decided, **_identity(node), "listeners": f"CONTROLLER://{node.address}"}
@@ -224,7 +229,7 @@ def _identity(node: Node) -> dict[str, str]:
 
 
 def _replication(brokers: int) -> dict[str, str]:
-    """Three copies and two in sync, as far as there are brokers for it."""
+    """Return settings for three replicas with two in sync, or fewer if there are fewer brokers."""
     copies, in_sync = str(min(3, brokers)), str(min(2, max(1, brokers - 1)))
     return {
         "default.replication.factor": copies,
@@ -238,7 +243,7 @@ def _replication(brokers: int) -> dict[str, str]:
 
 
 def new_id() -> str:
-    """A random id as Kafka writes it; none that a command line would take for an option."""
+    """Return a random id in Kafka's encoding. It never starts with a dash, which tools would parse as an option."""
     while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return made

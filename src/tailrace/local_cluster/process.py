@@ -1,7 +1,7 @@
-"""NodeProcess: a node of the cluster as a child process, its words in a log file.
+"""NodeProcess: a node of the cluster as a child process, with its output in a log file.
 
-It has a session of its own: a Ctrl-C at the terminal reaches only whoever started the cluster, who stops the nodes in
-their order.
+The process has its own session. So Ctrl-C at the terminal reaches only the parent process, which stops the nodes in the
+right order.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 
 from tailrace.local_cluster.plan import HOST, Node
 
-_LAST_WORDS: Final = 8
+_LAST_LOG_LINES: Final = 8
 _CONNECT_TIMEOUT_S: Final = 0.5
 
 
 class NodeProcess:
     def __init__(self, node: Node, command: Sequence[str], kept_open: Sequence[int] = ()) -> None:
-        """kept_open: descriptors that stay open as long as the node lives, whatever becomes of its parent."""
+        """Start the process. The descriptors in kept_open stay open in the node, even if the parent ends."""
         self.node = node
         self.started = time.monotonic()
         self._log_start = node.log.stat().st_size if node.log.exists() else 0
@@ -41,7 +41,7 @@ class NodeProcess:
 
     @property
     def status(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """The exit status; None while the process runs."""
         return self._process.poll()
 
     @property
@@ -58,7 +58,7 @@ class NodeProcess:
 
     @property
     def ending(self) -> str:
-        """How it ended, for people."""
+        """How the process ended, as text for people."""
         status = self.status
         if status is None:
             return "runs"
@@ -66,15 +66,15 @@ class NodeProcess:
             return f"was killed by {signal.Signals(-status).name}"
         return f"ended with status {status}"
 
-    def last_words(self) -> list[str]:
-        """The last lines that it wrote since it was started."""
+    def last_log_lines(self) -> list[str]:
+        """Return the last lines that the node has logged since its start."""
         if not self.node.log.exists():
             return []
         with self.node.log.open("rb") as log:
             log.seek(self._log_start)
-            return log.read().decode(errors="replace").splitlines()[-_LAST_WORDS:]
+            return log.read().decode(errors="replace").splitlines()[-_LAST_LOG_LINES:]
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         if self.is_running:
             self._process.send_signal(signal.SIGTERM)
 

@@ -1,7 +1,7 @@
-"""A whole node: settings, log directories, broker and network put together.
+"""A complete node: settings, log directories, broker and network.
 
-serving.py       broker_builder: settings of a server and of a broker, and what the core is given by its process
+serving.py       broker_builder: builds a broker from its settings, with disk, clock and random numbers
 joining.py       QuorumNetwork: the network of a broker that joins a cluster, before it serves
-offline_node.py  OfflineNode: a data directory that no broker serves, opened by this process for a while
+offline_node.py  OfflineNode: a data directory without a broker, opened by this process
 timed_files.py   TimedFiles: files that measure flushes
 """

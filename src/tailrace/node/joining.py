@@ -1,7 +1,7 @@
-"""QuorumNetwork: the network of a broker that joins a cluster, from before it is served.
+"""QuorumNetwork: the network of a broker that joins a cluster, before the server's loop runs.
 
-It has a poll of its own for as long as that takes; what is unanswered then is sent again by the server's loop. The
-heartbeats' thread, which it starts, goes on.
+It polls its own sockets until the broker has joined. Requests without a response are then sent again by the server's
+loop. The heartbeat thread, which it starts, keeps running.
 """
 
 from __future__ import annotations
@@ -95,18 +95,20 @@ class QuorumNetwork:
 
 
 def _wait_s(peers: Peers) -> float:
-    """The heartbeats' thread wakes nobody here, so the wait is short."""
+    """Return the poll timeout. It is short, because the heartbeat thread cannot wake this poll."""
     due_ms = peers.next_deadline_ms()
     return 0.01 if due_ms is None else max(min(due_ms - monotonic_ms(), 10), 0) / 1_000
 
 
 def _too_late(lifecycle: BrokerLifecycle, what: str) -> KafkaError:
     why = "" if lifecycle.refusal is None else f" ({lifecycle.refusal})"
-    return KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"it took too long until {what}{why}")
+    return KafkaError(
+        ErrorCode.REQUEST_TIMED_OUT, f"timed out waiting until {what}{why}; see initial.broker.registration.timeout.ms"
+    )
 
 
 def keep_tokens_fresh(security: OutgoingSecurity) -> list[TokenLogin]:
-    """Get the tokens by which this broker connects to others, and keep them fresh. Raise InvalidConfig."""
+    """Get the tokens for this broker's connections to other nodes, and keep them fresh. Raise InvalidConfig."""
     kept: list[TokenLogin] = []
     for sasl in (security.brokers.sasl, security.controllers.sasl):
         if sasl is None or sasl.oauth is None:
@@ -119,17 +121,17 @@ def keep_tokens_fresh(security: OutgoingSecurity) -> list[TokenLogin]:
         except ClientError as error:
             for one in kept:
                 one.release()
-            raise InvalidConfig(f"this broker has no token to connect to others: {error}") from error
+            raise InvalidConfig(f"this broker cannot get a token for connections to other nodes: {error}") from error
         kept.append(login)
     return kept
 
 
 def find_cluster_id(config: BrokerConfig) -> str:
-    """The id of the cluster that the controllers are of, for a directory that is new."""
+    """Query the cluster id from the controllers, for a new data directory."""
     deadline_s = time.monotonic() + config.integer("initial.broker.registration.timeout.ms") / 1_000
     security = outgoing_security(config).controllers
     settings = ClientSettings(connect_timeout_ms=5_000, request_timeout_ms=15_000, security=security)
-    _log.info("the controllers are asked which cluster this is")
+    _log.info("querying the cluster id from the controllers")
     while True:
         for host, port in config.roles.controllers:
             try:
@@ -141,7 +143,7 @@ def find_cluster_id(config: BrokerConfig) -> str:
                 continue
             if not answer.error_code:
                 return str(answer.cluster_id)
-            reason = f"{host}:{port} answers {ErrorCode(answer.error_code).name}"
+            reason = f"{host}:{port} responded with {ErrorCode(answer.error_code).name}"
         if time.monotonic() >= deadline_s:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no controller says which cluster this is: {reason}")
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"cannot get the cluster id from a controller: {reason}")
         time.sleep(0.1)

@@ -1,8 +1,8 @@
-"""OfflineNode: a data directory that no broker serves, in the hands of this process for a while.
+"""OfflineNode: a data directory that no broker uses, opened by this process.
 
-It is opened as a broker opens it, with its `.lock`, its controller and its logs, but nobody listens: topics are made,
-finished segments are taken in, and a clean stop leaves a directory that Tailrace or Apache Kafka goes on with. A
-directory that is new is formatted.
+The directory is opened as a broker opens it, with its `.lock`, its controller and its logs, but without a listener.
+Topics can be created and finished segments adopted. A clean stop leaves a directory that Tailrace or Apache Kafka can
+use. A new directory is formatted.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tailrace.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 
 
 class NodeRefused(Exception):
-    """A directory that cannot be opened, or a change that its controller refuses; one sentence."""
+    """A directory that cannot be opened, or a change that its controller refuses. The message is one sentence."""
 
 
-class LogStanding(NamedTuple):
-    """What one has to know to build segments that a log can take in."""
+class LogEndState(NamedTuple):
+    """The state of a log that is needed to build segments for it."""
 
     end_offset: Offset
     leader_epoch: LeaderEpoch
@@ -68,16 +68,16 @@ class OfflineNode:
             )
         except DirectoryInUse as error:
             raise NodeRefused(
-                f"{error}; if that is a Tailrace broker, bootstrap says where it listens, and it takes the load in"
+                f"{error}; if a Tailrace broker uses it, give its address with --bootstrap: it adopts the segments"
             ) from error
         except (*REFUSALS, OSError) as error:
             raise NodeRefused(f"{self._path} cannot be opened: {error}") from error
         return self
 
     def _check_alone(self, config: BrokerConfig, identity: DirectoryIdentity) -> None:
-        """One directory of several would look like a node that has lost the others' partitions."""
+        """Refuse a directory of a cluster, and one of several directories: the other partitions would look lost."""
         log = MetadataLog(
-            OverlayFiles(self._files),  # to look, and leave it as it is
+            OverlayFiles(self._files),  # reads only; writes stay in memory
             self._path,
             identity,
             config.metadata_log,
@@ -101,7 +101,7 @@ class OfflineNode:
 
     @property
     def broker(self) -> Broker:
-        assert self._broker is not None, "it is open while it is entered"
+        assert self._broker is not None, "use the node in a with statement"
         return self._broker
 
     @property
@@ -111,11 +111,11 @@ class OfflineNode:
     @property
     def _controller(self) -> LocalController:
         controller = self._services.local_controller
-        assert controller is not None, "it is a node that is alone"
+        assert controller is not None, "an offline node has a local controller"
         return controller
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; 0 if there is no such topic."""
+        """Return the number of partitions of a topic; 0 if it does not exist."""
         found = self._services.controller.image.topics.get(topic)
         return 0 if found is None else len(found.partitions)
 
@@ -131,24 +131,24 @@ class OfflineNode:
         result = self._controller.create_topics(request, _now_ms()).topics[0]
         if result.error_code:
             reason = result.error_message or ErrorCode(result.error_code).name
-            raise NodeRefused(f"topic {name} cannot be made: {reason}")
+            raise NodeRefused(f"topic {name} cannot be created: {reason}")
 
     def delete_topic(self, name: str) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
         self._controller.delete_topics(request, _now_ms())
 
-    def standing(self, partition: TopicPartition) -> LogStanding:
-        """Where a partition's log ends, and under which leader and settings it goes on."""
+    def log_end_state(self, partition: TopicPartition) -> LogEndState:
+        """Return the end offset, leader epoch and config of a partition's log."""
         hosted = self._services.partitions.get(partition)
         if hosted is None:
             raise NodeRefused(f"{partition} cannot be opened in {self._path}")
         state = self._services.controller.image.topics[partition.topic].partitions[partition.partition]
-        return LogStanding(hosted.log.log_end_offset, state.leader_epoch, hosted.log.config)
+        return LogEndState(hosted.log.log_end_offset, state.leader_epoch, hosted.log.config)
 
     def adopt(self, partition: TopicPartition, folder: str, leader_epoch: LeaderEpoch) -> Adopted:
-        """Take finished segments in at the end of a partition's log; NotAdoptable if they do not fit."""
+        """Append finished segments to a partition's log. Raise NotAdoptable if they do not fit."""
         hosted = self._services.partitions.get(partition)
-        assert hosted is not None, f"{partition} is not here"
+        assert hosted is not None, f"{partition} is not hosted"
         try:
             found = adopt(self._files, hosted.log, folder, leader_epoch, _now_ms())
         except KafkaError as error:

@@ -1,10 +1,10 @@
-"""Serving: where a broker's settings, its directories and the network come together.
+"""Builds a broker from its settings, its directories and the network.
 
     properties → split_settings → BrokerConfig (Kafka's keys) and ours (`tailrace.…`)
     server_settings(config, ours) → ServerSettings
-    broker_builder(config) → builds the broker once the server knows its ports
+    broker_builder(config) → a function that builds the broker when the server knows its ports
 
-Here the core is given what it must not fetch for itself: the disk, the clock, random numbers.
+The core gets its dependencies here: the disk, the clock and random numbers.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ TELEMETRY_KEY: Final = "tailrace.telemetry.enable"
 
 
 def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
-    """Kafka's keys, checked, and those that only Tailrace has."""
+    """Return Kafka's settings, validated, and Tailrace's own settings (`tailrace.…`)."""
     ours = {key: text for key, text in properties.items() if key.startswith(OWN_PREFIX)}
     return BrokerConfig({key: text for key, text in properties.items() if key not in ours}), ours
 
 
 def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSettings:
-    """What the network layer is told. A listener for controllers has nobody behind it yet and is not opened."""
+    """Return the settings of the network layer. Controller listeners are not opened: they are not supported yet."""
     properties = {**config.static, **ours}
     properties["listeners"] = ",".join(map(str, config.listeners))
     properties["advertised.listeners"] = ",".join(map(str, config.advertised_listeners))
@@ -58,13 +58,13 @@ def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSett
     return replace(settings, outgoing=outgoing_security(config))
 
 
-_DASH = 62  # the digit of base64 that a URL writes so
+_DASH = 62  # the base64 digit that is written as a dash in URLs
 
 
 def random_id() -> bytes:
-    """A UUID of version 4, as Kafka's ids are; made by hand, for the module `uuid` would make a start slower.
+    """Return a UUID of version 4, like Kafka's ids. The module `uuid` is not used, because its import slows the start.
 
-    None that would be written with a dash in front, which tools take for an option.
+    The text of the id never starts with a dash, which tools would parse as an option.
     """
     found = bytearray(os.urandom(16))
     while found[0] >> 2 == _DASH:
@@ -75,7 +75,7 @@ def random_id() -> bytes:
 
 
 def umask_of(ours: Mapping[str, str]) -> int:
-    """Return tailrace.umask: the permissions that new data files and folders do not have."""
+    """Return tailrace.umask: the permission bits that new data files and folders must not have."""
     text = ours.get(UMASK_KEY, f"{PRIVATE_UMASK:03o}")
     if not re.fullmatch("0?[0-7]{3}", text) or int(text, 8) & 0o700:
         raise InvalidConfig(f"{UMASK_KEY}: {text!r} is not an octal umask between 000 and 077, such as 027")
@@ -86,9 +86,9 @@ def has_telemetry(ours: Mapping[str, str]) -> bool:
     """Return tailrace.telemetry.enable: True if clients may push their metrics."""
     text = ours.get(TELEMETRY_KEY, "false").lower()
     if text not in ("true", "false"):
-        raise InvalidConfig(f"{TELEMETRY_KEY}: {text!r} is neither true nor false")
+        raise InvalidConfig(f"{TELEMETRY_KEY}: {text!r} must be true or false")
     if text == "true" and "tailrace.metrics.port" not in ours:
-        raise InvalidConfig(f"{TELEMETRY_KEY}: set tailrace.metrics.port too, where the pushed metrics are exposed")
+        raise InvalidConfig(f"{TELEMETRY_KEY}: set tailrace.metrics.port as well; the pushed metrics are exposed there")
     return text == "true"
 
 
@@ -101,8 +101,8 @@ def broker_builder(
     clock_ms: Callable[[], int] = wall_clock_ms,
     credentials: Sequence[str] = (),
 ) -> Callable[[Surroundings], Broker]:
-    """What opens the broker on its directories, once its ports are known. `credentials` are those that a new cluster
-    has from the beginning: SCRAM-SHA-512=[name=…,password=…]. `telemetry` lets clients push their metrics."""
+    """Return a function that opens the broker on its directories when its ports are known. `credentials` are stored
+    when a new cluster is formatted: SCRAM-SHA-512=[name=…,password=…]. With `telemetry` clients may push metrics."""
     first_records = []
     if credentials:
         from tailrace.metadata.decisions.scram_credentials import first_credential

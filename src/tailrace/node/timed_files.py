@@ -1,7 +1,7 @@
-"""TimedFiles: the operating system's files, with a note of how long each flush of a log took.
+"""TimedFiles: files of the operating system that measure the flush times of logs.
 
-The log knows no clock, so it is the files that look at one. Only segments are counted, as in Kafka's LogFlushStats, not
-their indexes nor checkpoints; and those of the loop's thread alone, since the cleaner's have other names.
+The log has no clock, so the files measure the time. As in Kafka's LogFlushStats, only flushes of segments count, not
+those of indexes and checkpoints. Segments that the cleaner writes have other names and are not counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ObjectFile: an object as the log's code reads a file, with few requests.
+"""ObjectFile: an object with the interface of a file, read with few requests.
 
-What is asked for in small pieces, as headers and indexes are, comes out of a window that is fetched at once; while
-reading goes on in order, each window is twice the one before. What will surely be read is said before (`will_read`) and
-comes through a `ReadAhead`, never more than was said.
+Small reads, such as those of headers and indexes, are served from a window that is fetched in one request. During
+sequential reads each window is twice as large as the previous one. Ranges that will certainly be read are announced
+(`will_read`) and fetched by a `ReadAhead`, which never fetches more than announced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from threading import Lock
 
 from tailrace.log.disk import file_names
 from tailrace.object_stores.read_ahead import PART_BYTES, Part, ReadAhead
-from tailrace.object_stores.store import Found, ObjectReader, ObjectStore
+from tailrace.object_stores.store import ListedObject, ObjectReader, ObjectStore
 from tailrace.records.batch import Buffer
 
 FIRST_WINDOW = 64 * 1024
@@ -22,9 +22,9 @@ _INDEXES = (file_names.OFFSET_INDEX, file_names.TIME_INDEX)
 
 
 class KnownObject:
-    """One version of an object, with the last small window of it: whoever opens it again finds that."""
+    """One version of an object, with its last small window, which is reused when the object is opened again."""
 
-    def __init__(self, path: str, found: Found, store: ObjectStore) -> None:
+    def __init__(self, path: str, found: ListedObject, store: ObjectStore) -> None:
         self.path = path
         self.found = found
         self.window: tuple[int, bytes] = (0, b"")
@@ -33,7 +33,7 @@ class KnownObject:
         self._opening = Lock()
 
     def fetch(self, position: int, size: int) -> bytes:
-        """From any thread."""
+        """Fetch a range. Thread-safe."""
         with self._opening:
             if self._reader is None:
                 self._reader = self._store.open(self.path)
@@ -48,14 +48,14 @@ class ObjectFile:
         self._ahead = ahead
         self._window_start, self._window = known.window
         self._window_bytes = FIRST_WINDOW
-        self._announced: deque[Part] = deque()  # in order, and next to each other
-        self._part: tuple[int, bytes] = (0, b"")  # the last that was taken, and where it begins
+        self._announced: deque[Part] = deque()  # consecutive, in order
+        self._part: tuple[int, bytes] = (0, b"")  # start position and bytes of the last taken part
 
     def size(self) -> int:
-        """As the folder's last listing said."""
+        """Return the size in the last listing of the folder."""
         return self._size
 
-    # Small pieces
+    # Small reads
 
     def read(self, position: int, size: int) -> bytes:
         size = min(size, self._size - position)
@@ -71,14 +71,14 @@ class ObjectFile:
         return self._window[start : start + size]
 
     def _move_window(self, position: int, size: int) -> None:
-        goes_on = self._window and 0 <= position - self._window_start <= len(self._window) + FIRST_WINDOW
-        self._window_bytes = min(self._window_bytes * 2, PART_BYTES) if goes_on else FIRST_WINDOW
+        is_sequential = self._window and 0 <= position - self._window_start <= len(self._window) + FIRST_WINDOW
+        self._window_bytes = min(self._window_bytes * 2, PART_BYTES) if is_sequential else FIRST_WINDOW
         wanted = min(max(size, self._window_bytes), self._size - position)
         self._window, self._window_start = self._known.fetch(position, wanted), position
         if wanted <= FIRST_WINDOW:
             self._known.window = self._window_start, self._window
 
-    # Large pieces
+    # Large reads
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         done = 0
@@ -95,19 +95,19 @@ class ObjectFile:
             buffer[done : done + len(piece)] = piece
             done += len(piece)
             if self._window_bytes == PART_BYTES and not self._is_ahead(at):
-                # Whoever has read this far in order reads the rest, too.
+                # After so long a sequential read, assume that the rest will be read as well.
                 self._window_bytes = FIRST_WINDOW
                 self.will_read(position + done, self._size)
         return done
 
     def will_read(self, start: int, end: int) -> None:
-        """Bytes that are about to be read, in order."""
+        """Announce a range that will be read sequentially."""
         end = min(end, self._size)
         if self._announced and (self._announced[0].start, self._announced[-1].end) == (start, end):
             return
         self._forget_parts()
         if self._window_start <= start and end <= self._window_start + len(self._window):
-            return  # they are there
+            return  # the window has the range
         self._announced += [
             Part(at, min(at + PART_BYTES, end), self._known.fetch) for at in range(start, end, PART_BYTES)
         ]
@@ -128,10 +128,10 @@ class ObjectFile:
         self._part = start, part
         return self._part
 
-    # The rest of a file
+    # Other operations
 
     def map(self) -> Buffer:
-        """The whole content. Of an index's tail of zeros, which can be megabytes, only the start is fetched."""
+        """Return the whole content. The zeros at the end of an index, which can be megabytes, are not fetched."""
         content = bytearray(self._size)
         may_end_in_zeros = self.path.endswith(_INDEXES)
         for position in range(0, self._size, _MAP_CHUNK):
@@ -142,7 +142,7 @@ class ObjectFile:
         return memoryview(content)
 
     def release(self) -> None:
-        """Let go of what was fetched and not asked for, and of a large window."""
+        """Release fetched parts that were not read, and a large window."""
         self._forget_parts()
         if len(self._window) > FIRST_WINDOW:
             self._window = b""
@@ -156,7 +156,7 @@ class ObjectFile:
         self._part = 0, b""
 
     def fileno(self) -> int:
-        raise OSError(errno.EBADF, "is no file of this machine", self.path)
+        raise OSError(errno.EBADF, "an object has no file descriptor", self.path)
 
     def write(self, position: int, data: Buffer) -> None:
         raise read_only(self.path)
@@ -172,4 +172,4 @@ class ObjectFile:
 
 
 def read_only(path: str) -> OSError:
-    return OSError(errno.EROFS, "an object store is only read from", path)
+    return OSError(errno.EROFS, "object stores are read-only", path)

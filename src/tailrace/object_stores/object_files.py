@@ -1,8 +1,8 @@
-"""ObjectFiles: a bucket as the log's code sees a disk, for reading only.
+"""ObjectFiles: a bucket with the interface of the log's files, read-only.
 
-A folder is listed in one request (a thousand names each), and what the listing says of sizes and times is believed
-until the folder is listed again: nobody asks the store for the size of one object. Paths are whole addresses,
-s3://bucket/prefix/orders-0, and stand so in every message.
+A folder is listed with one request per thousand names. Sizes and times come from the last listing of the folder, so no
+request is needed for a single object. Paths are complete addresses, such as s3://bucket/prefix/orders-0, also in
+messages.
 """
 
 from __future__ import annotations
@@ -15,43 +15,43 @@ from typing import Any
 from tailrace.log.disk.files import Entry, Space
 from tailrace.object_stores.object_file import KnownObject, ObjectFile, read_only
 from tailrace.object_stores.read_ahead import PARTS_AT_ONCE, ReadAhead, Workers
-from tailrace.object_stores.store import Found, ObjectStore
+from tailrace.object_stores.store import ListedObject, ObjectStore
 from tailrace.records.batch import Buffer
 
-_MAX_KNOWN = 1024  # objects that are kept, with a window of each
-_WORKERS = 16  # requests that wait for answers at the same time
+_MAX_KNOWN = 1024  # cached objects, each with a window
+_WORKERS = 16  # parallel requests
 
 
 class ObjectFiles:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._listings: dict[str, dict[str, Found]] = {}
+        self._listings: dict[str, dict[str, ListedObject]] = {}
         self._known: dict[str, KnownObject] = {}
         self._lock = Lock()
-        # Two, for what is done in one waits for what is fetched in the other.
+        # Two pools, because work in one waits for fetches in the other.
         self._fetching = Workers(PARTS_AT_ONCE)
         self._working = Workers(_WORKERS)
         self._ahead = ReadAhead(self._fetching)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy that travels looks for itself."""
+        """Pickle only the store; the copy makes its own listings and connections."""
         return ObjectFiles, (self._store,)
 
     def at_once(self, work: Iterable[Callable[[], object]]) -> None:
-        """Do what mostly waits for the store at the same time; the first error, if there is one."""
+        """Run functions that mostly wait for the store in parallel. Raise the first error."""
         for done in [self._working.submit(piece) for piece in work]:
             done.result()
 
-    # Looking
+    # Reading
 
     def entries(self, path: str) -> list[Entry]:
         self._listings.pop(path, None)
         listing = self._listings[path] = self._store.list(path)
         return [Entry(name, found.is_directory) for name, found in listing.items()]
 
-    def _found(self, path: str) -> Found | None:
+    def _found(self, path: str) -> ListedObject | None:
         if path in self._listings:
-            return Found(is_directory=True, size=0, modified_ms=0)
+            return ListedObject(is_directory=True, size=0, modified_ms=0)
         parent, _, name = path.rpartition("/")
         if parent not in self._listings:
             if parent.endswith(":/"):
@@ -62,10 +62,10 @@ class ObjectFiles:
                 return None
         return self._listings[parent].get(name)
 
-    def _there(self, path: str) -> Found:
+    def _there(self, path: str) -> ListedObject:
         found = self._found(path)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+            raise FileNotFoundError(errno.ENOENT, "no such object", path)
         return found
 
     def exists(self, path: str) -> bool:
@@ -78,7 +78,7 @@ class ObjectFiles:
         return self._there(path).modified_ms
 
     def _object(self, path: str) -> KnownObject:
-        """To open an object and read a little of it takes requests: what a later listing shows unchanged is kept."""
+        """Return the cached object if the last listing shows it unchanged; opening it again would cost requests."""
         found = self._there(path)
         with self._lock:
             known = self._known.pop(path, None)
@@ -98,7 +98,7 @@ class ObjectFiles:
         file = self.open(path)
         return file.read(0, file.size())
 
-    # Changing
+    # Writing (refused)
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         raise _refused(path)
@@ -122,7 +122,7 @@ class ObjectFiles:
         raise _refused(path)
 
     def space(self, path: str) -> Space:
-        raise OSError(errno.ENOSYS, "an object store has no size", path)
+        raise OSError(errno.ENOSYS, "an object store does not report its free space", path)
 
     def lock(self, path: str) -> ObjectFile:
         raise _refused(path)

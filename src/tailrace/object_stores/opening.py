@@ -1,4 +1,4 @@
-"""Which files a place is read through: this machine's, or those of an object store."""
+"""Opens the files of a location: of this machine, or of an object store."""
 
 from __future__ import annotations
 

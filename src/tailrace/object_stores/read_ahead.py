@@ -1,7 +1,7 @@
-"""ReadAhead: parts of objects that will be read, fetched in the order in which they were announced.
+"""ReadAhead: fetches parts of objects in advance, in the order in which they were announced.
 
-Some are under way at the same time, which makes up for a store that is slow to begin; how many are under way or wait to
-be taken is bounded, and so is memory. The order goes on from one object to the next.
+Several parts are fetched in parallel, to hide the latency of the store. The number of parts that are in flight or
+fetched but not taken is bounded, and so is memory. Parts of several objects form one queue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PARTS_AT_ONCE = 4
 
 
 class Workers:
-    """Threads that wait for answers; there are none until the first question."""
+    """A thread pool that is created with the first task."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -30,7 +30,7 @@ class Workers:
 
 
 class Part:
-    """Bytes of an object that will be read: `fetch` gets them, in whatever thread."""
+    """A range of an object that will be read. `fetch` gets its bytes, in any thread."""
 
     __slots__ = ("coming", "end", "fetch", "start")
 
@@ -46,7 +46,7 @@ class ReadAhead:
         self._workers = workers
         self._lock = Lock()
         self._waiting: deque[Part] = deque()
-        self._held = 0  # parts that are under way, or here and not yet taken
+        self._held = 0  # parts that are in flight, or fetched and not taken yet
 
     def announce(self, parts: Iterable[Part]) -> None:
         with self._lock:
@@ -55,7 +55,7 @@ class ReadAhead:
 
     def take(self, part: Part) -> bytes:
         with self._lock:
-            if part.coming is None:  # it is its turn, whatever else was announced before it
+            if part.coming is None:  # needed now, although earlier parts are not fetched yet
                 self._waiting.remove(part)
                 self._start(part)
             coming = part.coming
@@ -68,7 +68,7 @@ class ReadAhead:
                 self._fill()
 
     def drop(self, parts: Iterable[Part]) -> None:
-        """Nobody will take these."""
+        """Cancel parts that will not be taken."""
         with self._lock:
             for part in parts:
                 if part.coming is None:

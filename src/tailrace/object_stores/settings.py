@@ -1,19 +1,20 @@
-"""StoreSettings: how to reach an object store; what is not said comes from the environment, as its own tools have it.
+"""StoreSettings: endpoint, region and credentials of an object store. Omitted ones come from the environment.
 
-The words are pyarrow's. Secrets are in no message: neither in the value's text nor in an address.
+The names are pyarrow's. The environment variables and files are those of Amazon's and Google's own tools. Secrets
+appear in no message: neither in the repr nor in an address.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-ATTEMPTS = 5  # of one request; the pauses between them grow
-RETRY_SECONDS = 60  # Google's library counts time instead
+ATTEMPTS = 5  # attempts of one request, with growing pauses
+RETRY_SECONDS = 60  # Google's library limits the time instead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    endpoint_override: str | None = None  # host:port or a whole http(s) address; for servers other than Amazon's
+    endpoint_override: str | None = None  # host:port or a complete http(s) URL, for servers other than Amazon's
     region: str | None = None
     anonymous: bool = False
     access_key: str | None = field(default=None, repr=False)
@@ -23,7 +24,7 @@ class StoreSettings:
 
     @property
     def endpoint(self) -> tuple[str | None, str]:
-        """The other server's host and port, and the scheme to speak to it."""
+        """Host and port of endpoint_override, and the scheme."""
         if self.endpoint_override is None:
             return None, "https"
         scheme, found, host = self.endpoint_override.rpartition("://")

@@ -1,8 +1,8 @@
-"""ObjectStore: two verbs, list a folder and read a range; S3 and Google Cloud Storage through pyarrow.
+"""ObjectStore: lists folders and reads ranges of S3 and Google Cloud Storage, through pyarrow.
 
-pyarrow's library signs, keeps connections open, and tries again what may succeed the second time, a bounded number of
-times. It looks for credentials where Amazon's and Google's own tools do. It tells what went wrong in prose; here that
-becomes an OSError of one sentence, with the errno that a disk would give.
+pyarrow signs requests, keeps connections open, and retries transient failures a bounded number of times. It finds
+credentials like Amazon's and Google's own tools. Its errors are free text. This module turns them into an OSError with
+one sentence and an errno.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tailrace.object_stores.address import AMAZON, GOOGLE
 from tailrace.object_stores.settings import ATTEMPTS, RETRY_SECONDS, StoreSettings
 
 
-class Found(NamedTuple):
-    """What a listing says of a name."""
+class ListedObject(NamedTuple):
+    """A name in a listing."""
 
     is_directory: bool
     size: int
@@ -26,26 +26,26 @@ class Found(NamedTuple):
 
 
 class ObjectReader(Protocol):
-    """An object that was found."""
+    """An open object."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Those bytes; fewer only at the object's end. From any thread."""
+        """Read a range; the result is shorter only at the end of the object. Thread-safe."""
 
 
 class ObjectStore(Protocol):
-    def list(self, path: str) -> dict[str, Found]:
-        """The names right below a path. FileNotFoundError if there are none: a bucket has no empty folders."""
+    def list(self, path: str) -> dict[str, ListedObject]:
+        """Return the names directly below a path. Raise FileNotFoundError if there are none."""
 
     def open(self, path: str) -> ObjectReader: ...
 
 
-# pyarrow's file systems of this process: tasks that follow each other in it find connections and credentials again. A
-# process that was forked off has to make its own.
+# File systems of pyarrow, shared by the tasks of this process, so that connections and credentials are reused. A forked
+# process creates its own.
 _systems: dict[tuple[int, StoreSettings, str, str], Any] = {}
 
 
 class ArrowStore:
-    """A store behind one of pyarrow's file systems."""
+    """An object store accessed through pyarrow."""
 
     def __init__(self, settings: StoreSettings) -> None:
         self._settings = settings
@@ -59,29 +59,30 @@ class ArrowStore:
             _systems[key] = new(self._settings, path, bucket)
         return _systems[key]
 
-    def list(self, path: str) -> dict[str, Found]:
+    def list(self, path: str) -> dict[str, ListedObject]:
         from pyarrow import fs
 
         scheme, _, key = path.partition("://")
-        # Of Google's store pyarrow lists only folders that somebody made an object for: they are told from all names.
+        # For GCS, pyarrow lists a folder only if it has an object of its own. So list everything below, and derive the
+        # folders from the names.
         try:
             listed = self._system(path).get_file_info(fs.FileSelector(key, recursive=scheme in GOOGLE))
         except OSError as error:
-            raise _told(error, path) from None
-        found: dict[str, Found] = {}
+            raise _as_os_error(error, path) from None
+        found: dict[str, ListedObject] = {}
         for info in listed:
             name, below, _ = info.path.removeprefix(f"{key}/").partition("/")
             is_directory = bool(below) or info.type == fs.FileType.Directory
-            found[name] = Found(is_directory, info.size or 0, (info.mtime_ns or 0) // 1_000_000)
+            found[name] = ListedObject(is_directory, info.size or 0, (info.mtime_ns or 0) // 1_000_000)
         if not found:
-            raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+            raise FileNotFoundError(errno.ENOENT, "no such object", path)
         return found
 
     def open(self, path: str) -> ArrowObject:
         try:
             return ArrowObject(self, path, self._system(path).open_input_file(path.partition("://")[2]))
         except OSError as error:
-            raise _told(error, path) from None
+            raise _as_os_error(error, path) from None
 
     def is_there(self, path: str) -> bool:
         from pyarrow import fs
@@ -89,11 +90,11 @@ class ArrowStore:
         try:
             return bool(self._system(path).get_file_info(path.partition("://")[2]).type == fs.FileType.File)
         except OSError as error:
-            raise _told(error, path) from None
+            raise _as_os_error(error, path) from None
 
 
 class ArrowObject:
-    """pyarrow asks for the object's size when it opens it, one request more than there would have to be."""
+    """An open object. pyarrow queries the object's size when it opens it, which costs one request."""
 
     def __init__(self, store: ArrowStore, path: str, file: Any) -> None:
         self._store = store
@@ -103,15 +104,15 @@ class ArrowObject:
     def read(self, position: int, size: int) -> bytes:
         try:
             if self._file.closed:
-                # Google's file counts as closed once the small object that it was opened with has come in whole.
+                # A GCS file is closed when a small object was received completely.
                 self._file = self._store.open(self._path)._file
             found: bytes = self._file.read_at(size, position)
         except OSError as error:
-            told = _told(error, self._path)
-            # Of an object that is gone since it was opened, pyarrow only says that the answer was no good.
-            if told.errno == errno.EIO and not self._store.is_there(self._path):
-                told = FileNotFoundError(errno.ENOENT, "there is no such object any more", self._path)
-            raise told from None
+            converted = _as_os_error(error, self._path)
+            # If an object was deleted after it was opened, pyarrow reports only an invalid response.
+            if converted.errno == errno.EIO and not self._store.is_there(self._path):
+                converted = FileNotFoundError(errno.ENOENT, "the object was deleted", self._path)
+            raise converted from None
         return found
 
 
@@ -121,7 +122,7 @@ def _new_amazon(settings: StoreSettings, path: str, bucket: str) -> Any:
     host, scheme = StoreSettings(endpoint_override=named).endpoint
     region = settings.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if region is None:
-        region = "us-east-1" if host else _region_of(fs, bucket)  # another server has no regions
+        region = "us-east-1" if host else _region_of(fs, bucket)  # servers other than Amazon's have no regions
     try:
         return fs.S3FileSystem(
             access_key=settings.access_key,
@@ -137,11 +138,11 @@ def _new_amazon(settings: StoreSettings, path: str, bucket: str) -> Any:
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), path) from None
     except OSError as error:
-        raise _told(error, path) from None
+        raise _as_os_error(error, path) from None
 
 
 def _region_of(fs: Any, bucket: str) -> str | None:
-    """The region of a bucket, which Amazon tells everybody; None leaves it to the library's configuration."""
+    """Query the region of a bucket, which is public. None: use the region of the library's configuration."""
     try:
         return str(fs.resolve_s3_region(bucket))
     except OSError:
@@ -165,37 +166,41 @@ def _arrow(path: str) -> Any:
     except ImportError:
         raise OSError(
             errno.ENOSYS,
-            "to read from an object store, pyarrow has to be installed: pip install 'tailrace[spark]'",
+            "reading from an object store needs pyarrow: pip install 'tailrace[spark]'",
             path,
         ) from None
     return fs
 
 
-# What the libraries' prose says, and what is said of it here.
-_TOLD = (
-    (r"NO_SUCH_BUCKET|bucket does not exist", errno.ENOENT, "there is no such bucket"),
-    (r"Status\(NOT_FOUND", errno.ENOENT, "there is no such bucket or object"),
-    (r"NO_SUCH_KEY|Path does not exist|No such file or directory", errno.ENOENT, "there is no such object"),
+# Patterns in the messages of the libraries, with errno and sentence for each.
+_ERRORS = (
+    (r"NO_SUCH_BUCKET|bucket does not exist", errno.ENOENT, "no such bucket"),
+    (r"Status\(NOT_FOUND", errno.ENOENT, "no such bucket or object"),
+    (r"NO_SUCH_KEY|Path does not exist|No such file or directory", errno.ENOENT, "no such object"),
     (r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId", errno.EACCES, "the store does not know this access key"),
-    (r"SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch", errno.EACCES, "the store says the secret key is wrong"),
+    (r"SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch", errno.EACCES, "the secret key is wrong"),
     (r"EXPIRED_TOKEN|ExpiredToken", errno.EACCES, "the session token has expired"),
     (
         r"ACCESS_DENIED|HTTP status 40[13]|Permission denied|UNAUTHENTICATED|PERMISSION_DENIED",
         errno.EACCES,
-        "the store refuses access with the credentials there are, or there are none",
+        "access denied: the credentials are missing or not sufficient",
     ),
-    (r"HTTP status 301|PERMANENT_REDIRECT|PermanentRedirect", errno.EINVAL, "the bucket is in another region"),
+    (
+        r"HTTP status 301|PERMANENT_REDIRECT|PermanentRedirect",
+        errno.EINVAL,
+        "the bucket is in another region: set region",
+    ),
     (r"NETWORK_CONNECTION|[Cc]ould not connect|UNAVAILABLE", errno.ECONNREFUSED, "the store cannot be reached"),
-    (r"SLOW_DOWN|SlowDown|HTTP status 503", errno.EBUSY, f"the store was too busy {ATTEMPTS} times in a row"),
+    (r"SLOW_DOWN|SlowDown|HTTP status 503", errno.EBUSY, f"the store was too busy ({ATTEMPTS} attempts)"),
 )
 
 
-def _told(error: OSError, path: str) -> OSError:
+def _as_os_error(error: OSError, path: str) -> OSError:
     prose = str(error)
-    for pattern, number, sentence in _TOLD:
+    for pattern, number, sentence in _ERRORS:
         if re.search(pattern, prose):
             return OSError(number, sentence, path)
     if error.errno is not None and error.strerror is not None:
         return OSError(error.errno, error.strerror, path)
-    # A request's number helps nobody who has no access to the store's own logs.
+    # The request id is removed: it is useful only with access to the logs of the store.
     return OSError(errno.EIO, re.sub(r"\s*\(Request ID: [^)]*\)", "", prose).strip(), path)

@@ -1,9 +1,9 @@
-"""The log as a Spark table. May import client, object_stores, log, records and model; nothing else uses pyspark.
+"""The log as a Spark table. The package may import client, object_stores, log, records and model. Only it uses pyspark.
 
 environment.py      prepares Java and Python of the Spark that this process starts
 java.py             the Java for Spark's command line
 worker_python.py    the Python of Spark's workers
-worker_process.py   what a worker process keeps between tasks: connections
+worker_process.py   connections that a worker process keeps between tasks
 option_values.py    OptionValues: options checked by name
 progress.py         the lag of a stream, from Spark's progress reports
 source/             `spark.read.format("tailrace")` and `readStream`

@@ -1,11 +1,11 @@
-"""Prepare the environment of the Spark that this process starts: its Java and its Python.
+"""Prepares the environment of the Spark that this process starts: its Java and its Python.
 
     prepare_spark()           # before the first SparkSession
     session = SparkSession.builder…
 
-Spark looks for data sources in a Python process that it starts itself: the program that PYSPARK_PYTHON names, or else
-`python3` on the PATH. In an environment that was not activated that is another Python. It does not have Tailrace, and
-`format("tailrace")` fails with DATA_SOURCE_NOT_FOUND.
+Spark looks for data sources in a Python process of its own: the program in PYSPARK_PYTHON, or `python3` on the PATH. If
+a virtual environment is not activated, that is another Python without Tailrace, and `format("tailrace")` fails with
+DATA_SOURCE_NOT_FOUND.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""OptionValues: the options of a source or a sink, by lower-case name as Spark compares them; the cluster's too.
+"""OptionValues: the options of a source or a sink. Names are compared in lower case, as Spark does.
 
-What is refused, what has no effect and what nobody knows is told by name, before anything else happens.
+Refused, ineffective and unknown options are reported by name, before anything else happens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIME = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
 _UNITS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SIZE = re.compile(r"([0-9]+)\s*([kmg]?)b?")
 _SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
-# What both a source and a sink say about the cluster.
+# Options about the cluster, for both source and sink.
 CLUSTER_OPTIONS = (
     "kafka.bootstrap.servers",
     "kafka.client.id",
@@ -35,11 +35,11 @@ CLUSTER_OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionNames:
-    """What there is: own options as they are written, Kafka's in lower case, and what is known but of no use here."""
+    """The known options: own ones as written, Kafka's in lower case, and those that are refused or have no effect."""
 
     own: Collection[str]
     kafka: Collection[str]
-    refused: Mapping[str, str] = field(default_factory=dict)  # and why
+    refused: Mapping[str, str] = field(default_factory=dict)  # name → reason
     without_effect: Collection[str] = ()
     why_without: str = ""
 
@@ -60,18 +60,18 @@ class OptionValues:
                 self.warnings.append(f"{name} has no effect: {names.why_without}")
             elif name not in own and name not in names.kafka:
                 close = get_close_matches(name, [*own, *names.kafka], 1)
-                hint = f"; is {own.get(close[0], close[0])} meant?" if close else ""
+                hint = f"; did you mean {own.get(close[0], close[0])}?" if close else ""
                 raise WrongOption(f"there is no option {name}{hint}")
 
     def given_of(self, names: Collection[str]) -> list[str]:
-        """Those of these names, in lower case, that are set."""
+        """Return the names, in lower case, that are set."""
         return [name for name in self._values if name in names]
 
     def get(self, name: str) -> str | None:
         return self._values.get(name.lower())
 
     def security(self) -> dict[str, str]:
-        """Those of Kafka's security settings that are set, by Kafka's names."""
+        """Return Kafka's security settings that are set, by Kafka's names."""
         names = {name: self.get(f"kafka.{name}") for name in SECURITY_SETTINGS}
         return {name: value for name, value in names.items() if value is not None}
 
@@ -81,7 +81,7 @@ class OptionValues:
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = (self.get(name) or default).strip().lower()
         if value not in choices:
-            raise WrongOption(f"{name} is {self.get(name)!r}: it takes {' or '.join(choices)}")
+            raise WrongOption(f"{name} is {self.get(name)!r}; it must be {' or '.join(choices)}")
         return value
 
     def count(self, name: str, default: int | None = None) -> int | None:
@@ -89,7 +89,7 @@ class OptionValues:
         if value is None:
             return default
         if not value.strip().isdecimal() or int(value) < 1:
-            raise WrongOption(f"{name} is {value!r}: it takes a whole number from 1 on")
+            raise WrongOption(f"{name} is {value!r}; it must be a whole number of at least 1")
         return int(value)
 
     def number(self, name: str, default: int) -> int:
@@ -101,18 +101,18 @@ class OptionValues:
     def size(self, name: str, default: int) -> int:
         return self._measured(name, default, _SIZE, _SIZES, "a size such as 134217728 or 128m")
 
-    def _measured(self, name: str, default: int, form: re.Pattern[str], units: dict[str, int], words: str) -> int:
+    def _measured(self, name: str, default: int, form: re.Pattern[str], units: dict[str, int], expected: str) -> int:
         value = self.get(name)
         if value is None:
             return default
         found = form.fullmatch(value.strip().lower())
         if found is None or int(found[1]) == 0:
-            raise WrongOption(f"{name} is {value!r}: it takes {words}")
+            raise WrongOption(f"{name} is {value!r}; it must be {expected}")
         return int(found[1]) * units[found[2] or ""]
 
 
 def client_settings(options: OptionValues, total_timeout: str) -> ClientSettings:
-    """How to talk to the cluster; `total_timeout`: the option that says how long a question may take in all."""
+    """Return the client settings. `total_timeout` is the option for the time limit of a request with its retries."""
     settings = ClientSettings()
     try:
         parse_bootstrap(options.get("kafka.bootstrap.servers") or "")
@@ -126,4 +126,4 @@ def client_settings(options: OptionValues, total_timeout: str) -> ClientSettings
             security=security_of(options.security()),
         )
     except ClientError as error:
-        raise WrongOption(f"of the options that begin with kafka.: {error}") from None
+        raise WrongOption(f"options kafka.…: {error}") from None

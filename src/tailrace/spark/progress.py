@@ -1,8 +1,8 @@
-"""What Spark's progress reports say of a stream over the log: how many offsets of each partition wait to be read.
+"""The lag of a stream from Spark's progress reports: the number of unread offsets of each partition.
 
     partition_lags(query.lastProgress)       {orders-0: 0, orders-1: 512}
 
-Spark lets a Python source report where the log ends and nothing else; the rest follows from the offsets in a report.
+A Python source can report only the end offsets to Spark. The lag is computed from the offsets in a progress report.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tailrace.model.ids import TopicPartition
 
 
 def partition_lags(progress: Any) -> dict[TopicPartition, int]:
-    """The lag of each partition when its batch began, over all sources; nothing where there is no report yet."""
+    """Return the lag of each partition of all sources at the start of the batch; empty without a report."""
     if progress is None:
         return {}
     report: Mapping[str, Any] = progress if isinstance(progress, Mapping) else json.loads(progress.json)
@@ -28,7 +28,7 @@ def partition_lags(progress: Any) -> dict[TopicPartition, int]:
 
 
 def _offsets(reported: Any) -> dict[TopicPartition, int]:
-    """Offsets as a report has them: an object, its text, or nothing."""
+    """Parse the offsets of a report: an object, its JSON text, or None."""
     found = json.loads(reported) if isinstance(reported, str) else reported
     if not isinstance(found, Mapping):
         return {}

@@ -1,8 +1,8 @@
-"""What a Python process keeps that Spark uses again: what was imported, and connections to clusters.
+"""Keeps connections to clusters in Python processes that Spark reuses.
 
-Spark runs tasks, and on the driver the beginning and the end of each micro-batch, in Python processes that wait for
-more when they are done. A micro-batch asks a cluster some ten things from four of them; whoever has to connect first
-and ask for versions, brokers and coordinators asks as many again.
+Spark runs tasks, and on the driver the start and the end of each micro-batch, in Python processes that it reuses. A
+micro-batch sends about ten requests from four processes. Without kept connections, the requests for versions, brokers
+and coordinators would double that number.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.settings import ClientSettings
 
 _is_settled = False
-# By process too: a connection is of no use in a fork of it.
+# The key contains the process id, because a connection cannot be used in a forked process.
 _idle: dict[tuple[int, str, ClientSettings], Coordinators] = {}
 
 
 def settle() -> None:
-    """Spark's worker collects garbage after every task; what was imported until now need not be looked at again."""
+    """Freeze imported objects: Spark's worker collects garbage after every task and need not scan them again."""
     global _is_settled
     if not _is_settled:
         gc.freeze()
@@ -30,11 +30,11 @@ def settle() -> None:
 
 
 @contextmanager
-def kept_cluster(bootstrap: str, settings: ClientSettings) -> Iterator[Coordinators]:
-    """A cluster to ask, and its coordinators: one that this process asked before if there is one, else a new one.
+def reused_cluster(bootstrap: str, settings: ClientSettings) -> Iterator[Coordinators]:
+    """Yield a cluster and its coordinators: an idle one of this process if there is one, else a new one.
 
-    It is the caller's alone. Connections and coordinators are remembered, topics are not: they get more partitions.
-    What an error has come out of is not used again.
+    Only the caller uses it. Connections and coordinators are kept. Topics are not, because partitions may be added.
+    After an error it is closed instead of kept.
     """
     place = (os.getpid(), bootstrap, settings)
     found = _idle.pop(place, None)
@@ -56,6 +56,6 @@ def kept_cluster(bootstrap: str, settings: ClientSettings) -> Iterator[Coordinat
 
 
 def close_idle() -> None:
-    """End the connections that nobody uses now."""
+    """Close the idle connections."""
     while _idle:
         _idle.popitem()[1].cluster.close()

@@ -1,9 +1,8 @@
-"""The Python that Spark starts its workers with: this one, without the copy of PySpark that is compiled each time.
+"""The Python of Spark's workers: this interpreter, without `pyspark.zip`, so that workers start faster.
 
-Spark puts `pyspark.zip` before everything else that a worker imports. It holds sources only, so each Python process
-that Spark starts, and a streaming query starts one for every source, compiles them again: 0.9 s of CPU, where the
-installed package has its bytecode at hand. On a busy machine that is the difference between starting and not: Spark
-gives a worker ten seconds.
+Spark puts `pyspark.zip` at the start of a worker's path. It has sources only, so every Python process that Spark starts
+compiles them again, which costs 0.9 s of CPU. The installed package has its bytecode. On a busy machine this decides if
+a worker starts within Spark's limit of ten seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from tailrace.spark.java import kept_script
+from tailrace.spark.java import cached_script
 
 _SCRIPT = """\
 #!/bin/sh
@@ -34,6 +33,6 @@ exec {python} "$@"
 
 
 def worker_python() -> str:
-    """A program for PYSPARK_PYTHON, where PySpark is installed for this interpreter."""
+    """Return a program for PYSPARK_PYTHON. PySpark must be installed for this interpreter."""
     name = re.sub(r"\W+", "-", sys.executable).strip("-")
-    return str(kept_script(Path("python", name), _SCRIPT.format(python=shlex.quote(sys.executable))))
+    return str(cached_script(Path("python", name), _SCRIPT.format(python=shlex.quote(sys.executable))))

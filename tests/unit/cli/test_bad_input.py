@@ -1,7 +1,7 @@
-"""Whatever is in the files: an answer, a status of 0, 1 or 2, never a traceback, and nothing overwritten by looking.
+"""On damaged files every `log` command ends with status 0, 1 or 2, without a traceback, and changes no file.
 
-Each case takes a directory that Kafka wrote, damages some of its files (a flipped bit, a cut, junk behind or inside,
-nothing but junk, gone altogether) and runs every command on it, at last a repair.
+Each case takes a directory that Kafka wrote and damages some of its files: a flipped bit, a cut, random bytes inside or
+at the end, only random bytes, or a deleted file. Then it runs every command on the directory, and finally a repair.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ def assert_answers(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(24))
-def test_damaged_directories(seed: int, tmp_path: Path) -> None:
+def test_commands_on_a_damaged_directory_end_without_traceback(seed: int, tmp_path: Path) -> None:
     assert_answers(seed, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1400))
-def test_many_damaged_directories(seed: int, tmp_path: Path) -> None:
+def test_commands_on_many_damaged_directories_end_without_traceback(seed: int, tmp_path: Path) -> None:
     assert_answers(seed, tmp_path)
 
 
 @pytest.mark.parametrize("verb", ["ls", "cat", "verify", "dump", "repair"])
-def test_files_that_are_folders_and_folders_that_are_files(verb: str, tmp_path: Path) -> None:
+def test_commands_survive_files_and_folders_in_each_others_place(verb: str, tmp_path: Path) -> None:
     path = golden("broker-clean").unpack(tmp_path)
     (path / "orders-0" / "leader-epoch-checkpoint").unlink()
     (path / "orders-0" / "leader-epoch-checkpoint").mkdir()

@@ -31,7 +31,7 @@ def of(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if of(page)], ids=lambda page: page.name)
-def test_every_command_of_a_page_is_understood(page: Page, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_of_a_page_can_be_parsed(page: Page, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = []
     for command in of(page):
         try:

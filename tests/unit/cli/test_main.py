@@ -1,4 +1,4 @@
-"""The command's manners: help, version, exit status, one sentence for an error, no traceback."""
+"""The `tailrace` command: help, version, exit status, and errors of one sentence without a traceback."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_help_teaches_with_examples() -> None:
         assert all(len(line) <= 120 for line in ran.lines)
 
 
-def test_version() -> None:
+def test_version_is_printed() -> None:
     assert tailrace("--version").out == f"tailrace {package.__version__}\n"
 
 
@@ -66,7 +66,7 @@ def with_target(verb: str) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_is_no_directory_is_told_in_one_sentence(verb: str, tmp_path: Path) -> None:
+def test_a_path_without_a_log_is_reported_in_one_sentence(verb: str, tmp_path: Path) -> None:
     assert_one_sentence(tailrace("log", verb, tmp_path / "nowhere", *with_target(verb)))
     assert_one_sentence(tailrace("log", verb, tmp_path, *with_target(verb)))
     (tmp_path / "notes.txt").write_text("hello")
@@ -77,14 +77,14 @@ def test_what_is_no_directory_is_told_in_one_sentence(verb: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_partitions_that_are_not_there_are_told(verb: str, tmp_path: Path) -> None:
+def test_missing_partitions_are_reported_in_one_sentence(verb: str, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain")
     ran = tailrace("log", verb, path, "--topic", "other", "--partition", "7", *with_target(verb))
     assert_one_sentence(ran)
     assert ran.err.endswith("has no partition 7 of other\n")
 
 
-def test_a_mistake_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_internal_error_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def broken(name: str) -> object:
         raise ValueError("two\nlines")
 
@@ -92,7 +92,7 @@ def test_a_mistake_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("TAILRACE_DEBUG", raising=False)
     ran = tailrace("log", "ls", tmp_path)
     assert_one_sentence(ran, 3)
-    assert "ValueError: two lines" in ran.err
+    assert "internal error; please report it: ValueError: two lines" in ran.err
     monkeypatch.setenv("TAILRACE_DEBUG", "1")
     with pytest.raises(ValueError, match="two"):
         tailrace("log", "ls", tmp_path)
@@ -103,13 +103,13 @@ def process(*arguments: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, capture_output=True, timeout=60, check=False)
 
 
-def test_it_runs_as_a_module() -> None:
+def test_the_package_runs_as_a_module() -> None:
     done = process("--version")
     assert (done.returncode, done.stdout) == (0, f"tailrace {package.__version__}\n".encode())
 
 
 def test_help_imports_nothing_of_the_log() -> None:
-    """What makes `tailrace --help` quick."""
+    """The import is what makes `tailrace --help` slow."""
     code = (
         "import sys; from tailrace.cli.main import main; main(['log', 'cat', '--help']); "
         "print([name for name in sys.modules if name.startswith(('tailrace.log', 'tailrace.records', 'cramjam'))])"
@@ -118,7 +118,7 @@ def test_help_imports_nothing_of_the_log() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_ends_the_command_with_status_0(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data")
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -134,7 +134,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["ls", "cat", "dump", "verify", "repair"])
-def test_looking_changes_nothing(verb: str, tmp_path: Path) -> None:
+def test_log_commands_change_no_files(verb: str, tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain", "transactions", clean=False)
     before = contents(path)
     assert tailrace("log", verb, path).status == 0

@@ -25,12 +25,12 @@ def test_times_are_numbers_or_iso_8601(text: str, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "noon", "2023-13-01", "-1", "1969-12-31T23:59:59Z"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_malformed_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         timestamp(text)
 
 
-def test_a_count_is_above_zero() -> None:
+def test_a_count_of_zero_or_less_is_refused() -> None:
     assert positive("17") == 17
     for text in ("0", "-1", "x", "", "1.5", "٣"):
         with pytest.raises(argparse.ArgumentTypeError):
@@ -43,5 +43,5 @@ def test_an_export_to_a_format_without_jars_for_this_spark_is_refused(
 ) -> None:
     command = ["job", "export", "/data", "lake.orders", "--topic", "orders", "--checkpoint", "/c", "--format", name]
     assert main(command) == 2
-    complaint = capsys.readouterr().err
-    assert f"{name} has no jar for the Spark that Tailrace needs (4.2 or newer); export to parquet" in complaint
+    message = capsys.readouterr().err
+    assert f"{name} has no release for the Spark that Tailrace needs (4.2 or newer); export to parquet" in message

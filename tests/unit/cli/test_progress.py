@@ -13,14 +13,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_nothing_is_shown_where_nobody_watches() -> None:
+def test_no_progress_bar_is_drawn_without_a_terminal() -> None:
     stream = io.StringIO()
     with Progress(100, stream) as shown:
         shown.advance(50)
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_sees_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_bar_is_erased_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter(range(100))
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(moments)))
     stream = Terminal()
@@ -33,7 +33,7 @@ def test_a_terminal_sees_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
-def test_it_is_not_drawn_more_often_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_bar_is_redrawn_at_most_once_per_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.time, "monotonic", lambda: 5.0)
     stream = Terminal()
     with Progress(10_000, stream) as shown:

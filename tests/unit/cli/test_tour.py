@@ -8,7 +8,7 @@ import pytest
 from tests.support.command import contents, tailrace
 
 
-def test_the_tour_shows_every_stop_and_leaves_a_right_directory(tmp_path: Path) -> None:
+def test_the_tour_shows_every_chapter_and_writes_an_intact_log(tmp_path: Path) -> None:
     ran = tailrace("tour", tmp_path / "tour")
     assert (ran.status, ran.err) == (0, "")
     titles = [line for line, under in zip(ran.lines, ran.lines[1:], strict=False) if under and set(under) == {"─"}]
@@ -19,7 +19,7 @@ def test_the_tour_shows_every_stop_and_leaves_a_right_directory(tmp_path: Path) 
     assert tailrace("log", "verify", tmp_path / "tour", "--deep").status == 0
 
 
-def test_what_it_proposes_works(tmp_path: Path) -> None:
+def test_every_command_that_the_tour_suggests_works(tmp_path: Path) -> None:
     ran = tailrace("tour", tmp_path / "tour")
     proposals = [
         line.split() for line in ran.lines if line.startswith("  ") and " log " in line and str(tmp_path) in line
@@ -29,20 +29,20 @@ def test_what_it_proposes_works(tmp_path: Path) -> None:
         assert tailrace(*arguments).status == 0
 
 
-def test_it_is_the_same_every_time(tmp_path: Path) -> None:
+def test_two_tours_write_the_same_files(tmp_path: Path) -> None:
     tailrace("tour", tmp_path / "a")
     tailrace("tour", tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-def test_it_wants_a_directory_for_itself(tmp_path: Path) -> None:
+def test_the_tour_refuses_a_directory_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     ran = tailrace("tour", tmp_path)
     assert ran.status == 2
     assert "is not empty" in ran.err
 
 
-def test_without_a_directory_it_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tour_without_a_directory_creates_a_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert tailrace("tour").status == 0
     made = list(tmp_path.iterdir())

@@ -1,7 +1,7 @@
-"""A cluster without sockets and without time: brokers answer from handlers, waiting moves a clock.
+"""A fake cluster without sockets and without a real clock: handlers respond to requests, waiting advances the clock.
 
-A handler takes a request and gives the answer, or SILENCE (nothing comes, until the client's patience ends), or HANG_UP
-(the connection ends), or bytes that are sent as they are.
+A handler gets a request and returns the response, SILENCE (no response, so that the client times out), HANG_UP (the
+connection is closed), or bytes that are sent unchanged.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class FakeSocket:
         assert seconds > 0
         self.timeout = seconds
 
-    def has_news(self) -> bool:
+    def has_input(self) -> bool:
         return self.is_ended or bool(self.incoming)
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class FakeTopic:
 
 
 class FakeCluster:
-    """Brokers 1, 2, … at ports 9001, 9002, …"""
+    """A cluster of brokers 1, 2, … at ports 9001, 9002, …"""
 
     def __init__(self, brokers: int = 1, *, chunk: int = 1 << 30) -> None:
         self.clock = FakeClock()
@@ -168,7 +168,7 @@ class FakeCluster:
         return self.topics[name]
 
     def handle(self, api_key: ApiKey, handler: Callable[[Any, int], Any]) -> None:
-        """Let every broker answer so."""
+        """Set the handler of an API on every broker."""
         for broker in self.brokers.values():
             broker.handlers[api_key] = handler
 

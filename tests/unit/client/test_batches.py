@@ -20,7 +20,7 @@ COMMITTED = FetchOptions(isolation=IsolationLevel.READ_COMMITTED)
 
 
 class FakeLog:
-    """A partition that gives at most so many batches an answer."""
+    """A partition that returns at most so many batches per response."""
 
     def __init__(self, *batches: bytearray, first: int = 0, per_answer: int = 100) -> None:
         self.batches: list[RecordBatch] = []
@@ -29,7 +29,7 @@ class FakeLog:
         self.aborted: list[tuple[int, int]] = []
         self.last_stable_offset: int | None = None
         self.tail = b""
-        self.throttled = 0  # so many answers come empty
+        self.throttled = 0  # number of empty responses
         self.error_codes: list[int] = []
         for data in batches:
             self.append(data)
@@ -95,7 +95,7 @@ def five(**settings: Any) -> FakeLog:
     return FakeLog(*(batch(b"a", b"b") for _ in range(5)), **settings)  # offsets 0, 2, 4, 6, 8
 
 
-def test_a_range_is_walked_in_whole_batches() -> None:
+def test_a_range_is_read_in_whole_batches() -> None:
     assert Reading(five()).range(0, 10) == [0, 2, 4, 6, 8]
     assert Reading(five()).range(3, 7) == [2, 4, 6]
     assert Reading(five()).range(3, 3) == []
@@ -104,13 +104,13 @@ def test_a_range_is_walked_in_whole_batches() -> None:
     assert reading.positions == [1, 4, 8]
 
 
-def test_a_batch_that_is_cut_short_is_asked_for_again() -> None:
+def test_an_incomplete_batch_is_fetched_again() -> None:
     log = five(per_answer=2)
     log.tail = bytes(log.batches[0].view)[:40]
     assert Reading(log).range(0, 10) == [0, 2, 4, 6, 8]
 
 
-def test_what_compaction_took_from_the_end_is_not_waited_for() -> None:
+def test_a_range_ends_before_records_that_compaction_removed() -> None:
     log = five()
     log.end = 15
     reading = Reading(log)
@@ -119,15 +119,15 @@ def test_what_compaction_took_from_the_end_is_not_waited_for() -> None:
     assert reading.fake.clock.pauses == []
 
 
-def test_an_empty_answer_of_a_throttled_broker_is_no_end() -> None:
+def test_an_empty_response_of_a_throttled_broker_is_retried() -> None:
     log = five()
     log.throttled = 2
     assert Reading(log).range(0, 10) == [0, 2, 4, 6, 8]
 
 
-def test_a_range_that_the_log_does_not_reach() -> None:
+def test_a_range_past_the_log_end_raises_end_not_reached() -> None:
     reading = Reading(five(), total_timeout_ms=2000)
-    with pytest.raises(EndNotReached, match="t-0 can be read up to offset 10, and 11 was asked for"):
+    with pytest.raises(EndNotReached, match="t-0 can be read up to offset 10 only; the range ends at 11"):
         reading.range(0, 11)
     log = five()
     log.last_stable_offset = 4
@@ -137,13 +137,13 @@ def test_a_range_that_the_log_does_not_reach() -> None:
         reading.range(0, 10, COMMITTED)
 
 
-def test_an_offset_that_is_not_in_the_log() -> None:
+def test_an_offset_before_the_log_start_raises_offset_out_of_range() -> None:
     with pytest.raises(OffsetOutOfRange, match="t-0: offset 3 is out of range; the log starts at 5") as raised:
         Reading(five(first=5)).range(3, 7)
     assert (raised.value.offset, raised.value.log_start_offset) == (3, 5)
 
 
-def test_control_batches_and_aborted_transactions_are_dropped_and_passed() -> None:
+def test_control_batches_and_aborted_transactions_are_skipped() -> None:
     log = FakeLog(
         batch(b"a", producer_id=7, sequence=0, transactional=True),
         batch(b"b"),
@@ -157,7 +157,7 @@ def test_control_batches_and_aborted_transactions_are_dropped_and_passed() -> No
     assert reading.positions == [0, 2]
 
 
-def test_a_damaged_batch_is_told() -> None:
+def test_a_damaged_batch_is_reported() -> None:
     log = five()
     log.batches[1].view[70] ^= 1
     with pytest.raises(InvalidAnswer, match="damaged batch of t-0: checksum"):
@@ -165,7 +165,7 @@ def test_a_damaged_batch_is_told() -> None:
     assert Reading(log).range(0, 10, FetchOptions(check_crcs=False)) == [0, 2, 4, 6, 8]
 
 
-def test_a_leader_that_moves_is_followed() -> None:
+def test_a_fetch_follows_a_leader_change() -> None:
     log = five(per_answer=2)
     log.error_codes = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH]
     reading = Reading(log)
@@ -173,7 +173,7 @@ def test_a_leader_that_moves_is_followed() -> None:
     assert reading.positions == [0, 0, 0, 0, 4, 8]
 
 
-def test_one_round_for_several_partitions() -> None:
+def test_one_fetch_reads_several_partitions() -> None:
     reading = Reading(five(), five())
     found = fetch(reading.cluster, {T0: 4, T1: 10}, FetchOptions(max_wait_ms=7, max_bytes=99, partition_max_bytes=5))
     assert [one.base_offset for one in found[T0].batches()] == [4, 6, 8]
@@ -185,13 +185,13 @@ def test_one_round_for_several_partitions() -> None:
     assert [one.partition_max_bytes for one in request.topics[0].partitions] == [5, 5]
 
 
-def test_batches_are_views_of_the_answer() -> None:
+def test_batches_are_views_of_the_response() -> None:
     found = fetch(Reading(five()).cluster, {T0: 0})[T0]
     first = next(found.batches())
     assert first.view.obj is found.records.obj
 
 
-def test_an_error_of_the_whole_fetch() -> None:
+def test_an_error_of_the_whole_fetch_is_raised() -> None:
     reading = Reading(five())
     reading.fake.handle(ApiKey.FETCH, lambda request, version: FetchResponse(error_code=ErrorCode.INVALID_REQUEST))
     with pytest.raises(Refused, match="INVALID_REQUEST"):

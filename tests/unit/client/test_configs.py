@@ -35,7 +35,7 @@ def answer_with(fake: FakeCluster, code: int = 0, **config: Any) -> None:
     )
 
 
-def test_a_brokers_own_configs_are_its_own_business(fake: FakeCluster) -> None:
+def test_a_brokers_own_configs_are_requested_from_that_broker(fake: FakeCluster) -> None:
     answer_with(fake)
     client = fake.client()
     for resource in (Resource.broker(1), Resource.broker(None), Resource.topic("t")):
@@ -46,7 +46,7 @@ def test_a_brokers_own_configs_are_its_own_business(fake: FakeCluster) -> None:
     assert fake.asked[0].node_id == 1
 
 
-def test_changes_name_the_keys_they_change(fake: FakeCluster) -> None:
+def test_a_config_change_contains_only_the_changed_keys(fake: FakeCluster) -> None:
     answer_with(fake)
     client = fake.client()
     set_configs(client, Resource.topic("t"), {"a": "1", "b": ""})
@@ -58,13 +58,13 @@ def test_changes_name_the_keys_they_change(fake: FakeCluster) -> None:
     ]
 
 
-def test_what_is_sensitive_or_new_to_us(fake: FakeCluster) -> None:
+def test_sensitive_values_are_none_and_unknown_sources_are_unknown(fake: FakeCluster) -> None:
     answer_with(fake, name="k", value="secret", is_sensitive=True, config_source=99, config_type=99)
     (entry,) = describe_configs(fake.client(), Resource.topic("t"))
     assert (entry.value, entry.source, entry.type) == (None, ConfigSource.UNKNOWN, ConfigType.UNKNOWN)
 
 
-def test_refusals(fake: FakeCluster) -> None:
+def test_config_errors_are_raised_as_refused_or_unknown_topic(fake: FakeCluster) -> None:
     answer_with(fake, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     with pytest.raises(UnknownTopic):
         describe_configs(fake.client(), Resource.topic("t"))

@@ -28,7 +28,7 @@ HERE_0, HERE_1 = TopicPartition("t", 0), TopicPartition("t", 1)
 @pytest.mark.parametrize(
     "error",
     [
-        Unreachable(HERE, "connection refused", 3, is_passing=False),
+        Unreachable(HERE, "connection refused", 3, is_transient=False),
         ConnectionLost(HERE, "Fetch", "reset"),
         AnswerTimedOut(HERE, "Fetch", 1.5),
         UnknownTopic("t"),
@@ -42,8 +42,8 @@ HERE_0, HERE_1 = TopicPartition("t", 0), TopicPartition("t", 1)
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_travel_between_processes(error: ClientError) -> None:
-    """As those of a Spark task do."""
+def test_errors_can_be_pickled(error: ClientError) -> None:
+    """Errors are pickled between Spark tasks and the driver."""
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)
@@ -51,7 +51,7 @@ def test_errors_travel_between_processes(error: ClientError) -> None:
     assert set(vars(copy)) == set(vars(error))
 
 
-def test_a_refusal_has_the_brokers_words_or_ours_and_the_errors_name() -> None:
+def test_a_refusal_has_a_message_and_the_name_of_the_error() -> None:
     assert code_text(ErrorCode.POLICY_VIOLATION, "Not\nthat. ") == "Not that (POLICY_VIOLATION)"
     assert code_text(ErrorCode.MESSAGE_TOO_LARGE) == (
         "the batch is larger than max.message.bytes allows (MESSAGE_TOO_LARGE)"
@@ -60,7 +60,7 @@ def test_a_refusal_has_the_brokers_words_or_ours_and_the_errors_name() -> None:
     assert code_text(9999) == "error 9999"
 
 
-def test_what_asking_again_may_mend() -> None:
+def test_retriable_and_ambiguous_errors_are_marked() -> None:
     assert Refused("t", ErrorCode.NOT_LEADER_OR_FOLLOWER).is_retriable
     assert not Refused("t", ErrorCode.NOT_LEADER_OR_FOLLOWER).is_ambiguous
     assert Refused("t", ErrorCode.REQUEST_TIMED_OUT).is_ambiguous

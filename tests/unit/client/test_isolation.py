@@ -14,7 +14,7 @@ from tests.support.batches import batch, end_marker
 
 
 class Step(NamedTuple):
-    """What one producer does next: write outside a transaction, write inside one, or end it."""
+    """A step of one producer: write outside a transaction, write inside one, or end it."""
 
     producer: int
     kind: str
@@ -24,7 +24,7 @@ steps = st.lists(st.builds(Step, st.integers(1, 3), st.sampled_from(["plain", "w
 
 
 class Log:
-    """Batches as a leader has them, which of them a reader of committed data sees, and the transactions aborted."""
+    """The batches of a leader, those that a read_committed reader sees, and the aborted transactions."""
 
     def __init__(self, steps: list[Step]) -> None:
         self.batches: list[RecordBatch] = []
@@ -54,7 +54,7 @@ class Log:
         self.last_stable_offset = min(undecided, default=offset)
 
     def fetch(self, start: int) -> tuple[list[RecordBatch], list[tuple[int, int]]]:
-        """From a batch on: what is stable, and the transactions that were aborted and overlap with it."""
+        """Return the stable batches from a batch on, and the aborted transactions that overlap with them."""
         batches = [one for one in self.batches[start:] if one.base_offset < self.last_stable_offset]
         if not batches:
             return [], []
@@ -64,7 +64,7 @@ class Log:
 
 @settings(max_examples=200, deadline=None)
 @given(steps, st.integers(0, 10))
-def test_what_is_committed_is_seen_wherever_the_reading_starts(steps: list[Step], start: int) -> None:
+def test_committed_records_are_visible_from_every_start_offset(steps: list[Step], start: int) -> None:
     log = Log(steps)
     batches, aborted = log.fetch(start)
     seen = [one.base_offset for one in visible_batches(batches, aborted)]
@@ -79,14 +79,14 @@ def test_without_a_list_of_aborted_transactions_only_control_batches_are_dropped
     assert list(visible_batches(batches)) == [one for one in batches if not one.is_control]
 
 
-def test_a_producer_goes_on_after_an_abort() -> None:
+def test_batches_of_a_producer_are_visible_again_after_its_abort_marker() -> None:
     log = Log([Step(1, "write"), Step(1, "abort"), Step(1, "write"), Step(1, "commit"), Step(1, "plain")])
     batches, aborted = log.fetch(0)
     assert aborted == [(1, 0)]
     assert [one.base_offset for one in visible_batches(batches, aborted)] == [3, 6]
 
 
-def test_messages_of_old_formats_are_passed_on() -> None:
+def test_messages_of_old_formats_are_visible() -> None:
     records = [Record(offset, 5, TimestampType.CREATE_TIME, None, b"v") for offset in (3, 4)]
     plain = list(split_any(build_messages(records, magic=1)))
     (wrapper,) = split_any(build_messages(records, magic=1, codec=Codec.GZIP))
@@ -95,7 +95,7 @@ def test_messages_of_old_formats_are_passed_on() -> None:
     assert [may_start_before(one, 4) for one in (*plain, wrapper)] == [True, False, True]
 
 
-def test_where_a_batch_starts_and_ends() -> None:
+def test_a_batch_may_start_only_before_offsets_above_its_base_offset() -> None:
     one = RecordBatch(memoryview(batch(b"a", b"b")))
     one.set_offset_and_epoch(7, 0)
     assert next_offset(one) == 9

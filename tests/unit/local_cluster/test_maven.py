@@ -1,4 +1,4 @@
-"""Artifacts of a Maven repository: fetched once, checked, and clearly told of where they cannot be had."""
+"""Artifacts of a Maven repository are downloaded once and verified; failures are reported clearly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JAR = Artifact("org/example/thing/1/thing-1.jar", len(CONTENT), hashlib.sha256(C
 
 
 class Repository(ThreadingHTTPServer):
-    """Answers with what is in `answers`, and notes who asked."""
+    """A server that responds with `answers` and records the requests."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
@@ -43,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *words: object) -> None:
-        """Not into the test's output."""
+        """Suppress the log output."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def served() -> Iterator[Repository]:
         thread.join()
 
 
-def test_a_file_is_fetched_once(served: Repository, tmp_path: Path) -> None:
+def test_a_file_is_downloaded_once(served: Repository, tmp_path: Path) -> None:
     served.answers = [(200, CONTENT)]
     repository = MavenRepository(f"http://{served.address}/maven2/", tmp_path)
     counted: list[int] = []
@@ -68,7 +68,7 @@ def test_a_file_is_fetched_once(served: Repository, tmp_path: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == ["thing-1.jar"]
 
 
-def test_a_file_that_was_changed_in_the_cache_is_fetched_again(served: Repository, tmp_path: Path) -> None:
+def test_a_changed_file_in_the_cache_is_downloaded_again(served: Repository, tmp_path: Path) -> None:
     served.answers = [(200, CONTENT)]
     (tmp_path / JAR.path).parent.mkdir(parents=True)
     (tmp_path / JAR.path).write_bytes(b"x" * JAR.size)
@@ -76,20 +76,20 @@ def test_a_file_that_was_changed_in_the_cache_is_fetched_again(served: Repositor
     assert path.read_bytes() == CONTENT
 
 
-def test_what_passes_is_tried_again(served: Repository, tmp_path: Path) -> None:
+def test_a_transient_failure_is_retried(served: Repository, tmp_path: Path) -> None:
     served.answers = [(503, b""), (200, CONTENT[:100]), (200, CONTENT)]
     MavenRepository(f"http://{served.address}", tmp_path).fetch([JAR])
     assert len(served.asked) == 3
 
 
-def test_another_file_is_refused_and_not_kept(served: Repository, tmp_path: Path) -> None:
+def test_a_file_with_a_wrong_checksum_is_refused_and_not_cached(served: Repository, tmp_path: Path) -> None:
     served.answers = [(200, b"x" * JAR.size)]
-    with pytest.raises(CannotFetch, match=r"thing-1\.jar from http://.* is another file than it should be"):
+    with pytest.raises(CannotFetch, match=r"thing-1\.jar from http://.* has a wrong SHA-256"):
         MavenRepository(f"http://{served.address}", tmp_path).fetch([JAR])
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_what_is_missing_is_told_without_the_secret(served: Repository, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_without_the_password(served: Repository, tmp_path: Path) -> None:
     served.answers = [(404, b"")]
     with pytest.raises(CannotFetch, match="404 Not Found") as refused:
         MavenRepository(f"http://me:s%20cret@{served.address}/maven2", tmp_path).fetch([JAR])
@@ -97,7 +97,7 @@ def test_what_is_missing_is_told_without_the_secret(served: Repository, tmp_path
     assert served.asked[0][1] == f"Basic {base64.b64encode(b'me:s cret').decode()}"
 
 
-def test_a_folder_is_a_repository_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_can_be_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there" / JAR.path).parent.mkdir(parents=True)
     (tmp_path / "there" / JAR.path).write_bytes(CONTENT)
     monkeypatch.setenv("TAILRACE_MAVEN_REPOSITORY", (tmp_path / "there").as_uri())
@@ -106,12 +106,12 @@ def test_a_folder_is_a_repository_too(tmp_path: Path, monkeypatch: pytest.Monkey
     assert path == tmp_path / "cache" / "tailrace" / "maven" / JAR.path
 
 
-def test_what_is_no_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotFetch, match="TAILRACE_MAVEN_REPOSITORY is no address of a repository"):
+def test_a_url_that_is_not_a_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CannotFetch, match="TAILRACE_MAVEN_REPOSITORY is not the URL of a repository"):
         MavenRepository("maven.example.com", tmp_path)
 
 
-def test_a_controllers_jars_are_all_of_one_kafka() -> None:
+def test_the_jars_of_a_controller_have_one_kafka_version() -> None:
     jars = controller_jars()
     ours = [one for one in jars.artifacts if one.path.startswith("org/apache/kafka/")]
     assert len(ours) > 10
@@ -119,6 +119,6 @@ def test_a_controllers_jars_are_all_of_one_kafka() -> None:
     assert all(len(one.sha256) == 64 and one.size > 0 for one in jars.artifacts)
 
 
-def test_a_folder_without_jars_is_no_installation(tmp_path: Path) -> None:
-    with pytest.raises(NoKafka, match="no installation of Apache Kafka"):
+def test_a_folder_without_jars_is_refused_as_kafka_home(tmp_path: Path) -> None:
+    with pytest.raises(NoKafka, match="not an installation of Apache Kafka"):
         installed_jars(tmp_path)

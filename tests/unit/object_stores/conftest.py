@@ -17,7 +17,7 @@ def running_store() -> Iterator[S3Server]:
 
 @pytest.fixture
 def s3(running_store: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
-    """The server, and an environment that knows of no other."""
+    """Start a server, and set the environment to use only it."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""`tailrace log` and the jobs that only read, on a directory in S3: what they say of the same files on disk."""
+"""`tailrace log` and read-only jobs print the same for a directory in S3 as for the same files on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.s3_server import KEYS, S3Server
 
 @pytest.fixture
 def places(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """The same directory here and there; the environment has the keys, as for any other tool."""
+    """Return the same directory on disk and in the store; the keys are in the environment, as for other tools."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEYS["accessKey"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEYS["secretKey"])
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
@@ -44,7 +44,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         ("dump", "/topic-0/00000000000000000000.timeindex", []),
     ],
 )
-def test_a_command_says_the_same(
+def test_a_command_prints_the_same_for_a_bucket_and_a_directory(
     verb: str, below: str, more: list[str], places: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     here, there = places
@@ -57,7 +57,7 @@ def test_a_command_says_the_same(
     )
 
 
-def test_the_verify_job_finds_the_same_and_remembers_it(places: tuple[str, str], tmp_path: Path) -> None:
+def test_the_verify_job_has_the_same_findings_and_reuses_its_state(places: tuple[str, str], tmp_path: Path) -> None:
     here, there = places
     expected = verify(InlineSpark(), here)
     found = verify(InlineSpark(), there, state=str(tmp_path / "state"))
@@ -69,25 +69,25 @@ def test_the_verify_job_finds_the_same_and_remembers_it(places: tuple[str, str],
     assert (again.segments_read, again.segments_remembered) == (1, found.segments_read - 1)
 
 
-def test_what_would_write_is_refused(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_that_write_are_refused(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     _, there = places
     assert said(capsys, "log", "repair", there)[0] == 2
-    assert "object store, which is only read from" in said(capsys, "log", "repair", there)[2]
-    with pytest.raises(JobError, match="which is only read from"):
+    assert "object store, which is read-only" in said(capsys, "log", "repair", there)[2]
+    with pytest.raises(JobError, match="which is read-only"):
         reindex(InlineSpark(), there)
-    with pytest.raises(JobError, match="which is only read from"):
+    with pytest.raises(JobError, match="which is read-only"):
         _target(there)
 
 
-def test_a_place_in_a_store_is_read_by_the_source(places: tuple[str, str]) -> None:
+def test_the_source_reads_an_address_in_a_store(places: tuple[str, str]) -> None:
     place = Place.parse(places[1] + "?region=us-east-1")
     with place.opened() as transport:
         (partition,) = transport.partitions(place.options().selection)
         assert transport.latest([partition])[partition] > 0
 
 
-def test_a_wrong_address_is_told(s3: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_address_is_reported(s3: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "log", "ls", "ftp://host/logs")[2].endswith(
-        "ftp://host/logs is no address of a directory: there is no reading from ftp://; "
-        "s3://, s3a://, gs:// and file:// are known\n"
+        "ftp://host/logs is not the address of a directory: ftp:// is not supported; "
+        "use s3://, s3a://, gs:// or file://\n"
     )

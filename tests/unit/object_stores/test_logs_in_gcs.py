@@ -1,4 +1,4 @@
-"""Logs in Google's store: the rows that the same files give on disk."""
+"""Logs in Google's store give the same rows as the same files on disk."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_a_golden_directory_gives_the_same_rows(name: str, endpoint: str, tmp_pa
     assert found == read({"path": str(directory), **wanted}) != []
 
 
-def test_what_is_not_there_is_one_sentence(endpoint: str) -> None:
+def test_a_missing_bucket_or_object_is_reported_in_one_sentence(endpoint: str) -> None:
     for path, words in (
-        ("gs://nobodys/x", "there is no such bucket or object"),
-        ("gs://logs/none", "there is no such object"),
+        ("gs://nobodys/x", "no such bucket or object"),
+        ("gs://logs/none", "no such object"),
     ):
         with pytest.raises(Unreadable) as error:
             read({"path": path, "subscribe": "topic", "endpointOverride": endpoint, "anonymous": "true"})

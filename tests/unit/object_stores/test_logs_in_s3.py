@@ -1,4 +1,4 @@
-"""Logs in a bucket: the rows that the same files give on disk."""
+"""Logs in a bucket give the same rows as the same files on disk."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.support.source_rows import read
 
 
 def answer(options: dict[str, str]) -> Any:
-    """The rows, or the sentence that is told instead."""
+    """Return the rows, or the error message."""
     try:
         return read(options)
     except SourceError as error:
         return f"{type(error).__name__}: {error}"
 
 
-# read_committed looks at all that the other level looks at, and more: the default run leaves the rest out.
+# read_committed reads everything that read_uncommitted reads, and more. So the default run skips the latter.
 DEFAULT = {(name, "read_committed") for name in golden_names() if name != "broker-crashed"}
 DEFAULT.add(("transactions", "read_uncommitted"))
 CASES = [

@@ -1,4 +1,4 @@
-"""How a bucket is read: few requests, bounded patience, sentences instead of prose, and keys that nobody sees."""
+"""A bucket is read with few requests and limited retries; errors are one sentence, and keys are never shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LAST = SEGMENTS * BATCHES * RECORDS
 
 @pytest.fixture(scope="session")
 def orders(running_store: S3Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A topic of some segments, each of many batches and index entries: its address, and where it is on disk."""
+    """Return a topic of some segments with many batches and index entries: its address, and its path on disk."""
     directory = tmp_path_factory.mktemp("orders")
     config = TopicConfig(index_interval_bytes=4096)
     log = open_log(DiskFiles(), f"{directory}/orders-0", config, now_ms=NOW_MS)
@@ -74,15 +74,15 @@ def test_a_whole_topic_is_read_with_a_request_for_each_part(
     assert sum(request.sent for request in logs) == sum(sizes)
 
 
-def test_times_are_found_as_on_disk(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_offsets_by_time_are_the_same_as_on_disk(s3: S3Server, orders: tuple[str, Path]) -> None:
     for moment in (NOW_MS, NOW_MS + 333, NOW_MS + LAST - 1):
         more = {"startingTimestamp": str(moment), "endingTimestamp": str(moment + 50)}
         expected = read({"path": str(orders[1]), "subscribe": "orders", **more})
         assert read(asked(s3, orders[0], **more)) == expected != []
 
 
-def test_what_is_unchanged_is_not_fetched_again(s3: S3Server, orders: tuple[str, Path]) -> None:
-    """As a stream asks, again and again, how far it goes now."""
+def test_unchanged_objects_are_not_fetched_again(s3: S3Server, orders: tuple[str, Path]) -> None:
+    """A stream queries the end of the log repeatedly."""
     files = files_of(parse_place(orders[0], settings(s3)))
     path = f"{orders[0]}/orders-0"
     names = [entry.name for entry in files.entries(path)]
@@ -103,17 +103,17 @@ def settings(s3: S3Server) -> StoreSettings:
     )
 
 
-def test_a_segment_that_goes_while_a_task_reads_is_data_loss(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_a_segment_deleted_during_a_read_is_data_loss(s3: S3Server, orders: tuple[str, Path]) -> None:
     address = s3.upload(orders[1], "going")
     slices = plan(asked(s3, address))
     first = sorted(path.name for path in (orders[1] / "orders-0").glob("*.log"))[0]
     s3.remove(f"{address}/orders-0/{first}")
-    with pytest.raises(OffsetRangeLost, match="offsets 0 to 199 of orders-0 are not there"):
+    with pytest.raises(OffsetRangeLost, match="offsets 0 to 199 of orders-0 are missing"):
         read_slices(pickle.loads(pickle.dumps(slices)))
     assert offsets(read_slices(slices, fail_on_data_loss=False)) == list(range(200, LAST))
 
 
-def test_an_object_that_goes_after_it_was_opened_is_told_as_gone(s3: S3Server, tmp_path: Path) -> None:
+def test_an_object_deleted_after_opening_is_reported_as_deleted(s3: S3Server, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(bytes(200_000))
     address = s3.upload(tmp_path, "gone-later")
     file = files_of(parse_place(address, settings(s3))).open(f"{address}/x")
@@ -123,14 +123,14 @@ def test_an_object_that_goes_after_it_was_opened_is_told_as_gone(s3: S3Server, t
         file.read(150_000, 10)
 
 
-def test_a_store_that_is_busy_is_asked_again(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_a_request_to_a_busy_store_is_retried(s3: S3Server, orders: tuple[str, Path]) -> None:
     s3.busy = 1
     assert offsets(read(asked(s3, orders[0], endingOffsets='{"orders":{"0":7}}'))) == list(range(7))
     assert s3.busy == 0
 
 
 @pytest.mark.slow
-def test_but_not_for_ever(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_retries_to_a_busy_store_are_limited(s3: S3Server, orders: tuple[str, Path]) -> None:
     s3.busy = 1_000
     with s3.counted() as requests, pytest.raises(Unreadable, match=r"s3://orders-bucket cannot be read: the store was"):
         read(asked(s3, orders[0]))
@@ -140,25 +140,25 @@ def test_but_not_for_ever(s3: S3Server, orders: tuple[str, Path]) -> None:
         read({**asked(s3, orders[0]), "endpointOverride": "http://127.0.0.1:1"})
 
 
-def test_what_is_wrong_is_one_sentence(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_errors_of_the_store_are_reported_in_one_sentence(s3: S3Server, orders: tuple[str, Path]) -> None:
     def told(path: str) -> str:
         with pytest.raises(Unreadable) as error:
             read(asked(s3, path))
         assert KEYS["secretKey"] not in str(error.value)
         return str(error.value)
 
-    assert told("s3://nobodys-bucket/x") == "s3://nobodys-bucket/x cannot be read: there is no such bucket"
-    assert told(f"{orders[0]}/none") == f"{orders[0]}/none cannot be read: there is no such object"
+    assert told("s3://nobodys-bucket/x") == "s3://nobodys-bucket/x cannot be read: no such bucket"
+    assert told(f"{orders[0]}/none") == f"{orders[0]}/none cannot be read: no such object"
 
 
-def test_keys_are_not_in_what_is_shown(s3: S3Server) -> None:
+def test_keys_are_not_in_repr_or_messages(s3: S3Server) -> None:
     options = read_options(asked(s3, "s3a://bucket/x"), is_stream=False)
     for shown in (repr(options), str(options), repr(options.store)):
         assert KEYS["secretKey"] not in shown
         assert KEYS["accessKey"] not in shown
 
 
-def test_the_names_of_hadoops_connector_mean_the_same(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_the_option_names_of_hadoops_connector_are_accepted(s3: S3Server, orders: tuple[str, Path]) -> None:
     hadoop = {
         "fs.s3a.endpoint": s3.endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -174,18 +174,21 @@ def test_the_names_of_hadoops_connector_mean_the_same(s3: S3Server, orders: tupl
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"path": "s3://b/x", "accessKey": "a"}, "accessKey and secretKey belong together"),
-        ({"path": "s3://b/x", "sessionToken": "a"}, "sessionToken belongs to an accessKey"),
-        ({"path": "s3://b/x", "anonymous": "true", "accessKey": "a", "secretKey": "b"}, "anonymous means without keys"),
-        ({"path": "gs://b/x", "region": "here"}, "region is for s3://; Google's store takes the credentials"),
-        ({"path": "s3://b/x", "region": "a", "fs.s3a.endpoint.region": "b"}, "are the same option, and say different"),
-        ({"path": "s3://b/x?secret_key=hidden"}, "secret_key does not belong into an address"),
-        ({"path": "s3://key:hidden@b/x"}, "keys do not belong into an address"),
-        ({"path": "s3://"}, "it names no bucket"),
-        ({"path": "abfs://b/x"}, "there is no reading from abfs://"),
+        ({"path": "s3://b/x", "accessKey": "a"}, "accessKey and secretKey must be set together"),
+        ({"path": "s3://b/x", "sessionToken": "a"}, "sessionToken needs accessKey"),
+        (
+            {"path": "s3://b/x", "anonymous": "true", "accessKey": "a", "secretKey": "b"},
+            "anonymous and accessKey cannot be set together",
+        ),
+        ({"path": "gs://b/x", "region": "here"}, "region is for s3:// only; Google's store uses the credentials"),
+        ({"path": "s3://b/x", "region": "a", "fs.s3a.endpoint.region": "b"}, "are the same option, but have different"),
+        ({"path": "s3://b/x?secret_key=hidden"}, "secret_key cannot be set in an address"),
+        ({"path": "s3://key:hidden@b/x"}, "an address must not contain keys"),
+        ({"path": "s3://"}, "the address has no bucket"),
+        ({"path": "abfs://b/x"}, "abfs:// is not supported"),
     ],
 )
-def test_a_wrong_option_is_told(given: dict[str, str], words: str) -> None:
+def test_a_wrong_store_option_is_reported(given: dict[str, str], words: str) -> None:
     with pytest.raises(WrongOption, match=words) as error:
         read_options({"subscribe": "t", **given}, is_stream=False)
     assert "hidden" not in str(error.value)
@@ -196,17 +199,17 @@ def test_options_of_a_store_have_no_effect_on_a_directory() -> None:
     assert options.warnings == ("region has no effect: it is for a path in an object store",)
 
 
-def test_addresses() -> None:
+def test_addresses_are_parsed_with_their_settings() -> None:
     assert parse_place("file:///data/") == Place("/data", None)
     assert parse_place("S3A://b/x//") == Place("s3a://b/x", StoreSettings())
     assert parse_place("s3://b?endpoint_override=h:1&scheme=http&anonymous=true&region=r") == Place(
         "s3://b", StoreSettings(endpoint_override="http://h:1", anonymous=True, region="r")
     )
-    with pytest.raises(WrongAddress, match="whole path"):
+    with pytest.raises(WrongAddress, match="absolute path"):
         parse_place("file://data")
 
 
-def test_nothing_is_written(s3: S3Server, orders: tuple[str, Path]) -> None:
+def test_every_write_to_a_store_is_refused(s3: S3Server, orders: tuple[str, Path]) -> None:
     files: Any = files_of(parse_place(orders[0], settings(s3)))
     path = f"{orders[0]}/orders-0/leader-epoch-checkpoint"
     for change in (
@@ -219,21 +222,21 @@ def test_nothing_is_written(s3: S3Server, orders: tuple[str, Path]) -> None:
         lambda: files.open(path).write(0, b""),
         lambda: files.open(path).truncate(0),
     ):
-        with pytest.raises(OSError, match="only read from"):
+        with pytest.raises(OSError, match="read-only"):
             change()
 
 
 class OneObject:
-    """A store of one object, which counts."""
+    """A store of one object that counts its requests."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.reads: list[tuple[int, int]] = []
 
     def list(self, path: str) -> dict[str, Any]:
-        from tailrace.object_stores.store import Found
+        from tailrace.object_stores.store import ListedObject
 
-        return {"x": Found(False, len(self.data), 0)}
+        return {"x": ListedObject(False, len(self.data), 0)}
 
     def open(self, path: str) -> OneObject:
         return self
@@ -243,7 +246,7 @@ class OneObject:
         return self.data[position : position + size]
 
 
-def test_every_way_to_read_gives_the_bytes_that_are_there() -> None:
+def test_every_kind_of_read_returns_the_bytes_of_the_object() -> None:
     data = bytes(range(251)) * 4000
     for part in (1000, 70_000):
         with pytest.MonkeyPatch.context() as patch:
@@ -259,7 +262,7 @@ def test_every_way_to_read_gives_the_bytes_that_are_there() -> None:
             assert bytes(file.map()) == data
 
 
-def test_no_more_than_was_announced_is_fetched_and_little_at_a_time() -> None:
+def test_read_ahead_fetches_only_announced_parts_within_its_bound() -> None:
     store = OneObject(bytes(20 * read_ahead.PART_BYTES))
     file = ObjectFiles(store).open("b/x")
     file.will_read(0, 10 * read_ahead.PART_BYTES)
@@ -268,7 +271,7 @@ def test_no_more_than_was_announced_is_fetched_and_little_at_a_time() -> None:
     assert len(store.reads) <= read_ahead.PARTS_AT_ONCE + 1
 
 
-def test_small_reads_in_order_take_windows_that_grow() -> None:
+def test_sequential_small_reads_use_growing_windows() -> None:
     store = OneObject(bytes(4 * 2**20))
     file = ObjectFiles(store).open("b/x")
     for position in range(0, 4 * 2**20, 4096):

@@ -1,4 +1,4 @@
-"""Framed Avro without Spark: types, generations of a schema, a registry over HTTP."""
+"""Framed Avro without Spark: types, versions of a schema, a registry over HTTP."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def framed(schema_id: int, schema: dict[str, Any], value: Any) -> bytes:
     return b"\0" + struct.pack(">i", schema_id) + out.getvalue()
 
 
-def test_each_value_is_read_by_the_schema_it_was_written_with() -> None:
+def test_each_value_is_decoded_by_its_writers_schema() -> None:
     decoder = pickle.loads(pickle.dumps(AvroDecoder(json.dumps(SECOND), BOTH)))
     assert decoder.decode(framed(1, FIRST, {"id": 7})) == {"id": 7, "note": None}
     assert decoder.decode(framed(2, SECOND, {"id": 8, "note": "x"})) == {"id": 8, "note": "x"}
@@ -49,18 +49,18 @@ def test_each_value_is_read_by_the_schema_it_was_written_with() -> None:
     assert older.decode(framed(2, SECOND, {"id": 8, "note": "x"})) == {"id": 8}
 
 
-def test_what_is_no_framed_value_is_told_or_null() -> None:
+def test_an_unframed_value_is_an_error_or_null_by_mode() -> None:
     strict, lenient = (AvroDecoder(json.dumps(FIRST), BOTH, is_permissive=one) for one in (False, True))
-    for wrong, words in ((b"\x01abcdef", "has no schema id"), (b"\0\0\0\0\1", "with schema 1 cannot be read")):
+    for wrong, words in ((b"\x01abcdef", "has no schema id"), (b"\0\0\0\0\1", "with schema 1 cannot be decoded")):
         with pytest.raises(ValueError, match=words):
             strict.decode(wrong)
         assert lenient.decode(wrong) is None
     for decoder in (strict, lenient):
-        with pytest.raises(SchemaUnknown, match="no schema 5 among those given: 1, 2"):
+        with pytest.raises(SchemaUnknown, match="schema 5 is not among the given schemas: 1, 2"):
             decoder.decode(framed(5, FIRST, {"id": 7}))
 
 
-def test_types_are_those_of_from_avro() -> None:
+def test_avro_types_are_those_of_from_avro() -> None:
     schema = {
         "type": "record", "name": "R", "fields": [
             {"name": "b", "type": "boolean"},
@@ -95,7 +95,7 @@ def test_types_are_those_of_from_avro() -> None:
         {"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]},
     ],
 )
-def test_a_schema_without_a_counterpart_is_refused(schema: Any) -> None:
+def test_an_avro_schema_without_a_spark_type_is_refused(schema: Any) -> None:
     with pytest.raises(UnsupportedSchema):
         spark_type(json.dumps(schema))
 
@@ -118,7 +118,7 @@ def registry() -> Iterator[tuple[str, list[str]]]:
             self.wfile.write(json.dumps(found or {"error_code": 40403}).encode())
 
         def log_message(self, *words: object) -> None:
-            """Quiet."""
+            """Suppress the log output."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -131,7 +131,7 @@ def registry() -> Iterator[tuple[str, list[str]]]:
         server.server_close()
 
 
-def test_a_registry_is_asked_once_for_each_schema(registry: tuple[str, list[str]]) -> None:
+def test_a_registry_is_queried_once_per_schema(registry: tuple[str, list[str]]) -> None:
     address, asked = registry
     decoder = AvroDecoder(json.dumps(FIRST), f"http://me:p%40ss@{address}")
     for number in range(3):
@@ -140,14 +140,17 @@ def test_a_registry_is_asked_once_for_each_schema(registry: tuple[str, list[str]
 
 
 @pytest.mark.parametrize(
-    ("schema_id", "words"), [(2, "is PROTOBUF and not AVRO"), (3, "refers to others"), (9, "cannot be had from http")]
+    ("schema_id", "words"),
+    [(2, "has type PROTOBUF, not AVRO"), (3, "has references to other schemas"), (9, "cannot be read from http")],
 )
-def test_what_a_registry_cannot_give_is_told(registry: tuple[str, list[str]], schema_id: int, words: str) -> None:
+def test_an_unsupported_schema_of_a_registry_is_reported(
+    registry: tuple[str, list[str]], schema_id: int, words: str
+) -> None:
     with pytest.raises(SchemaUnknown, match=words) as told:
         Schemas(f"http://me:secret@{registry[0]}").text(schema_id)
     assert "secret" not in str(told.value)
 
 
-def test_an_address_that_is_none_is_told() -> None:
-    with pytest.raises(SchemaUnknown, match="is no address of a registry"):
+def test_a_malformed_registry_url_is_reported() -> None:
+    with pytest.raises(SchemaUnknown, match="is not the URL of a schema registry"):
         Schemas("registry:8081").text(1)

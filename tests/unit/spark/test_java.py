@@ -1,4 +1,4 @@
-"""Which Java Spark is run on, with small scripts in the place of real ones."""
+"""The choice of Spark's Java, with small scripts instead of real ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailrace.spark.java import JavaMissing, use_java
 
 
 def a_java(home: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:
-    """A home whose java says its version, and otherwise the arguments it is given."""
+    """Create a Java home whose `java` prints its version, or its arguments."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
@@ -37,12 +37,12 @@ def no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_java_home_goes_first(tmp_path: Path) -> None:
+def test_java_home_is_preferred(tmp_path: Path) -> None:
     environment = {"JAVA_HOME": str(a_java(tmp_path / "a", "21")), "PATH": str(a_java(tmp_path / "b", "17") / "bin")}
     assert use_java(environment) == (tmp_path / "a", 21, "JAVA_HOME")
 
 
-def test_spark_starts_this_python_unless_another_is_named(tmp_path: Path) -> None:
+def test_spark_uses_this_python_unless_pyspark_python_is_set(tmp_path: Path) -> None:
     environment = {"JAVA_HOME": str(a_java(tmp_path / "a", "21"))}
     prepare_spark(environment)
     assert environment["PYSPARK_PYTHON"] == sys.executable
@@ -51,19 +51,19 @@ def test_spark_starts_this_python_unless_another_is_named(tmp_path: Path) -> Non
     assert environment["PYSPARK_PYTHON"] == "/opt/python"
 
 
-def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
+def test_an_old_java_is_skipped(tmp_path: Path) -> None:
     environment = {"JAVA_HOME": str(a_java(tmp_path / "a", "1.8")), "PATH": str(a_java(tmp_path / "b", "17") / "bin")}
     assert use_java(environment) == (tmp_path / "b", 17, "java on the path")
     assert environment["JAVA_HOME"] == str(tmp_path / "b")
 
 
-def test_what_was_looked_at_is_told(tmp_path: Path) -> None:
+def test_the_error_lists_the_java_installations_that_were_tried(tmp_path: Path) -> None:
     environment = {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(a_java(tmp_path / "b", "11") / "bin")}
-    with pytest.raises(JavaMissing, match=r"\(JAVA_HOME is no Java that runs; java on the path is Java 11\)"):
+    with pytest.raises(JavaMissing, match=r"\(JAVA_HOME does not run; java on the path is Java 11\)"):
         use_java(environment)
 
 
-def test_a_reduced_runtime_is_not_told_of_a_module_it_lacks(tmp_path: Path) -> None:
+def test_a_reduced_java_runtime_is_started_without_the_vector_module(tmp_path: Path) -> None:
     environment = {"JAVA_HOME": str(a_java(tmp_path / "it's small", "21", "java.base")), "PATH": ""}
     found = use_java(environment)
     assert found.home != tmp_path / "it's small"

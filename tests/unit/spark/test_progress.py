@@ -4,7 +4,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.spark.progress import partition_lags
 
 
-def test_lags_follow_from_the_offsets_in_a_report() -> None:
+def test_lags_are_computed_from_the_offsets_of_a_report() -> None:
     orders = {"endOffset": {"orders": {"0": 5, "1": 7}}, "latestOffset": {"orders": {"0": 9, "1": 7, "2": 3}}}
     payments = {"endOffset": '{"payments":{"0":8}}', "latestOffset": '{"payments":{"0":6}}'}
     rate = {"endOffset": 4, "latestOffset": None}
@@ -12,6 +12,6 @@ def test_lags_follow_from_the_offsets_in_a_report() -> None:
         TopicPartition("orders", 0): 4,
         TopicPartition("orders", 1): 0,
         TopicPartition("orders", 2): 3,
-        TopicPartition("payments", 0): 0,  # more was written since the source looked
+        TopicPartition("payments", 0): 0,  # records were written after the source queried the end
     }
     assert partition_lags(None) == {}

@@ -10,7 +10,7 @@ import pytest
 from tailrace.spark.worker_python import worker_python
 
 
-def test_workers_run_this_interpreter_without_sparks_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_workers_use_this_interpreter_without_pyspark_zip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
     program = worker_python()
     assert worker_python() == program

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.options import (
+    DRY_RUN,
     Parsers,
     add_cluster,
     add_isolation,
@@ -20,7 +21,7 @@ from tailrace.cli.options import (
 def add_topics(nouns: Parsers) -> None:
     topics = described(
         nouns.add_parser("topics", help="list, describe, create, delete and alter topics"),
-        "List, describe, create, delete and alter the topics of a cluster, Apache Kafka's or Tailrace's.",
+        "List, describe, create, delete and alter the topics of a cluster (Tailrace or Apache Kafka).",
         """
         examples:
           tailrace topics list
@@ -30,7 +31,7 @@ def add_topics(nouns: Parsers) -> None:
           tailrace topics delete orders
         """,
     )
-    verbs = topics.add_subparsers(title="what to do", metavar="VERB", required=True)
+    verbs = topics.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_topics_list(verbs)
     _add_topics_describe(verbs)
     _add_topics_create(verbs)
@@ -40,15 +41,17 @@ def add_topics(nouns: Parsers) -> None:
 
 def _add_topics_list(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("list", help="names, partitions, replicas, ids"),
-        "List topics.",
+        verbs.add_parser("list", help="list topics: names, partitions, replicas, ids"),
+        "List the topics of a cluster with their number of partitions, replication factor and topic id.",
         """
         examples:
           tailrace topics list
           tailrace topics list --internal --json | jq -r '.topics[].name'
         """,
     )
-    parser.add_argument("--internal", action="store_true", help="also Kafka's own topics, such as __consumer_offsets")
+    parser.add_argument(
+        "--internal", action="store_true", help="list internal topics as well, such as __consumer_offsets"
+    )
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.topics:run_list")
@@ -56,10 +59,11 @@ def _add_topics_list(verbs: Parsers) -> None:
 
 def _add_topics_describe(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("describe", help="partitions with leaders and replicas, and the topic's own configs"),
+        verbs.add_parser("describe", help="show partitions with leaders and replicas, and the topic's own configs"),
         """
-        Show topics with their partitions: leader, leader epoch, replicas, those in sync and those on dead brokers or
-        disks. Configs are shown where the topic has its own; `tailrace configs describe --topic` shows all that count.
+        Show the partitions of topics: leader, leader epoch, replicas, in-sync replicas, and offline replicas (on dead
+        brokers or disks). Only configs that are set on the topic are shown; `tailrace configs describe --topic NAME
+        --all` shows all effective configs.
         """,
         """
         examples:
@@ -68,9 +72,11 @@ def _add_topics_describe(verbs: Parsers) -> None:
           tailrace topics describe orders --json | jq '.topics[0].partitions[].leader'
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", nargs="*", help="which (default: all but Kafka's own)")
     parser.add_argument(
-        "--unhealthy", action="store_true", help="only partitions without a leader or with replicas out of sync"
+        "topic", metavar="TOPIC", nargs="*", help="name of a topic (default: all topics that are not internal)"
+    )
+    parser.add_argument(
+        "--unhealthy", action="store_true", help="show only partitions without a leader or with out-of-sync replicas"
     )
     add_cluster(parser)
     add_json(parser, "one JSON document")
@@ -79,8 +85,8 @@ def _add_topics_describe(verbs: Parsers) -> None:
 
 def _add_topics_create(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("create", help="make topics"),
-        "Create topics. Numbers that are left out are the broker's own (num.partitions, default.replication.factor).",
+        verbs.add_parser("create", help="create topics"),
+        "Create topics. The broker's num.partitions and default.replication.factor apply if an option is omitted.",
         """
         examples:
           tailrace topics create orders
@@ -88,14 +94,18 @@ def _add_topics_create(verbs: Parsers) -> None:
           tailrace topics create users --config cleanup.policy=compact --if-not-exists
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", nargs="+", help="the name")
-    parser.add_argument("--partitions", metavar="N", type=positive, default=-1, help="how many")
-    parser.add_argument("--replication-factor", metavar="N", type=positive, default=-1, help="how many copies of each")
+    parser.add_argument("topic", metavar="TOPIC", nargs="+", help="name of a topic")
+    parser.add_argument("--partitions", metavar="N", type=positive, default=-1, help="number of partitions")
     parser.add_argument(
-        "--config", metavar="KEY=VALUE", action="append", default=[], help="a config of the topic (may be repeated)"
+        "--replication-factor", metavar="N", type=positive, default=-1, help="number of replicas of each partition"
     )
-    parser.add_argument("--if-not-exists", action="store_true", help="a topic that is there is left as it is")
-    parser.add_argument("--dry-run", action="store_true", help="only ask whether it could be done")
+    parser.add_argument(
+        "--config", metavar="KEY=VALUE", action="append", default=[], help="config of the topic (may be repeated)"
+    )
+    parser.add_argument(
+        "--if-not-exists", action="store_true", help="leave existing topics unchanged, without an error"
+    )
+    parser.add_argument("--dry-run", action="store_true", help=DRY_RUN)
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.topics:run_create")
@@ -103,16 +113,16 @@ def _add_topics_create(verbs: Parsers) -> None:
 
 def _add_topics_delete(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("delete", help="remove topics with their records"),
-        "Delete topics with all their records. There is no way back.",
+        verbs.add_parser("delete", help="delete topics with their records"),
+        "Delete topics with all their records. This cannot be undone.",
         """
         examples:
           tailrace topics delete orders
           tailrace topics delete orders users --if-exists
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", nargs="+", help="the name")
-    parser.add_argument("--if-exists", action="store_true", help="a topic that is not there is no error")
+    parser.add_argument("topic", metavar="TOPIC", nargs="+", help="name of a topic")
+    parser.add_argument("--if-exists", action="store_true", help="ignore topics that do not exist")
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.topics:run_delete")
@@ -120,10 +130,10 @@ def _add_topics_delete(verbs: Parsers) -> None:
 
 def _add_topics_alter(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("alter", help="more partitions"),
+        verbs.add_parser("alter", help="add partitions to topics"),
         """
-        Give topics more partitions. Keys are then spread anew: records of a key that come later may go to another
-        partition than those before. For configs see `tailrace configs set`.
+        Increase the number of partitions of topics. Later records of a key may then go to another partition than
+        earlier ones. To change configs, use `tailrace configs set`.
         """,
         """
         examples:
@@ -131,9 +141,11 @@ def _add_topics_alter(verbs: Parsers) -> None:
           tailrace topics alter orders --partitions 12 --dry-run
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", nargs="+", help="the name")
-    parser.add_argument("--partitions", metavar="N", type=positive, required=True, help="how many there shall be")
-    parser.add_argument("--dry-run", action="store_true", help="only ask whether it could be done")
+    parser.add_argument("topic", metavar="TOPIC", nargs="+", help="name of a topic")
+    parser.add_argument(
+        "--partitions", metavar="N", type=positive, required=True, help="new total number of partitions"
+    )
+    parser.add_argument("--dry-run", action="store_true", help=DRY_RUN)
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.topics:run_alter")
@@ -142,7 +154,7 @@ def _add_topics_alter(verbs: Parsers) -> None:
 def add_configs(nouns: Parsers) -> None:
     configs = described(
         nouns.add_parser("configs", help="describe, set and unset configs of topics and brokers"),
-        "Show and change the configs of topics and brokers. Only the keys that are named are changed.",
+        "Show and change the configs of topics and brokers. Configs that you do not name are left unchanged.",
         """
         examples:
           tailrace configs describe --topic orders
@@ -152,10 +164,10 @@ def add_configs(nouns: Parsers) -> None:
           tailrace configs unset --topic orders retention.ms
         """,
     )
-    verbs = configs.add_subparsers(title="what to do", metavar="VERB", required=True)
+    verbs = configs.add_subparsers(title="verbs", metavar="VERB", required=True)
     describe = described(
-        verbs.add_parser("describe", help="what counts, and where it comes from"),
-        "Show the configs that are not at their default, or those that are named, with where each value comes from.",
+        verbs.add_parser("describe", help="show effective values and their sources"),
+        "Show configs with their effective value and its source: by default those that differ from their default.",
         """
         examples:
           tailrace configs describe --topic orders
@@ -163,13 +175,18 @@ def add_configs(nouns: Parsers) -> None:
           tailrace configs describe --broker 1 --all --json
         """,
     )
-    describe.add_argument("key", metavar="KEY", nargs="*", help="only these")
-    describe.add_argument("--all", action="store_true", help="also what is at its default")
+    describe.add_argument(
+        "key", metavar="KEY", nargs="*", help="config to show, whether or not it has its default value"
+    )
+    describe.add_argument("--all", action="store_true", help="show configs with default values as well")
     _add_resource(describe)
     describe.set_defaults(run="tailrace.cli.admin.configs:run_describe")
     change = described(
-        verbs.add_parser("set", help="give keys a value"),
-        "Set configs; all of them, or none if one is refused. KEY+=VALUE and KEY-=VALUE add to and take from a list.",
+        verbs.add_parser("set", help="set configs"),
+        """
+        Set configs of a topic or broker. If one is refused, none is changed. KEY+=VALUE adds a value to a list-valued
+        config, KEY-=VALUE removes one.
+        """,
         """
         examples:
           tailrace configs set --topic orders retention.ms=86400000 max.message.bytes=2000000
@@ -177,42 +194,44 @@ def add_configs(nouns: Parsers) -> None:
           tailrace configs set --broker 1 log.cleaner.threads=2 --dry-run
         """,
     )
-    change.add_argument("setting", metavar="KEY=VALUE", nargs="+", help="what to set")
-    change.add_argument("--dry-run", action="store_true", help="only ask whether it could be done")
+    change.add_argument("setting", metavar="KEY=VALUE", nargs="+", help="config and its new value")
+    change.add_argument("--dry-run", action="store_true", help=DRY_RUN)
     _add_resource(change)
     change.set_defaults(run="tailrace.cli.admin.configs:run_set")
     unset = described(
-        verbs.add_parser("unset", help="back to the default"),
-        "Remove configs of a topic or broker, so that the default counts again.",
+        verbs.add_parser("unset", help="reset configs to their default"),
+        "Remove configs of a topic or broker, so that their defaults apply again.",
         """
         examples:
           tailrace configs unset --topic orders retention.ms max.message.bytes
           tailrace configs unset --broker default log.cleaner.threads
         """,
     )
-    unset.add_argument("key", metavar="KEY", nargs="+", help="what to remove")
-    unset.add_argument("--dry-run", action="store_true", help="only ask whether it could be done")
+    unset.add_argument("key", metavar="KEY", nargs="+", help="config to remove")
+    unset.add_argument("--dry-run", action="store_true", help=DRY_RUN)
     _add_resource(unset)
     unset.set_defaults(run="tailrace.cli.admin.configs:run_unset")
 
 
 def _add_resource(parser: argparse.ArgumentParser) -> None:
-    whose = parser.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--topic", metavar="NAME", help="of this topic")
-    whose.add_argument("--broker", metavar="ID", type=broker_id, help="of this broker; `default` for all brokers")
+    resource = parser.add_mutually_exclusive_group(required=True)
+    resource.add_argument("--topic", metavar="NAME", help="topic whose configs are meant")
+    resource.add_argument(
+        "--broker", metavar="ID", type=broker_id, help="broker whose configs are meant; `default`: those of all brokers"
+    )
     add_cluster(parser)
     add_json(parser, "one JSON document")
 
 
 def add_offsets(nouns: Parsers) -> None:
     parser = described(
-        nouns.add_parser("offsets", help="where partitions start and end, and which offset a time has"),
+        nouns.add_parser("offsets", help="show first and last offsets of partitions, and the offset of a time"),
         """
-        Show the earliest and the latest offset of partitions: the first record there is, and the place of the next one
-        to come (with read_committed: of the first that is undecided). BETWEEN is how many offsets lie between; there
-        may be fewer records, because transactions and compaction leave gaps.
+        Show the earliest and the latest offset of partitions. EARLIEST is the offset of the first record. LATEST is the
+        offset that the next record will get; with read_committed it is the last stable offset. BETWEEN is the
+        difference. There may be fewer records than that, because transactions and compaction leave gaps.
 
-        TIME is milliseconds since 1970 or ISO 8601, in UTC if it names no zone.
+        TIME is milliseconds since 1970, or ISO 8601 (UTC if it has no time zone).
         """,
         """
         examples:
@@ -221,9 +240,11 @@ def add_offsets(nouns: Parsers) -> None:
           tailrace offsets --max-timestamp --json
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", nargs="*", help="which (default: all but Kafka's own)")
-    parser.add_argument("--at", metavar="TIME", type=timestamp, help="also the first record of this time or later")
-    parser.add_argument("--max-timestamp", action="store_true", help="also the record with the largest timestamp")
+    parser.add_argument(
+        "topic", metavar="TOPIC", nargs="*", help="name of a topic (default: all topics that are not internal)"
+    )
+    parser.add_argument("--at", metavar="TIME", type=timestamp, help="show the first record at or after this time")
+    parser.add_argument("--max-timestamp", action="store_true", help="show the record with the largest timestamp")
     add_partition(parser)
     add_isolation(parser)
     add_cluster(parser)

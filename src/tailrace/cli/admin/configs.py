@@ -1,4 +1,4 @@
-"""`tailrace configs`: what counts for a topic or a broker, where it comes from, and changes of single keys."""
+"""`tailrace configs`: show the effective configs of a topic or broker with their sources, and change single keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tailrace.cli.connecting import connected, split_setting
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import json_document, say, table
+from tailrace.cli.output import json_document, print_lines, table
 from tailrace.client.configs import (
     ConfigChange,
     ConfigEntry,
@@ -39,12 +39,12 @@ def run_describe(options: argparse.Namespace) -> int:
         entries = [entry for entry in entries if not entry.is_default]
     if options.json:
         document = {"resource": _resource_json(resource), "configs": [_entry_json(entry) for entry in entries]}
-        say(json_document(document))
+        print_lines(json_document(document))
     elif entries:
         rows = [(entry.name, _value_text(entry), _source_text(entry)) for entry in entries]
-        say(*table(["<KEY", "<VALUE", "<FROM"], rows))
+        print_lines(*table(["<KEY", "<VALUE", "<FROM"], rows))
     else:
-        say(f"{resource}: everything is at its default (--all shows it)")
+        print_lines(f"{resource}: all configs have their default values (--all lists them)")
     return 0
 
 
@@ -62,13 +62,13 @@ def _alter(options: argparse.Namespace, changes: list[ConfigChange]) -> int:
         alter_configs(cluster, resource, changes, validate_only=options.dry_run)
     if options.json:
         named = [{"name": one.name, "operation": one.operation.name, "value": one.value} for one in changes]
-        say(json_document({"resource": _resource_json(resource), "changes": named, "dryRun": options.dry_run}))
+        print_lines(json_document({"resource": _resource_json(resource), "changes": named, "dryRun": options.dry_run}))
         return 0
     for change in changes:
-        what = f"{change.name} back to its default"
+        text = f"{change.name} reset to its default"
         if change.operation is not Operation.DELETE:
-            what = f"{change.name}{_SIGNS[change.operation]}{change.value}"
-        say(f"{resource}: {'could be set: ' if options.dry_run else ''}{what}")
+            text = f"{change.name}{_SIGNS[change.operation]}{change.value}"
+        print_lines(f"{resource}: {'valid, not changed: ' if options.dry_run else ''}{text}")
     return 0
 
 
@@ -79,7 +79,7 @@ def _resource(options: argparse.Namespace) -> Resource:
 
 
 def _change(text: str) -> ConfigChange:
-    """KEY=VALUE, or for lists KEY+=VALUE and KEY-=VALUE."""
+    """Parse KEY=VALUE, or for lists KEY+=VALUE and KEY-=VALUE."""
     key, value = split_setting(text)
     for end, operation in (("+", Operation.APPEND), ("-", Operation.SUBTRACT)):
         if key.endswith(end) and len(key) > 1:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from tailrace.cli.connecting import connected, for_each
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import count_text, json_document, say, table
+from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import Refused, UnknownTopic
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember
-from tailrace.client.groups.group_offsets import NotedOffset, commit_offsets, committed_offsets
-from tailrace.client.groups.group_reset import Goal, plan_reset
+from tailrace.client.groups.group_offsets import OffsetAndMetadata, commit_offsets, committed_offsets
+from tailrace.client.groups.group_reset import ResetTarget, plan_reset
 from tailrace.client.groups.groups import delete_group, delete_offsets, describe_group, list_groups
 from tailrace.client.groups.share_groups import SHARE_PROTOCOL, alter_share_offsets, delete_share_offsets, share_offsets
 from tailrace.client.offsets import latest_offsets
@@ -24,13 +24,13 @@ from tailrace.model.ids import Offset, TopicPartition
 
 
 class PartitionLag(NamedTuple):
-    """How far a group has read a partition, and who reads it."""
+    """A partition with a group's committed offset, its lag, and the members that read it."""
 
     partition: TopicPartition
     committed: Offset | None
-    end: Offset | None  # None for a topic that is gone
+    end: Offset | None  # None for a deleted topic
     lag: int | None
-    members: tuple[GroupMember, ...]  # several of a share group
+    members: tuple[GroupMember, ...]  # a share group can have several
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -39,24 +39,24 @@ def run_list(options: argparse.Namespace) -> int:
     states = {one.lower() for one in options.state or ()}
     shown = [group for group in groups if not states or group.state.lower() in states]
     if options.json:
-        say(json_document({"groups": [_camel(group._asdict()) for group in shown]}))
+        print_lines(json_document({"groups": [_listed_json(group._asdict()) for group in shown]}))
     elif shown:
         rows = [(group.group_id, group.type or None, group.state or None, group.protocol_type) for group in shown]
-        say(*table(["<GROUP", "<TYPE", "<STATE", "<PROTOCOL"], rows))
+        print_lines(*table(["<GROUP", "<TYPE", "<STATE", "<PROTOCOL"], rows))
     else:
-        say(f"there are no groups at {options.bootstrap}")
+        print_lines(f"there are no groups at {options.bootstrap}")
     return 0
 
 
 def run_describe(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
-        described = [_look(cluster, name) for name in dict.fromkeys(options.group)]
+        described = [_read_group(cluster, name) for name in dict.fromkeys(options.group)]
     if options.json:
-        say(json_document({"groups": [_group_json(group, lags) for group, lags in described]}))
+        print_lines(json_document({"groups": [_group_json(group, lags) for group, lags in described]}))
         return 0
     for number, (group, lags) in enumerate(described):
         if number:
-            say("")
+            print_lines("")
         _show(group, lags)
     return 0
 
@@ -64,7 +64,7 @@ def run_describe(options: argparse.Namespace) -> int:
 def run_lag(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
         names = options.group or [group.group_id for group in list_groups(cluster)]
-        looked = [_look(cluster, name) for name in dict.fromkeys(names)]
+        looked = [_read_group(cluster, name) for name in dict.fromkeys(names)]
     rows: list[tuple[str, str, int, int, int]] = []
     for group, lags in looked:
         topics = dict.fromkeys(one.partition.topic for one in lags)
@@ -74,11 +74,11 @@ def run_lag(options: argparse.Namespace) -> int:
     worst = max((row[4] for row in rows), default=0)
     if options.json:
         keys = ("group", "topic", "partitions", "lag", "maxLag")
-        say(json_document({"lags": [dict(zip(keys, row, strict=True)) for row in rows], "maxLag": worst}))
+        print_lines(json_document({"lags": [dict(zip(keys, row, strict=True)) for row in rows], "maxLag": worst}))
     elif rows:
-        say(*table(["<GROUP", "<TOPIC", "PARTITIONS", "LAG", "LARGEST"], rows))
+        print_lines(*table(["<GROUP", "<TOPIC", "PARTITIONS", "LAG", "LARGEST"], rows))
     else:
-        say("no group has committed anything")
+        print_lines("no group has committed offsets")
     return 1 if options.max is not None and worst > options.max else 0
 
 
@@ -94,13 +94,13 @@ def run_delete(options: argparse.Namespace) -> int:
             return
         deleted.append(name)
         if not options.json:
-            say(f"{name}: deleted")
+            print_lines(f"{name}: deleted")
 
     with connected(options) as cluster:
         coordinators = Coordinators(cluster)
         status = for_each(options.group, delete)
     if options.json:
-        say(json_document({"deleted": deleted}))
+        print_lines(json_document({"deleted": deleted}))
     return status
 
 
@@ -113,8 +113,8 @@ def run_reset(options: argparse.Namespace) -> int:
         known = {one: offset for one, offset in committed.items() if offset is not None}
         partitions = _chosen(cluster, options, committed)
         if not partitions:
-            raise CommandError(f"group {options.group} has committed nothing; say which --topic is meant")
-        goal = Goal(
+            raise CommandError(f"group {options.group} has no committed offsets; name topics with --topic")
+        target = ResetTarget(
             to_earliest=options.to_earliest,
             to_latest=options.to_latest,
             to_current=options.to_current,
@@ -122,21 +122,23 @@ def run_reset(options: argparse.Namespace) -> int:
             to_time_ms=_time_ms(options),
             shift_by=options.shift_by,
         )
-        planned = plan_reset(cluster, partitions, goal, known)
+        planned = plan_reset(cluster, partitions, target, known)
         if options.execute:
             _check_without_members(group)
             if is_share:
                 alter_share_offsets(coordinators, options.group, planned)
             else:
-                commit_offsets(coordinators, options.group, {one: NotedOffset(to, "") for one, to in planned.items()})
+                commit_offsets(
+                    coordinators, options.group, {one: OffsetAndMetadata(to, "") for one, to in planned.items()}
+                )
     if options.json:
         offsets = [{**partition._asdict(), "from": known.get(partition), "to": to} for partition, to in planned.items()]
-        say(json_document({"group": options.group, "executed": options.execute, "offsets": offsets}))
+        print_lines(json_document({"group": options.group, "executed": options.execute, "offsets": offsets}))
         return 0
     rows = [(partition.topic, partition.partition, known.get(partition), to) for partition, to in planned.items()]
-    say(*table(["<TOPIC", "PARTITION", "FROM", "TO"], rows))
+    print_lines(*table(["<TOPIC", "PARTITION", "FROM", "TO"], rows))
     if not options.execute:
-        say("nothing was changed: --execute does it")
+        print_lines("dry run: nothing was changed; add --execute to reset the offsets")
     return 0
 
 
@@ -146,20 +148,22 @@ def run_delete_offsets(options: argparse.Namespace) -> int:
         group = describe_group(coordinators, options.group)
         if group.type == SHARE_PROTOCOL:
             if any(numbers is not None for _, numbers in options.topic):
-                raise CommandError("a share group forgets whole topics, not single partitions")
+                raise CommandError(
+                    "offsets of a share group are deleted by topic: omit the partitions in --topic TOPIC:N"
+                )
             delete_share_offsets(coordinators, options.group, dict.fromkeys(name for name, _ in options.topic))
         else:
             delete_offsets(coordinators, options.group, _chosen(cluster, options, {}))
     names = list(dict.fromkeys(name for name, _ in options.topic))
     if options.json:
-        say(json_document({"group": options.group, "topics": names}))
+        print_lines(json_document({"group": options.group, "topics": names}))
     else:
-        say(f"{options.group}: offsets of {', '.join(names)} deleted")
+        print_lines(f"{options.group}: offsets of {', '.join(names)} deleted")
     return 0
 
 
 def _committed(coordinators: Coordinators, group_id: str, is_share: bool) -> dict[TopicPartition, Offset | None]:
-    """How far a group has read; None where a share group has not begun."""
+    """Return a group's committed offsets; None where a share group has not started to read."""
     if is_share:
         return {one: found.start for one, found in share_offsets(coordinators, group_id).items()}
     return {one: noted.offset for one, noted in committed_offsets(coordinators, group_id).items()}
@@ -175,9 +179,11 @@ def _described_or_none(coordinators: Coordinators, group_id: str) -> DescribedGr
 
 
 def _check_without_members(group: DescribedGroup | None) -> None:
-    """Members would go on where they are, and commit that."""
+    """Raise an error if the group has members: they would continue at their positions, and commit those."""
     if group is not None and group.has_members:
-        raise CommandError(f"group {group.group_id} has members (it is {group.state}): stop them first", status=1)
+        raise CommandError(
+            f"group {group.group_id} has members (its state is {group.state}): stop them first", status=1
+        )
 
 
 def _time_ms(options: argparse.Namespace) -> int | None:
@@ -189,7 +195,7 @@ def _time_ms(options: argparse.Namespace) -> int | None:
 def _chosen(
     cluster: ClusterClient, options: argparse.Namespace, known: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
-    """`--topic NAME` or `--topic NAME:0,1`; without any, what the group has committed."""
+    """Return the partitions of `--topic NAME` or `--topic NAME:0,1`; without --topic, those with committed offsets."""
     if not options.topic:
         return sorted(known)
     chosen: dict[TopicPartition, None] = {}
@@ -204,10 +210,10 @@ def _chosen(
     return list(chosen)
 
 
-# What is known of a group
+# State and lag of a group
 
 
-def _look(cluster: ClusterClient, group_id: str) -> tuple[DescribedGroup, list[PartitionLag]]:
+def _read_group(cluster: ClusterClient, group_id: str) -> tuple[DescribedGroup, list[PartitionLag]]:
     coordinators = Coordinators(cluster)
     group = describe_group(coordinators, group_id)
     readers: dict[TopicPartition, tuple[GroupMember, ...]] = {}
@@ -221,7 +227,7 @@ def _look(cluster: ClusterClient, group_id: str) -> tuple[DescribedGroup, list[P
     ends = latest_offsets(cluster, [one for one in partitions if _exists(cluster, one)])
 
     def lag(partition: TopicPartition) -> int | None:
-        if shared is not None:  # of records after its start some are done with
+        if shared is not None:  # some records after the start offset are acknowledged; the broker knows how many
             return shared[partition].lag if partition in shared else None
         offset, end = committed.get(partition), ends.get(partition)
         return None if offset is None or end is None else max(end - offset, 0)
@@ -240,7 +246,7 @@ def _exists(cluster: ClusterClient, partition: TopicPartition) -> bool:
 
 def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
     facts = [group.group_id, group.type, group.state, count_text(len(group.members), "member")]
-    say("  ·  ".join([*facts, group.protocol] if group.protocol else facts))
+    print_lines("  ·  ".join([*facts, group.protocol] if group.protocol else facts))
     rows = [
         (
             one.partition.topic,
@@ -248,19 +254,19 @@ def _show(group: DescribedGroup, lags: list[PartitionLag]) -> None:
             one.committed,
             one.end,
             one.lag,
-            *_who(one.members),
+            *_member_cells(one.members),
         )
         for one in lags
     ]
     if rows:
         heads = ["<TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "<MEMBER", "<HOST", "<CLIENT"]
-        say(*table(heads, rows, indent="  "))
+        print_lines(*table(heads, rows, indent="  "))
     idle = [member for member in group.members if not member.partitions]
     for member in idle:
-        say(f"  {member.member_id} ({member.host}, {member.client_id}) has no partitions")
+        print_lines(f"  {member.member_id} ({member.host}, {member.client_id}) has no partitions")
 
 
-def _who(members: tuple[GroupMember, ...]) -> Iterable[str | None]:
+def _member_cells(members: tuple[GroupMember, ...]) -> Iterable[str | None]:
     if not members:
         return (None, None, None)
     hosts, clients = ({one.host: None for one in members}, {one.client_id: None for one in members})
@@ -298,6 +304,6 @@ def _group_json(group: DescribedGroup, lags: list[PartitionLag]) -> dict[str, An
     }
 
 
-def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+def _listed_json(fields: dict[str, Any]) -> dict[str, Any]:
     names = {"group_id": "group", "protocol_type": "protocolType"}
     return {names.get(name, name): value for name, value in fields.items()}

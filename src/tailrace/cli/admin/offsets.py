@@ -1,4 +1,4 @@
-"""`tailrace offsets`: where partitions start and end, and which offset a time has."""
+"""`tailrace offsets`: first and last offsets of partitions, and the offset of a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tailrace.cli.connecting import chosen_partitions, connected
-from tailrace.cli.output import json_document, say, table, time_text
+from tailrace.cli.output import json_document, print_lines, table, time_text
 from tailrace.client.isolation import IsolationLevel
 from tailrace.client.offsets import FoundOffset, OffsetSpec, earliest_offsets, find_offsets, latest_offsets
 from tailrace.model.ids import TopicPartition
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
             found = find_offsets(cluster, dict.fromkeys(partitions, OffsetSpec.MAX_TIMESTAMP))
             lookups.append(("max timestamp", found))
     if options.json:
-        say(json_document({"partitions": [_json(p, earliest[p], latest[p], lookups) for p in partitions]}))
+        print_lines(json_document({"partitions": [_json(p, earliest[p], latest[p], lookups) for p in partitions]}))
         return 0
     heads = ["<TOPIC", "PARTITION", "EARLIEST", "LATEST", "BETWEEN"]
     for name, _ in lookups:
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
             one = found[partition]
             row += (None, None) if one is None else (one.offset, time_text(one.timestamp))
         rows.append(row)
-    say(*table(heads, rows))
+    print_lines(*table(heads, rows))
     return 0
 
 

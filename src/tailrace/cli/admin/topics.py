@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tailrace.cli.connecting import connected, for_each, split_setting
-from tailrace.cli.output import count_text, json_document, say, table
+from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.admin import NewTopic, add_partitions, create_topic, delete_topic
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, PartitionMetadata, TopicMetadata
@@ -22,12 +22,12 @@ def run_list(options: argparse.Namespace) -> int:
     with connected(options) as cluster:
         topics = [topic for topic in cluster.topics() if options.internal or not topic.is_internal]
     if options.json:
-        say(json_document({"topics": [_topic_json(topic) for topic in topics]}))
+        print_lines(json_document({"topics": [_topic_json(topic) for topic in topics]}))
     elif topics:
         rows = [(t.name, len(t.partitions), t.replication_factor, _id_text(t)) for t in topics]
-        say(*table(["<TOPIC", "PARTITIONS", "REPLICAS", "<ID"], rows))
+        print_lines(*table(["<TOPIC", "PARTITIONS", "REPLICAS", "<ID"], rows))
     else:
-        say(f"there are no topics at {options.bootstrap}")
+        print_lines(f"there are no topics at {options.bootstrap}")
     return 0
 
 
@@ -47,11 +47,11 @@ def run_describe(options: argparse.Namespace) -> int:
             }
             for topic, configs in shown
         ]
-        say(json_document({"topics": documents}))
+        print_lines(json_document({"topics": documents}))
         return 0
     for number, (topic, configs) in enumerate(shown):
         if number:
-            say("")
+            print_lines("")
         _show(topic, configs, options)
     return 0
 
@@ -80,9 +80,9 @@ def _show(topic: TopicMetadata, configs: list[ConfigEntry], options: argparse.Na
         count_text(topic.replication_factor, "replica"),
         f"id {_id_text(topic)}",
     ]
-    say("  ·  ".join(facts + ["internal"] * topic.is_internal))
+    print_lines("  ·  ".join(facts + ["internal"] * topic.is_internal))
     if configs:
-        say("  " + "  ".join(f"{entry.name}={entry.value}" for entry in configs))
+        print_lines("  " + "  ".join(f"{entry.name}={entry.value}" for entry in configs))
     rows = [
         (
             one.partition.partition,
@@ -94,7 +94,7 @@ def _show(topic: TopicMetadata, configs: list[ConfigEntry], options: argparse.Na
         )
         for one in _chosen(topic, options)
     ]
-    say(*table(["PARTITION", "LEADER", "EPOCH", "<REPLICAS", "<IN SYNC", "<OFFLINE"], rows, indent="  "))
+    print_lines(*table(["PARTITION", "LEADER", "EPOCH", "<REPLICAS", "<IN SYNC", "<OFFLINE"], rows, indent="  "))
 
 
 def run_create(options: argparse.Namespace) -> int:
@@ -111,21 +111,21 @@ def run_create(options: argparse.Namespace) -> int:
             if not (options.if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS):
                 raise
             if not options.json:
-                say(f"{name}: is there already")
+                print_lines(f"{name}: exists already")
             return
         if options.dry_run:
             if not options.json:
-                say(f"{name}: could be created")
+                print_lines(f"{name}: valid, not created")
             return
         made.append(cluster.topic(name))
         if not options.json:
             counts = (len(made[-1].partitions), "partition"), (made[-1].replication_factor, "replica")
-            say(f"{name}: created with {' and '.join(count_text(*count) for count in counts)}")
+            print_lines(f"{name}: created with {' and '.join(count_text(*count) for count in counts)}")
 
     with connected(options) as cluster:
         status = for_each(options.topic, create)
     if options.json:
-        say(json_document({"created": [_topic_json(topic) for topic in made]}))
+        print_lines(json_document({"created": [_topic_json(topic) for topic in made]}))
     return status
 
 
@@ -141,12 +141,12 @@ def run_delete(options: argparse.Namespace) -> int:
             return
         deleted.append(name)
         if not options.json:
-            say(f"{name}: deleted")
+            print_lines(f"{name}: deleted")
 
     with connected(options) as cluster:
         status = for_each(options.topic, delete)
     if options.json:
-        say(json_document({"deleted": deleted}))
+        print_lines(json_document({"deleted": deleted}))
     return status
 
 
@@ -158,16 +158,18 @@ def run_alter(options: argparse.Namespace) -> int:
         add_partitions(cluster, name, options.partitions, validate_only=options.dry_run)
         if options.dry_run:
             if not options.json:
-                say(f"{name}: could have {count_text(options.partitions, 'partition')} instead of {before}")
+                print_lines(
+                    f"{name}: valid, not changed: {count_text(options.partitions, 'partition')} instead of {before}"
+                )
             return
         altered.append(cluster.topic(name))
         if not options.json:
-            say(f"{name}: {count_text(options.partitions, 'partition')} instead of {before}")
+            print_lines(f"{name}: {count_text(options.partitions, 'partition')} instead of {before}")
 
     with connected(options) as cluster:
         status = for_each(options.topic, alter)
     if options.json:
-        say(json_document({"altered": [_topic_json(topic) for topic in altered]}))
+        print_lines(json_document({"altered": [_topic_json(topic) for topic in altered]}))
     return status
 
 

@@ -1,4 +1,4 @@
-"""`tailrace transactions`: list, describe, find those that hang, and abort one in a partition."""
+"""`tailrace transactions`: list, describe, find hanging transactions, and abort one in a partition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tailrace.cli.connecting import chosen_partitions, connected, for_each
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import count_text, json_document, say, table, time_text
+from tailrace.cli.output import count_text, json_document, print_lines, table, time_text
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.producing.transaction_admin import (
     ActiveProducer,
@@ -38,7 +38,7 @@ def run_list(options: argparse.Namespace) -> int:
             pattern=options.pattern,
         )
     if options.json:
-        say(
+        print_lines(
             json_document(
                 {
                     "transactions": [
@@ -55,9 +55,9 @@ def run_list(options: argparse.Namespace) -> int:
         )
     elif found:
         rows = [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found]
-        say(*table(["<TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "<STATE"], rows))
+        print_lines(*table(["<TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "<STATE"], rows))
     else:
-        say(f"there are no such transactions at {options.bootstrap}")
+        print_lines(f"there are no such transactions at {options.bootstrap}")
     return 0
 
 
@@ -67,22 +67,24 @@ def run_describe(options: argparse.Namespace) -> int:
         coordinators = Coordinators(cluster)
         status = for_each(options.id, lambda one: found.append(describe_transaction(coordinators, one)))
     if options.json:
-        say(json_document({"transactions": [_description_json(one) for one in found]}))
+        print_lines(json_document({"transactions": [_description_json(one) for one in found]}))
         return status
     for number, one in enumerate(found):
         if number:
-            say("")
+            print_lines("")
         _show(one)
     return status
 
 
 def _show(one: TransactionDescription) -> None:
-    say(f"{one.transactional_id}  ·  {one.state}  ·  producer {one.producer_id}, epoch {one.producer_epoch}")
-    say(f"  timeout {one.timeout_ms:,} ms")
+    print_lines(f"{one.transactional_id}  ·  {one.state}  ·  producer {one.producer_id}, epoch {one.producer_epoch}")
+    print_lines(f"  timeout {one.timeout_ms:,} ms")
     if one.partitions:
         open_ms = max(_now_ms() - one.start_ms, 0)
-        say(f"  since {time_text(one.start_ms)}, {open_ms:,} ms, in {count_text(len(one.partitions), 'partition')}:")
-        say(*[f"    {partition}" for partition in one.partitions])
+        print_lines(
+            f"  since {time_text(one.start_ms)}, {open_ms:,} ms, in {count_text(len(one.partitions), 'partition')}:"
+        )
+        print_lines(*[f"    {partition}" for partition in one.partitions])
 
 
 def _description_json(one: TransactionDescription) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def _description_json(one: TransactionDescription) -> dict[str, Any]:
 
 
 def run_find_hanging(options: argparse.Namespace) -> int:
-    """Exit status 1 if there is one."""
+    """Print hanging transactions; return exit status 1 if there are any."""
     now_ms = _now_ms()
     with connected(options) as cluster:
         if options.partition and not options.topic:
@@ -113,12 +115,12 @@ def run_find_hanging(options: argparse.Namespace) -> int:
         longest_ms = int(options.longer_than_minutes * 60_000)
         found = find_hanging(Coordinators(cluster), partitions, longest_ms=longest_ms, now_ms=now_ms)
     if options.json:
-        say(json_document({"hanging": [_producer_json(one) for one in found]}))
+        print_lines(json_document({"hanging": [_producer_json(one) for one in found]}))
     elif found:
-        say(*table(_PRODUCER_HEADS, [_producer_row(one, now_ms) for one in found]))
-        say("", "`tailrace transactions abort PARTITION --start-offset N` ends one there.")
+        print_lines(*table(_PRODUCER_HEADS, [_producer_row(one, now_ms) for one in found]))
+        print_lines("", "`tailrace transactions abort PARTITION --start-offset N` aborts one.")
     else:
-        say(f"no transaction hangs in {count_text(len(partitions), 'partition')}")
+        print_lines(f"no transaction hangs in {count_text(len(partitions), 'partition')}")
     return 1 if found else 0
 
 
@@ -144,7 +146,7 @@ def _producer_json(one: ActiveProducer) -> dict[str, Any]:
 def run_abort(options: argparse.Namespace) -> int:
     topic, _, number = options.partition.rpartition("-")
     if not topic or not number.isdigit():
-        raise CommandError(f"{options.partition!r} is no partition: write TOPIC-NUMBER")
+        raise CommandError(f"{options.partition!r} is not a partition: write TOPIC-NUMBER")
     key = TopicPartition(topic, int(number))
     with connected(options) as cluster:
         cluster.topic(topic).partition(key.partition)
@@ -153,12 +155,14 @@ def run_abort(options: argparse.Namespace) -> int:
         if not chosen:
             others = ", ".join(str(one.start_offset) for one in open_ones) or "none"
             raise CommandError(
-                f"no transaction in {key} begins at offset {options.start_offset} (open ones begin at: {others})",
+                f"no open transaction in {key} starts at offset {options.start_offset} (open ones start at: {others})",
                 status=1,
             )
         abort_transaction(cluster, chosen[0])
     if options.json:
-        say(json_document({"aborted": _producer_json(chosen[0])}))
+        print_lines(json_document({"aborted": _producer_json(chosen[0])}))
     else:
-        say(f"{key}: the transaction of producer {chosen[0].producer_id} at offset {options.start_offset} is aborted")
+        print_lines(
+            f"{key}: the transaction of producer {chosen[0].producer_id} at offset {options.start_offset} is aborted"
+        )
     return 0

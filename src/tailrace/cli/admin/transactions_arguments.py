@@ -1,4 +1,4 @@
-"""The words of `tailrace transactions`."""
+"""Options of `tailrace transactions`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailrace.cli.options import Parsers, add_cluster, add_json, described, natu
 def add_transactions(nouns: Parsers) -> None:
     transactions = described(
         nouns.add_parser("transactions", help="list, describe, find hanging and abort transactions"),
-        "Look at the transactions of a cluster, Apache Kafka's or Tailrace's, and end those that hang.",
+        "Show the transactions of a cluster (Tailrace or Apache Kafka), and abort hanging ones.",
         """
         examples:
           tailrace transactions list --state Ongoing
@@ -17,7 +17,7 @@ def add_transactions(nouns: Parsers) -> None:
           tailrace transactions abort orders-3 --start-offset 8120
         """,
     )
-    verbs = transactions.add_subparsers(title="what to do", metavar="VERB", required=True)
+    verbs = transactions.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_list(verbs)
     _add_describe(verbs)
     _add_find_hanging(verbs)
@@ -26,8 +26,8 @@ def add_transactions(nouns: Parsers) -> None:
 
 def _add_list(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("list", help="transactional ids, coordinators, states"),
-        "List the transactional ids that coordinators know, with the state of each.",
+        verbs.add_parser("list", help="list transactional ids, coordinators and states"),
+        "List the transactional ids of all coordinators, with the state of each.",
         """
         examples:
           tailrace transactions list
@@ -39,15 +39,26 @@ def _add_list(verbs: Parsers) -> None:
         "--state",
         metavar="STATE",
         action="append",
-        help="only in this state: Empty, Ongoing, PrepareCommit, … (may be repeated)",
+        help="list only transactions in this state: Empty, Ongoing, PrepareCommit, … (may be repeated)",
     )
     parser.add_argument(
-        "--producer-id", metavar="N", type=natural, action="append", help="only of this producer (may be repeated)"
+        "--producer-id",
+        metavar="N",
+        type=natural,
+        action="append",
+        help="list only transactions of this producer id (may be repeated)",
     )
     parser.add_argument(
-        "--longer-than", metavar="MS", type=natural, help="only what was begun longer ago (Kafka 3.8 or later)"
+        "--longer-than",
+        metavar="MS",
+        type=natural,
+        help="list only transactions that are open for longer, in milliseconds (needs Kafka 3.8 or later)",
     )
-    parser.add_argument("--pattern", metavar="REGEX", help="only ids that this matches as a whole (Kafka 4.1 or later)")
+    parser.add_argument(
+        "--pattern",
+        metavar="REGEX",
+        help="list only transactional ids that match this expression completely (needs Kafka 4.1 or later)",
+    )
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.transactions:run_list")
@@ -55,15 +66,15 @@ def _add_list(verbs: Parsers) -> None:
 
 def _add_describe(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("describe", help="state, producer, timeout, partitions"),
-        "Show what the coordinator knows of transactional ids, and which partitions are part of what is open.",
+        verbs.add_parser("describe", help="show state, producer, timeout and partitions"),
+        "Show the coordinator's state of transactional ids, and the partitions of their open transactions.",
         """
         examples:
           tailrace transactions describe orders-7
           tailrace transactions describe orders-7 --json | jq '.transactions[0].partitions'
         """,
     )
-    parser.add_argument("id", metavar="ID", nargs="+", help="the transactional id")
+    parser.add_argument("id", metavar="ID", nargs="+", help="transactional id")
     add_cluster(parser)
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.admin.transactions:run_describe")
@@ -71,10 +82,10 @@ def _add_describe(verbs: Parsers) -> None:
 
 def _add_find_hanging(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("find-hanging", help="transactions that nobody will end"),
+        verbs.add_parser("find-hanging", help="find transactions that their coordinator has lost"),
         """
-        Find transactions that are open in a partition and that their coordinator does not know of. Consumers of
-        committed records wait before such a one until it is aborted.
+        Find transactions that are open in a partition but unknown to their coordinator, so that it will never end them.
+        Consumers with read_committed cannot read past a hanging transaction until it is aborted.
         """,
         """
         examples:
@@ -82,15 +93,22 @@ def _add_find_hanging(verbs: Parsers) -> None:
           tailrace transactions find-hanging --topic orders --partition 3 --longer-than-minutes 5
         """,
     )
-    parser.add_argument("--topic", metavar="TOPIC", action="append", help="only here (may be repeated)")
-    parser.add_argument("--partition", metavar="N", type=natural, action="append", help="only here (may be repeated)")
-    parser.add_argument("--broker", metavar="ID", type=natural, help="only what this broker leads")
+    parser.add_argument("--topic", metavar="TOPIC", action="append", help="search only this topic (may be repeated)")
+    parser.add_argument(
+        "--partition",
+        metavar="N",
+        type=natural,
+        action="append",
+        help="search only this partition of the topic (may be repeated)",
+    )
+    parser.add_argument("--broker", metavar="ID", type=natural, help="search only partitions that this broker leads")
     parser.add_argument(
         "--longer-than-minutes",
         metavar="N",
         type=float,
         default=15.0,
-        help="only where nothing was written for longer; transaction.max.timeout.ms of the brokers (default: 15)",
+        help="report only transactions without a write for longer; use the brokers' transaction.max.timeout.ms or more "
+        "(default: 15)",
     )
     add_cluster(parser)
     add_json(parser, "one JSON document")
@@ -99,19 +117,19 @@ def _add_find_hanging(verbs: Parsers) -> None:
 
 def _add_abort(verbs: Parsers) -> None:
     parser = described(
-        verbs.add_parser("abort", help="end a transaction that hangs, in one partition"),
+        verbs.add_parser("abort", help="abort a hanging transaction in one partition"),
         """
-        Abort a transaction in one partition. Its coordinator and its other partitions hear nothing of it: this is for
-        transactions that hang.
+        Abort a transaction in one partition. Use it only for hanging transactions: neither the coordinator nor the
+        transaction's other partitions are notified.
         """,
         """
         examples:
           tailrace transactions abort orders-3 --start-offset 8120
         """,
     )
-    parser.add_argument("partition", metavar="TOPIC-NUMBER", help="the partition")
+    parser.add_argument("partition", metavar="TOPIC-NUMBER", help="partition, for example orders-3")
     parser.add_argument(
-        "--start-offset", metavar="N", type=natural, required=True, help="where the transaction begins there"
+        "--start-offset", metavar="N", type=natural, required=True, help="first offset of the transaction"
     )
     add_cluster(parser)
     add_json(parser, "one JSON document")

@@ -1,8 +1,12 @@
-"""`tailrace cluster status`: brokers, controllers, partitions and their followers, at a glance.
+"""`tailrace cluster status`: brokers, controllers, partitions and the lag of followers.
 
-Exit status: 0 when all is well, 1 when something is not (a partition without a leader, under-replicated or under
-min.insync.replicas; a log directory that failed; a controller or broker that cannot be reached), 2 when the cluster
-cannot be asked at all. So a script can wait for a cluster: --wait does it by itself.
+Exit status:
+  0  healthy
+  1  unhealthy: a partition is offline, under-replicated or under min.insync.replicas, a log directory has failed, or
+     a controller or broker cannot be reached
+  2  no broker can be reached
+
+With --wait the command returns when the cluster is healthy, or when the time is over.
 """
 
 from __future__ import annotations
@@ -17,24 +21,24 @@ from typing import Final
 from tailrace.cli.cluster.cluster_status_view import show, state_json
 from tailrace.cli.connecting import connected
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import json_document, json_line, say
+from tailrace.cli.output import json_document, json_line, print_lines
 from tailrace.cli.screen import own_screen, paint
 from tailrace.client.cluster.cluster_state import ClusterState, read_cluster_state
 
 _WAIT_POLL_S: Final = 0.5
-ILL: Final = 1
+UNHEALTHY: Final = 1
 
 
 def run(options: argparse.Namespace) -> int:
     if options.watch is not None:
         return _watch(options)
-    state = _well_in_time(options) if options.wait is not None else _read(options)
+    state = _wait_until_healthy(options) if options.wait is not None else _read(options)
     problems = state.problems(options.brokers)
     if options.json:
-        say(json_document(state_json(state, problems, with_all=options.all)))
+        print_lines(json_document(state_json(state, problems, with_all=options.all)))
     else:
-        say(*show(state, problems, with_all=options.all))
-    return ILL if problems else 0
+        print_lines(*show(state, problems, with_all=options.all))
+    return UNHEALTHY if problems else 0
 
 
 def _read(options: argparse.Namespace) -> ClusterState:
@@ -42,11 +46,14 @@ def _read(options: argparse.Namespace) -> ClusterState:
         with connected(options) as cluster:
             return read_cluster_state(cluster)
     except CommandError as error:
-        raise CommandError(str(error)) from error  # whoever may not look has seen nothing ill
+        raise CommandError(str(error)) from error  # a refused query is status 2, not 1: the health is unknown
 
 
-def _well_in_time(options: argparse.Namespace) -> ClusterState:
-    """The state once all is well, or the last one when time is over; what cannot be asked yet may come too."""
+def _wait_until_healthy(options: argparse.Namespace) -> ClusterState:
+    """Return the state when the cluster is healthy, or the last state when the time is over.
+
+    Until then an unreachable cluster is queried again.
+    """
     deadline = time.monotonic() + options.wait
     while True:
         try:
@@ -60,7 +67,7 @@ def _well_in_time(options: argparse.Namespace) -> ClusterState:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """A picture every so often, until Ctrl-C; whether the last one was well."""
+    """Show the state at an interval until Ctrl-C, and return the exit status of the last state."""
     is_live = sys.stdout.isatty() and not options.json
     status = 0
     with own_screen() if is_live else nullcontext(), suppress(KeyboardInterrupt):
@@ -69,17 +76,18 @@ def _watch(options: argparse.Namespace) -> int:
             try:
                 state = _read(options)
                 problems = state.problems(options.brokers)
-                status = ILL if problems else 0
+                status = UNHEALTHY if problems else 0
                 lines = show(state, problems, with_all=options.all)
-                told = state_json(state, problems, with_all=options.all)
+                document = state_json(state, problems, with_all=options.all)
             except CommandError as error:
-                status, lines, told = error.status, [f"tailrace: {error}"], {"healthy": False, "problems": [str(error)]}
+                status, lines = error.status, [f"tailrace: {error}"]
+                document = {"healthy": False, "problems": [str(error)]}
             if options.json:
-                say(json_line({"time": int(moment * 1000), **told}))
+                print_lines(json_line({"time": int(moment * 1000), **document}))
             elif is_live:
                 paint([time.strftime("%H:%M:%S"), *lines][: shutil.get_terminal_size().lines])
             else:
-                say(time.strftime("%H:%M:%S"), *lines, "")
+                print_lines(time.strftime("%H:%M:%S"), *lines, "")
             sys.stdout.flush()
             time.sleep(options.watch)
     return status

@@ -23,7 +23,7 @@ def show(state: ClusterState, problems: list[str], *, with_all: bool) -> list[st
         count_text(replicas, "replica"),
     ]
     lines = ["  ·  ".join(facts)]
-    lines += [f"  ! {problem}" for problem in problems] or ["  all is well"]
+    lines += [f"  ! {problem}" for problem in problems] or ["  healthy"]
     if state.quorum is not None:
         lines += ["", *_quorum(state.quorum)]
     lines += ["", *_brokers(state)]
@@ -49,7 +49,7 @@ def _quorum(quorum: Quorum) -> list[str]:
 
 
 def _latest(replicas: tuple[QuorumReplica, ...]) -> list[QuorumReplica]:
-    """Of a node that came back with another disk, what it is now."""
+    """Return one replica per node id. A node that restarted with another directory has several; take the latest."""
     in_time = sorted(replicas, key=lambda one: one.last_caught_up_ms)
     return sorted({one.node_id: one for one in in_time}.values())
 
@@ -61,7 +61,7 @@ def _brokers(state: ClusterState) -> list[str]:
             one.node_id,
             one.address,
             one.rack,
-            _broker_word(one),
+            _broker_status(one),
             one.leads,
             one.replicas,
             one.out_of_sync,
@@ -74,7 +74,7 @@ def _brokers(state: ClusterState) -> list[str]:
     return table(heads, rows)
 
 
-def _broker_word(broker: BrokerState) -> str:
+def _broker_status(broker: BrokerState) -> str:
     if broker.is_fenced:
         return "fenced"
     if broker.error:
@@ -83,13 +83,13 @@ def _broker_word(broker: BrokerState) -> str:
 
 
 def _free(broker: BrokerState) -> str | None:
-    """On its volumes; directories on one volume tell the same numbers, which count once."""
+    """Return the free space of a broker's volumes. Directories with equal numbers are on one volume and count once."""
     volumes = {(one.total_bytes, one.usable_bytes) for one in broker.directories if one.usable_bytes >= 0}
     return size_text(sum(usable for _, usable in volumes)) if volumes else None
 
 
 def _partitions(state: ClusterState, *, with_all: bool) -> list[str]:
-    elsewhere = sum(one.is_led_by_another for one in state.partitions)
+    elsewhere = sum(one.is_not_led_by_preferred_replica for one in state.partitions)
     counts = [
         (len(state.offline), "without a leader"),
         (len(state.under_replicated), "under-replicated"),
@@ -112,7 +112,7 @@ def _partitions(state: ClusterState, *, with_all: bool) -> list[str]:
 
 
 def _notable(state: ClusterState) -> list[PartitionState]:
-    """What somebody would want to see first."""
+    """Return the partitions that need attention, the most urgent first."""
     found = [
         one
         for one in state.partitions
@@ -133,11 +133,11 @@ def _row(one: PartitionState) -> tuple[object, ...]:
         _ids(one.isr),
         one.min_isr,
         "  ".join(f"{node}: {'?' if lag is None else f'{lag:,}'}" for node, lag in one.lags.items()) or None,
-        ", ".join(_words(one)) or "in sync",
+        ", ".join(_partition_status(one)) or "in sync",
     )
 
 
-def _words(one: PartitionState) -> list[str]:
+def _partition_status(one: PartitionState) -> list[str]:
     words = []
     if one.is_offline:
         words.append("no leader")
@@ -178,7 +178,7 @@ def state_json(state: ClusterState, problems: list[str], *, with_all: bool) -> d
             "offline": len(state.offline),
             "underReplicated": len(state.under_replicated),
             "underMinIsr": len(state.under_min_isr),
-            "notLedByPreferred": sum(one.is_led_by_another for one in state.partitions),
+            "notLedByPreferred": sum(one.is_not_led_by_preferred_replica for one in state.partitions),
             "reassigning": len(state.moving),
             "maxLag": max((one.max_lag for one in state.partitions), default=0),
         },

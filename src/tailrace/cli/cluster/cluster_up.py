@@ -1,8 +1,9 @@
-"""`tailrace cluster up`: controllers of Apache Kafka and brokers of ours on this machine, until Ctrl-C.
+"""`tailrace cluster up`: controllers of Apache Kafka and Tailrace brokers on this machine, until Ctrl-C.
 
-What is being done goes to standard error, line by line; where to connect goes to standard output when clients can.
-SIGINT and SIGTERM stop the brokers, which hand over what they lead, and then the controllers; a second one kills. A
-node that ends by itself is told of and the others go on; without any broker left the command ends, with status 1.
+Progress is printed to standard error. The bootstrap address is printed to standard output when clients can connect.
+SIGINT or SIGTERM stops the brokers, which hand over their leaderships, and then the controllers. A second signal kills
+all nodes. If a node ends by itself, the command reports it and the other nodes keep running. When no broker is left,
+the command ends with status 1.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import count_text, json_document, say, size_text, table
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 from tailrace.cli.progress import Progress
 from tailrace.cli.serving.serve import parse_overrides
 from tailrace.java import JavaMissing, find_java
-from tailrace.local_cluster.cluster import CannotStart, LocalCluster, StopAsked
+from tailrace.local_cluster.cluster import CannotStart, LocalCluster, StopRequested
 from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars
 from tailrace.local_cluster.maven import VARIABLE, CannotFetch, MavenRepository
 from tailrace.local_cluster.plan import CannotPlan, plan_cluster
@@ -44,22 +45,22 @@ def run(options: argparse.Namespace) -> int:
         )
         config, _ = split_settings(plan.brokers[0].settings)
         for warning in config.warnings:
-            _tell(warning)
+            _print_progress(warning)
         kafka = _kafka(options)
     except (CannotPlan, InvalidConfig, NoKafka, JavaMissing, CannotFetch) as error:
         raise CommandError(str(error)) from error
-    cluster = LocalCluster(plan, kafka, _tell, log_level=options.log_level)
-    before = _on_signals(cluster.ask_to_stop)
+    cluster = LocalCluster(plan, kafka, _print_progress, log_level=options.log_level)
+    before = _on_signals(cluster.request_stop)
     try:
         cluster.start()
         _show(cluster, is_json=options.json)
-        while not cluster.times_asked_to_stop:
+        while not cluster.stop_requests:
             if not cluster.watch_once():
-                _tell("no broker is left")
+                _print_progress("all brokers have ended")
                 return NO_BROKER_LEFT
             time.sleep(_POLL_S)
         return 0
-    except StopAsked:
+    except StopRequested:
         return 0
     except CannotStart as error:
         raise CommandError(str(error)) from error
@@ -78,8 +79,8 @@ def _kafka(options: argparse.Namespace) -> KafkaProgram:
     missing = repository.missing(jars.artifacts)
     size = sum(one.size for one in missing)
     if missing:
-        _tell(
-            f"fetching Apache Kafka {jars.version}: {count_text(len(missing), 'jar')}, {size_text(size)}, "
+        _print_progress(
+            f"downloading Apache Kafka {jars.version}: {count_text(len(missing), 'jar')}, {size_text(size)}, "
             f"from {repository.url}"
         )
     with Progress(size) as progress:
@@ -87,23 +88,25 @@ def _kafka(options: argparse.Namespace) -> KafkaProgram:
             return KafkaProgram(java, tuple(repository.fetch(jars.artifacts, progress.advance)))
         except CannotFetch as error:
             raise CannotFetch(
-                f"{error} ({VARIABLE} names another repository, --kafka-home an installation of Apache Kafka)"
+                f"{error} (set {VARIABLE} to another repository, or --kafka-home to an installed Apache Kafka)"
             ) from error
 
 
 def _show(cluster: LocalCluster, *, is_json: bool) -> None:
     plan = cluster.plan
     if is_json:
-        say(json_document({"bootstrap": plan.bootstrap, "clusterId": plan.cluster_id, "nodes": _nodes(cluster)}))
+        print_lines(
+            json_document({"bootstrap": plan.bootstrap, "clusterId": plan.cluster_id, "nodes": _nodes(cluster)})
+        )
     else:
         rows = [
             (one.node.name, one.node.address, one.pid, _short(one.node.data), _short(one.node.log))
             for one in cluster.processes
         ]
-        say("", *table(["<NODE", "<ADDRESS", "PID", "<DATA", "<LOG"], rows), "")
-        say(f"bootstrap servers: {plan.bootstrap}")
-        say(f"try: tailrace cluster status --bootstrap {plan.brokers[0].address}")
-        say("Ctrl-C stops it; the same command goes on with the same data")
+        print_lines("", *table(["<NODE", "<ADDRESS", "PID", "<DATA", "<LOG"], rows), "")
+        print_lines(f"bootstrap servers: {plan.bootstrap}")
+        print_lines(f"try: tailrace cluster status --bootstrap {plan.brokers[0].address}")
+        print_lines("Ctrl-C stops the cluster; the same command starts it again with the same data")
     sys.stdout.flush()
 
 
@@ -123,14 +126,14 @@ def _nodes(cluster: LocalCluster) -> list[dict[str, Any]]:
 
 
 def _short(path: Path) -> str:
-    """Relative where that is shorter to read."""
+    """Return a path below the working directory as a relative path."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def _tell(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(f"tailrace: {text}", file=sys.stderr, flush=True)
 
 
 def _on_signals(act: Callable[[], None]) -> dict[signal.Signals, Any]:
-    """Have something done when a signal asks for an end; who had these signals before."""
+    """Call `act` on SIGINT and SIGTERM. Return the previous handlers."""
     return {number: signal.signal(number, lambda *_: act()) for number in (signal.SIGINT, signal.SIGTERM)}

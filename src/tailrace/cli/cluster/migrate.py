@@ -1,4 +1,4 @@
-"""`tailrace migrate`: a node that was its own controller becomes the first broker of a cluster."""
+"""`tailrace migrate`: turn a node that is its own controller into the first broker of a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailrace.broker.config.role_config import parse_voter
 from tailrace.cli.cluster.migrate_properties import broker_properties, controller_properties, properties_text
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.partition_choice import now_ms
-from tailrace.cli.output import count_text, say
+from tailrace.cli.output import count_text, print_lines
 from tailrace.cli.serving.serve import parse_overrides, read_properties
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
@@ -27,7 +27,7 @@ from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.serving import random_id
 from tailrace.records.batch import CorruptBatch
 
-KEPT = "metadata-before"  # the old metadata log, as it was
+METADATA_COPY = "metadata-before"  # a copy of the old metadata log
 _UNREADABLE = (CorruptBatch, CorruptCheckpoint, InconsistentMetadata, KafkaError, UnreadableSnapshot)
 
 
@@ -37,21 +37,21 @@ def run(options: argparse.Namespace) -> int:
     controllers = _controllers(options.controller, os.path.abspath(options.to))
     files = DiskFiles()
     try:
-        with _held(files, path):
-            standing = steps.read_standing(OverlayFiles(files), path, now_ms())  # to look, and leave it as it is
+        with _locked(files, path):
+            standing = steps.read_standing(OverlayFiles(files), path, now_ms())  # reads only; writes stay in memory
             if not standing.is_alone and steps.is_committed(standing, controllers):
-                return _go_on(files, standing, controllers, options)
+                return _resume(files, standing, controllers, options)
             plan = _plan(standing, controllers, settings, options)
             steps.check_targets(files, controllers)
             if options.dry_run:
-                say(*_told(plan, options.to), "", "nothing was changed")
+                print_lines(*_summary(plan, options.to), "", "dry run: nothing was changed")
                 return 0
             _carry_out(files, plan, settings, options.to)
     except CannotMigrate as error:
         raise CommandError(str(error)) from error
     except _UNREADABLE as error:
         raise CommandError(f"the metadata in {path} cannot be read: {error}") from error
-    say(*_told(plan, options.to), "", *_next(options.to, controllers))
+    print_lines(*_summary(plan, options.to), "", *_next(options.to, controllers))
     return 0
 
 
@@ -73,7 +73,7 @@ def _plan(
 def _carry_out(files: Files, plan: Migration, settings: dict[str, str], target: str) -> None:
     target = os.path.abspath(target)
     files.make_directory(target)
-    _keep(files, join(plan.standing.path, METADATA_FOLDER), join(target, KEPT))
+    _copy_metadata_log(files, join(plan.standing.path, METADATA_FOLDER), join(target, METADATA_COPY))
     steps.prepare(files, plan, now_ms())
     for one in plan.controllers:
         text = properties_text(controller_properties(plan, one, settings), f"controller {one.node_id}")
@@ -85,19 +85,21 @@ def _carry_out(files: Files, plan: Migration, settings: dict[str, str], target: 
     steps.finish(files, plan.standing, plan.controllers)
 
 
-def _go_on(files: Files, standing: Standing, controllers: Sequence[NewController], options: argparse.Namespace) -> int:
-    """The old directory was handed over before, and maybe not all of the controllers' were finished."""
+def _resume(files: Files, standing: Standing, controllers: Sequence[NewController], options: argparse.Namespace) -> int:
+    """Finish a migration whose broker directory is converted, but possibly not all controllers' directories."""
     if options.dry_run:
-        say(f"{standing.path} was handed over to these controllers; run again, that is finished if it was not")
+        print_lines(
+            f"{standing.path} is migrated to these controllers; without --dry-run, missing directories are completed"
+        )
         return 0
     finished = steps.finish(files, standing, controllers)
-    done = "is finished now" if finished else "had come to its end before"
-    say(f"the migration of {standing.path} {done}", "", *_next(options.to, controllers))
+    state = "is now complete" if finished else "was complete already"
+    print_lines(f"the migration of {standing.path} {state}", "", *_next(options.to, controllers))
     return 0
 
 
-def _keep(files: Files, folder: str, target: str) -> None:
-    """A copy of the metadata log, for whoever wants to go back before anything was started."""
+def _copy_metadata_log(files: Files, folder: str, target: str) -> None:
+    """Copy the metadata log, so that the migration can be undone before a controller is started."""
     if files.exists(target):
         files.remove_directory(target)
     files.make_directory(target)
@@ -107,18 +109,18 @@ def _keep(files: Files, folder: str, target: str) -> None:
     files.sync_directory(target)
 
 
-# What was asked for
+# Options
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
-    """The node's settings, as far as they are told."""
+    """Return the node's settings from --config, -o and --data."""
     settings = read_properties(options.config) if options.config else {}
     settings |= parse_overrides(options.override)
     if options.data:
         settings["log.dirs"] = ",".join(os.path.abspath(one) for one in options.data)
     if "log.dirs" not in settings:
         if "log.dir" not in settings:
-            raise CommandError("where is the data? give --data DIR, or log.dirs in --config FILE")
+            raise CommandError("no data directory: give --data DIR, or log.dirs in --config FILE")
         settings["log.dirs"] = settings["log.dir"]
     return settings
 
@@ -131,44 +133,44 @@ def _metadata_directory(settings: dict[str, str]) -> str:
     return having[0] if having else paths[0]
 
 
-def _controllers(told: Sequence[str], target: str) -> list[NewController]:
+def _controllers(addresses: Sequence[str], target: str) -> list[NewController]:
     found = []
-    for text in told:
+    for text in addresses:
         try:
             number, (host, port) = parse_voter(text)
         except InvalidConfig:
-            raise CommandError(f"--controller {text}: a controller is given as ID@HOST:PORT") from None
+            raise CommandError(f"--controller {text} is not ID@HOST:PORT, such as 3000@127.0.0.1:9093") from None
         found.append(NewController(number, host, port, join(target, f"controller-{number}", "data")))
     return found
 
 
 @contextmanager
-def _held(files: DiskFiles, path: str) -> Iterator[None]:
-    """Keep brokers out of a directory for a while."""
+def _locked(files: DiskFiles, path: str) -> Iterator[None]:
+    """Hold the lock of a directory, so that no broker can start on it."""
     if not os.path.isdir(path):
-        raise CommandError(f"{path} is no directory")
+        raise CommandError(f"{path} is not a directory")
     lock = join(path, file_names.DIRECTORY_LOCK)
     was_there = files.exists(lock)
     try:
-        held = files.lock(lock)
+        file_lock = files.lock(lock)
     except BlockingIOError:
         raise CommandError(f"{path} is in use: a broker holds its .lock. Stop the broker first") from None
     try:
         yield
     finally:
-        held.close()
+        file_lock.close()
         if not was_there:
             files.remove(lock)
 
 
-# What is said
+# Output
 
 
 def _properties(controller: NewController) -> str:
     return join(os.path.dirname(controller.path), "controller.properties")
 
 
-def _told(plan: Migration, target: str) -> list[str]:
+def _summary(plan: Migration, target: str) -> list[str]:
     image, standing = plan.image, plan.standing
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
     lines = [
@@ -182,17 +184,17 @@ def _told(plan: Migration, target: str) -> list[str]:
         f"in an epoch after {image.epoch}",
     ]
     if not standing.was_clean:
-        lines.append("the node was not stopped cleanly: it is taken for a broker that crashed")
+        lines.append("the node was not stopped cleanly: it will recover its logs at the next start")
     if plan.other_brokers:
         others = ", ".join(map(str, plan.other_brokers))
-        lines.append(f"brokers {others} have to be told of the new controllers as well")
-    lines.append(f"the metadata log as it was is kept in {join(target, KEPT)}")
+        lines.append(f"brokers {others} need the address of the new controllers in their properties as well")
+    lines.append(f"a copy of the old metadata log is in {join(target, METADATA_COPY)}")
     return lines
 
 
 def _next(target: str, controllers: Sequence[NewController]) -> list[str]:
-    lines = ["start the controllers, with Apache Kafka 4.3:"]
+    lines = ["next, start the controllers with Apache Kafka 4.3:"]
     lines += [f"  bin/kafka-server-start.sh {_properties(one)}" for one in controllers]
     if len(controllers) > 1:
-        lines.append("  (one that runs elsewhere: take its directory there first, and set log.dirs)")
-    return [*lines, "then the broker:", f"  tailrace serve --config {join(target, 'broker.properties')}"]
+        lines.append("  (for a controller on another machine: copy its directory there first, and set log.dirs)")
+    return [*lines, "then start the broker:", f"  tailrace serve --config {join(target, 'broker.properties')}"]

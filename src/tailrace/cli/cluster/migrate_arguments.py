@@ -1,4 +1,4 @@
-"""The words of `migrate`."""
+"""Options of `migrate`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from tailrace.cli.options import Parsers, described
 
 def add_migrate(nouns: Parsers) -> None:
     migrate = described(
-        nouns.add_parser("migrate", help="make a node that is alone the first broker of a cluster"),
+        nouns.add_parser("migrate", help="turn a standalone node into the first broker of a cluster"),
         """
-        Make a node that is broker and controller in one, Tailrace's or Apache Kafka's, a broker below controllers of
-        Apache Kafka. Topics, configs, quotas, ACLs, credentials, groups, offsets and transactions stay as they are; the
-        controllers begin with all that the node knew.
+        Turn a standalone node (broker and controller in one, of Tailrace or Apache Kafka) into a broker of a cluster
+        with controllers of Apache Kafka. Topics, configs, quotas, ACLs, credentials, groups, offsets and transactions
+        are kept: the controllers start with the node's metadata.
 
-        DIR gets a directory for each controller, with its controller.properties, a broker.properties for the node, and
-        a copy of the metadata log as it was. The node has to be stopped. A migration that was interrupted is run again,
-        with the same words, and goes on.
+        Stop the node first. The command writes to the directory of --to: one directory with a controller.properties
+        for each controller, a broker.properties for the node, and a copy of the old metadata log. If a migration is
+        interrupted, run the same command again to resume it.
         """,
         """
         examples:
@@ -25,24 +25,36 @@ def add_migrate(nouns: Parsers) -> None:
               --controller 3000@c1:9093 --controller 3001@c2:9093 --controller 3002@c3:9093
         """,
     )
-    migrate.add_argument("--data", metavar="DIR", action="append", help="the node's data (may be repeated): log.dirs")
-    migrate.add_argument("--config", metavar="FILE", help="the node's server.properties, if it has one")
     migrate.add_argument(
-        "-o", dest="override", metavar="KEY=VALUE", action="append", default=[], help="a setting (may be repeated)"
+        "--data", metavar="DIR", action="append", help="data directory of the node (log.dirs; may be repeated)"
+    )
+    migrate.add_argument("--config", metavar="FILE", help="server.properties of the node, if it has one")
+    migrate.add_argument(
+        "-o",
+        dest="override",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="setting that overrides --config (may be repeated)",
     )
     migrate.add_argument(
         "--controller",
         metavar="ID@HOST:PORT",
         action="append",
         required=True,
-        help="a controller of the cluster (may be repeated); its id must be new",
+        help="controller of the new cluster (may be repeated); its id must not be in use",
     )
-    migrate.add_argument("--to", metavar="DIR", required=True, help="where directories and properties are written")
+    migrate.add_argument(
+        "--to",
+        metavar="DIR",
+        required=True,
+        help="directory to write the controllers' directories and the properties files to",
+    )
     migrate.add_argument(
         "--quorum",
         choices=("dynamic", "static"),
-        help="voters in the log, which can be added and removed later, or in controller.quorum.voters "
-        "(default: as the node has it; Tailrace's are dynamic)",
+        help="dynamic: voters are stored in the metadata log and can be added and removed later; static: voters are "
+        "set in controller.quorum.voters (default: the quorum type of the node; dynamic for Tailrace)",
     )
-    migrate.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    migrate.add_argument("--dry-run", action="store_true", help="show the plan and change nothing")
     migrate.set_defaults(run="tailrace.cli.cluster.migrate:run")

@@ -1,4 +1,4 @@
-"""The settings of a cluster that was one node: its broker's and its controllers' properties."""
+"""Properties files of a cluster that was migrated from one node: of its broker and of its controllers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tailrace.broker.config.listener_config import SECURITY_PROTOCOLS, parse_sec
 from tailrace.metadata.storage.migration import Migration, NewController
 
 _PROTOCOL_NAMES: Final = {code: name for name, code in SECURITY_PROTOCOLS.items()}
-# What only a node has that is a controller, and what is said anew.
+# Settings of a node that is its own controller. The new ones are written by `_quorum`.
 _DROPPED: Final = ("process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers")
-# What a controller decides by when it makes topics, moves leaders, or says who may do something.
+# Settings that a controller uses when it creates topics, elects leaders and authorizes requests.
 _CONTROLLERS: Final = (
     "num.partitions",
     "default.replication.factor",
@@ -32,7 +32,8 @@ _CONTROLLERS: Final = (
     "delegation.token.secret.key",
 )
 _CONTROLLERS_PREFIXES: Final = ("log.", "metadata.", "controller.quorum.", "controller.quota.", "sasl.", "ssl.")
-# A node that is alone gives the coordinators' topics one replica whatever these say; a cluster of one would not.
+# A standalone node creates the coordinators' topics with one replica and ignores these settings. A cluster with one
+# broker obeys them, so they are set to 1.
 _ONE_REPLICA: Final = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
@@ -44,7 +45,7 @@ _PLACES: Final = ("log.dir", "log.dirs", "metadata.log.dir")
 
 
 def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict[str, str]:
-    """What the node is started with from now on."""
+    """Return the settings of the node as a broker of the new cluster."""
     made = {key: text for key, text in settings.items() if key not in _DROPPED}
     made["process.roles"] = "broker"
     made["node.id"] = str(migration.standing.identity.node_id)
@@ -64,6 +65,7 @@ def broker_properties(migration: Migration, settings: Mapping[str, str]) -> dict
 def controller_properties(
     migration: Migration, controller: NewController, settings: Mapping[str, str]
 ) -> dict[str, str]:
+    """Return the settings of one of the new controllers."""
     prefixes = (*_CONTROLLERS_PREFIXES, f"listener.name.{migration.listener.lower()}.")
     made = {
         key: text
@@ -85,11 +87,11 @@ def controller_properties(
 
 def _quorum(migration: Migration) -> dict[str, str]:
     voters = list(map(str, migration.controllers))
-    told = {"controller.listener.names": migration.listener}
+    settings = {"controller.listener.names": migration.listener}
     if migration.kraft_version:
         addresses = ",".join(one.partition("@")[2] for one in voters)
-        return told | {"controller.quorum.bootstrap.servers": addresses}
-    return told | {"controller.quorum.voters": ",".join(voters)}
+        return settings | {"controller.quorum.bootstrap.servers": addresses}
+    return settings | {"controller.quorum.voters": ",".join(voters)}
 
 
 def _registered(migration: Migration) -> Sequence[tuple[str, str, int]]:
@@ -109,11 +111,11 @@ def _protocols(migration: Migration) -> dict[str, int]:
 
 
 def _with_controllers(settings: Mapping[str, str], security: Mapping[str, str], listener: str) -> str:
-    told = settings.get("listener.security.protocol.map")
-    if told is None:
-        told = ",".join(f"{name}:{protocol}" for name, protocol in security.items())
-    names = [one.partition(":")[0].strip().upper() for one in told.split(",")]
-    return told if listener in names else f"{listener}:PLAINTEXT,{told}"
+    protocol_map = settings.get("listener.security.protocol.map")
+    if protocol_map is None:
+        protocol_map = ",".join(f"{name}:{protocol}" for name, protocol in security.items())
+    names = [one.partition(":")[0].strip().upper() for one in protocol_map.split(",")]
+    return protocol_map if listener in names else f"{listener}:PLAINTEXT,{protocol_map}"
 
 
 def _without_listener(listeners: str, name: str) -> str:
@@ -122,7 +124,7 @@ def _without_listener(listeners: str, name: str) -> str:
 
 
 def properties_text(settings: Mapping[str, str], heading: str) -> str:
-    """As a file that Kafka and we read."""
+    """Return the text of a properties file that Kafka and Tailrace can read."""
     lines = [f"# {heading}", *(f"{key}={_escaped(text)}" for key, text in settings.items())]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""`tailrace job compact`: what the broker's cleaner does, on Spark, when you want it."""
+"""`tailrace job compact`: the work of the broker's log cleaner, as a Spark job."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_directories, add_settings, add_spark, spark_for
 from tailrace.cli.options import described
-from tailrace.cli.output import count_text, json_document, say, size_text, table
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 
 
 def add(verbs: Verbs) -> None:
     compact = described(
         verbs.add_parser("compact", help="compact sealed segments now"),
         """
-        Keep the latest record of each key in the sealed segments of compacted topics: the same bytes that the broker's
-        cleaner would write, but at once, and with as many cores as Spark has. Tombstones, transactions and lags count
-        as they do there. Topics' settings come from the directory's own metadata; -o overrides them.
+        Compact the sealed segments of compacted topics now, with all cores that Spark has: keep the latest record of
+        each key. The new segments have the same bytes as those of the broker's cleaner. Tombstones, transactions and
+        min.compaction.lag.ms are treated as the cleaner treats them. Topic configs are read from the metadata in the
+        directory; -o overrides them.
 
-        Where no broker runs, the new segments are swapped in. Where one runs, they are left beside the log as a
-        proposal: a Tailrace broker checks it and swaps it in within log.cleaner.backoff.ms. (Apache Kafka ignores it.)
+        If no broker uses the directory, the new segments are swapped in. If one does, they are left beside the log as
+        a proposal. A Tailrace broker checks the proposal and swaps it in within log.cleaner.backoff.ms; Apache Kafka
+        ignores it.
         """,
         """
         examples:
           tailrace job compact /var/lib/kafka                       all topics with cleanup.policy=compact
           tailrace job compact /var/lib/kafka --topic customers
-          tailrace job compact /var/lib/kafka --if-due              only what the cleaner would do, too
+          tailrace job compact /var/lib/kafka --if-due              only logs that the cleaner would choose
         """,
     )
     add_directories(compact)
     add_settings(compact)
     compact.add_argument(
-        "--if-due", action="store_true", help="leave logs alone that are not dirty enough (min.cleanable.dirty.ratio)"
+        "--if-due", action="store_true", help="compact only logs above their min.cleanable.dirty.ratio"
     )
     add_spark(compact)
     compact.set_defaults(run="tailrace.cli.jobs.compact:run")
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
             only_if_due=options.if_due,
         )
     if options.json:
-        say(
+        print_lines(
             json_document(
                 {
                     "partitions": [
@@ -85,11 +87,11 @@ def run(options: argparse.Namespace) -> int:
         for one in found.partitions
     ]
     if rows:
-        say(*table(["<PARTITION", "SEGMENTS", "SIZE", "RECORDS", "CLEAN TO", "<"], rows), "")
-    say(
+        print_lines(*table(["<PARTITION", "SEGMENTS", "SIZE", "RECORDS", "CLEAN TO", "<"], rows), "")
+    print_lines(
         f"{count_text(len(rows), 'partition')} compacted, "
         f"{count_text(len(found.clean_already), 'partition')} had nothing to compact"
     )
     if any(not one.is_swapped for one in found.partitions):
-        say("a broker holds the directory: it swaps proposals in when its cleaner looks next")
+        print_lines("a broker uses the directory: its cleaner will swap the proposed segments in on its next pass")
     return 0

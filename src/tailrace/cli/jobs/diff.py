@@ -1,4 +1,4 @@
-"""`tailrace job diff`: two copies of a log compared record by record."""
+"""`tailrace job diff`: compare two copies of a log record by record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
 from tailrace.cli.options import described
-from tailrace.cli.output import count_text, json_document, say, table
+from tailrace.cli.output import count_text, json_document, print_lines, table
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.diff.diff import DiffReport
@@ -19,11 +19,11 @@ def add(verbs: Verbs) -> None:
     diff = described(
         verbs.add_parser("diff", help="compare two directories or clusters record by record"),
         """
-        Compare two places record by record: keys, values, headers, timestamps. Each place is a data directory or the
-        address of a cluster, in any mix. Records are paired by their offsets, or with --ignore offsets by their order,
-        as for a copy that was replayed.
+        Compare two copies of topics record by record: keys, values, headers and timestamps. HERE and THERE are each a
+        data directory or the address of a cluster. Records are paired by offset. With --ignore offsets they are paired
+        by their order; use that for a copy made with `job replay`.
 
-        Exit status: 0 if they are equal, 1 if they differ, 2 if they cannot be compared.
+        Exit status: 0 equal, 1 different, 2 cannot be compared.
         """,
         """
         examples:
@@ -32,34 +32,34 @@ def add(verbs: Verbs) -> None:
           tailrace job diff /var/lib/kafka localhost:9092 --isolation read_committed --json
         """,
     )
-    diff.add_argument("here", metavar="HERE", help="a data directory, or host:port of a cluster")
-    diff.add_argument("there", metavar="THERE", help="another")
+    diff.add_argument("here", metavar="HERE", help="data directory, or host:port of a cluster")
+    diff.add_argument("there", metavar="THERE", help="the other data directory or cluster")
     diff.add_argument(
         "--topic",
         metavar="NAME[:OTHER]",
         action="append",
         default=[],
-        help="only this topic, called OTHER over there (may be repeated; default: all but Kafka's own)",
+        help="topic, and its name in THERE if it differs (may be repeated; default: all but internal topics)",
     )
     diff.add_argument(
         "--ignore",
         choices=("offsets", "timestamps", "headers"),
         action="append",
         default=[],
-        help="what may differ (may be repeated)",
+        help="do not compare these (may be repeated)",
     )
     diff.add_argument(
         "--isolation",
         choices=("read_uncommitted", "read_committed"),
         default="read_uncommitted",
-        help="read_committed leaves out aborted and open transactions (default: read_uncommitted)",
+        help="read_committed skips aborted and open transactions (default: read_uncommitted)",
     )
     diff.add_argument(
         "--max",
         metavar="N",
         type=int,
         default=10,
-        help="tell so many ranges and records of each partition (default: 10)",
+        help="maximum number of ranges and of records to list for each partition (default: 10)",
     )
     add_spark(diff)
     diff.set_defaults(run="tailrace.cli.jobs.diff:run")
@@ -79,9 +79,9 @@ def run(options: argparse.Namespace) -> int:
             kept=options.max,
         )
     if options.json:
-        say(json_document(found.to_json()))
+        print_lines(json_document(found.to_json()))
     else:
-        say(*report_text(found))
+        print_lines(*report_text(found))
     return 0 if found.is_equal else 1
 
 
@@ -116,14 +116,14 @@ def _details(found: Difference) -> Iterator[str]:
     for place, side in (("here", found.here), ("there", found.there)):
         for span in side.spans:
             yield f"{_span_text(span)} only {place}"
-        told = sum(span.records for span in side.spans)
-        if told < side.only:
-            yield f"{count_text(side.only - told, 'more record')} only {place}"
+        listed = sum(span.records for span in side.spans)
+        if listed < side.only:
+            yield f"{count_text(side.only - listed, 'more record')} only {place}"
     for one in found.mismatches:
         where = f"offset {one.here}" if one.here == one.there else f"offset {one.here} here, {one.there} there"
-        yield f"{where}: {', '.join(one.fields)} not the same"
+        yield f"{where}: different {', '.join(one.fields)}"
     if len(found.mismatches) < found.differing:
-        yield f"{count_text(found.differing - len(found.mismatches), 'more record')} not the same"
+        yield f"{count_text(found.differing - len(found.mismatches), 'more record')} with differences"
 
 
 def _span_text(span: Span) -> str:

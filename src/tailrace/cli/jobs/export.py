@@ -1,4 +1,4 @@
-"""`tailrace job export`: topics into tables, incrementally and each record once."""
+"""`tailrace job export`: append topics to Parquet tables, incrementally and each record exactly once."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
 from tailrace.cli.options import described, positive
-from tailrace.cli.output import count_text, json_document, say, size_text, table
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 
 
 def add(verbs: Verbs) -> None:
     export = described(
-        verbs.add_parser("export", help="topics to Parquet, each record once"),
+        verbs.add_parser("export", help="export topics to Parquet, each record once"),
         """
-        Append the records of topics to a table. SOURCE is a data directory (broker or no broker) or a cluster's
-        address. A run takes what is there when it begins; the next one goes on where it stopped, and one that was
-        killed loses nothing and doubles nothing. Aborted transactions are left out unless --uncommitted is given.
+        Append the records of topics to a directory of Parquet files, each record exactly once. SOURCE is a data
+        directory (with or without a running broker) or the address of a cluster.
 
-        OUT is a directory of Parquet files, which any reader of Parquet can read.
+        A run exports the records that exist when it starts. The next run continues where the last one ended, also if it
+        was killed. Records of aborted transactions are skipped unless --uncommitted is given.
 
-        Columns: key, value, topic, partition, offset, timestamp, timestampType, headers. With --value-format the value
-        is decoded: SCHEMA is a DDL string or `infer` for json, the schema in JSON for avro (needs spark-avro),
-        MESSAGE@FILE.desc for protobuf (needs spark-protobuf). A value that does not fit is null.
+        Columns: key, value, topic, partition, offset, timestamp, timestampType, headers. --value-format decodes the
+        value with the schema of --schema: for json a DDL string or `infer`; for avro the schema in JSON (needs
+        spark-avro); for protobuf MESSAGE@FILE.desc (needs spark-protobuf). A value that does not match is null.
         """,
         """
         examples:
@@ -30,26 +30,42 @@ def add(verbs: Verbs) -> None:
           tailrace job export /data /tables/orders --topic orders --value-format json --schema 'id int, total double'
         """,
     )
-    export.add_argument("source", metavar="SOURCE", help="a data directory, or host:port of a cluster")
-    export.add_argument("output", metavar="OUT", help="a directory")
-    export.add_argument("--topic", action="append", required=True, help="what to export (may be repeated)")
-    export.add_argument("--format", type=table_format, default="parquet", help="parquet (default: parquet)")
+    export.add_argument("source", metavar="SOURCE", help="data directory, or host:port of a cluster")
+    export.add_argument("output", metavar="OUT", help="directory for the Parquet files")
+    export.add_argument("--topic", action="append", required=True, help="topic to export (may be repeated)")
     export.add_argument(
-        "--partition-by", metavar="COLUMNS", default="", help="lay out by topic, date, hour (of the record)"
+        "--format", type=table_format, default="parquet", help="format of the files; only parquet (default: parquet)"
     )
-    export.add_argument("--value-format", choices=("json", "avro", "protobuf"), help="what values are")
-    export.add_argument("--schema", help="what is in them")
-    export.add_argument("--uncommitted", action="store_true", help="records of aborted and open transactions too")
+    export.add_argument(
+        "--partition-by",
+        metavar="COLUMNS",
+        default="",
+        help="directory levels of the output, separated by commas: topic, date, hour (of the record's timestamp)",
+    )
+    export.add_argument(
+        "--value-format", choices=("json", "avro", "protobuf"), help="decode values of this format (default: bytes)"
+    )
+    export.add_argument("--schema", help="schema of the values, for --value-format")
+    export.add_argument(
+        "--uncommitted", action="store_true", help="export records of aborted and open transactions as well"
+    )
     export.add_argument(
         "--pass-over-lost",
         action="store_true",
-        help="go on where records are gone before they were exported (failOnDataLoss=false); else that is an error",
+        help="skip records that were deleted before they were exported (failOnDataLoss=false); by default an error",
     )
     export.add_argument(
-        "--compression", choices=("zstd", "snappy", "gzip", "none"), default="zstd", help="of Parquet (default: zstd)"
+        "--compression",
+        choices=("zstd", "snappy", "gzip", "none"),
+        default="zstd",
+        help="compression of the Parquet files (default: zstd)",
     )
     export.add_argument(
-        "--batch-offsets", metavar="N", type=positive, default=100_000_000, help="at most so many a commit"
+        "--batch-offsets",
+        metavar="N",
+        type=positive,
+        default=100_000_000,
+        help="maximum number of offsets per commit (default: 100,000,000)",
     )
     add_spark(export)
     export.set_defaults(run="tailrace.cli.jobs.export:run")
@@ -59,11 +75,11 @@ def table_format(text: str) -> str:
     """Return the name of a format that the job can write."""
     if text in ("iceberg", "delta"):
         raise argparse.ArgumentTypeError(
-            f"{text} has no jar for the Spark that Tailrace needs (4.2 or newer); "
-            f"export to parquet and let a Spark that {text} supports read those files"
+            f"{text} has no release for the Spark that Tailrace needs (4.2 or newer); "
+            f"export to parquet, and read those files with a Spark version that {text} supports"
         )
     if text != "parquet":
-        raise argparse.ArgumentTypeError(f"{text} is not a format of exports; the only one is parquet")
+        raise argparse.ArgumentTypeError(f"{text} is not a supported format; the only one is parquet")
     return text
 
 
@@ -88,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         ends: dict[str, dict[str, int]] = {}
         for (topic, number), end in found.ends.items():
             ends.setdefault(topic, {})[str(number)] = end
-        say(
+        print_lines(
             json_document(
                 {
                     "output": found.output,
@@ -104,9 +120,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     rows = [[str(partition), end] for partition, end in sorted(found.ends.items())]
     if rows:
-        say(*table(["<PARTITION", "EXPORTED TO"], rows), "")
-    say(
+        print_lines(*table(["<PARTITION", "EXPORTED TO"], rows), "")
+    print_lines(
         f"{count_text(found.records, 'record')} in {count_text(found.files, 'file')} "
-        f"({size_text(found.bytes_written)}) added to {found.output}, {found.records_in_all:,} in all"
+        f"({size_text(found.bytes_written)}) added to {found.output}, {found.records_in_all:,} in total"
     )
     return 0

@@ -14,8 +14,8 @@ Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_directories(parser: argparse.ArgumentParser) -> None:
-    """What a job over files works on."""
-    parser.add_argument("directory", metavar="DIR", nargs="+", help="a data directory, or a partition's folder in one")
+    """Add the options of jobs that work on files: directories, topics and partitions."""
+    parser.add_argument("directory", metavar="DIR", nargs="+", help="data directory, or the folder of one partition")
     parser.add_argument("--topic", action="append", default=[], help="only this topic (may be repeated)")
     parser.add_argument(
         "--partition", metavar="N", action="append", type=int, default=[], help="only this partition (may be repeated)"
@@ -29,17 +29,17 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a topic setting, over those of the directory's metadata (may be repeated)",
+        help="topic config that overrides the metadata in the directory (may be repeated)",
     )
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
-    """The options that every job has."""
+    """Add the options of every job: --master, --conf and --json."""
     group = parser.add_argument_group("Spark")
     group.add_argument(
         "--master",
         default="local[*]",
-        help="where to run: local[N] for N cores here, spark://HOST:PORT, yarn, k8s://… (default: local[*])",
+        help="Spark master: local[N] for N cores of this machine, spark://HOST:PORT, yarn, k8s://… (default: local[*])",
     )
     group.add_argument(
         "--conf",
@@ -47,7 +47,7 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_conf,
-        help="a setting of Spark, such as spark.driver.memory=4g (may be repeated)",
+        help="Spark setting, such as spark.driver.memory=4g (may be repeated)",
     )
     add_json(parser, "one JSON document")
 
@@ -55,13 +55,13 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 def _conf(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.startswith("spark."):
-        raise argparse.ArgumentTypeError(f"{text!r} is no setting of Spark: give spark.SOMETHING=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Spark setting: write spark.NAME=VALUE")
     return key, value
 
 
 @contextmanager
 def spark_for(options: argparse.Namespace, name: str) -> Iterator[Any]:
-    """A Spark session for one job. A JobError becomes the command's one sentence."""
+    """Yield a Spark session for one job. A JobError is raised as a CommandError."""
     from tailrace.spark.jobs.errors import JobError
     from tailrace.spark.jobs.session import job_session
 

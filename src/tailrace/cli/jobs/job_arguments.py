@@ -1,7 +1,7 @@
-"""`tailrace job`: whole-log work on Spark.
+"""Options of `tailrace job`: work over whole logs on Spark.
 
-A verb is a module with `add(verbs)`, which adds its parser, and the function that its parser names as `run`. Nothing
-of Spark is imported before that function runs.
+Each verb is a module. Its function `add(verbs)` adds the parser, which names the function that runs the verb. Spark is
+imported when that function runs, not before.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def add_job(nouns: Parsers) -> None:
             "job", help="work over whole logs on Spark: verify, reindex, compact, export, diff, replay, load, profile"
         ),
         """
-        Work over whole logs as Spark jobs: on this machine with all its cores, or on a cluster with --master, where
-        every worker sees the files under the same path. `pip install 'tailrace[spark]'` brings Spark, which needs
-        Java 17 or newer.
+        Run work over whole logs as Spark jobs, on all cores of this machine, or on a Spark cluster with --master. On a
+        cluster every worker must see the files under the same path. Install Spark with `pip install 'tailrace[spark]'`;
+        it needs Java 17 or newer.
 
-        Exit status: 0 if all went well, 1 if problems were found, 2 if the job cannot be done as asked (nothing was
-        changed then), 130 if it was interrupted.
+        Exit status: 0 success, 1 problems found, 2 the job cannot run as requested (nothing was changed),
+        130 interrupted.
         """,
         """
         examples:
@@ -36,6 +36,6 @@ def add_job(nouns: Parsers) -> None:
           tailrace job verify /var/lib/kafka --master 'local[4]' --conf spark.driver.memory=4g
         """,
     )
-    verbs = job.add_subparsers(title="what to do", metavar="VERB", required=True)
+    verbs = job.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
         verb.add(verbs)

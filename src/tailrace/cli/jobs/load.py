@@ -1,4 +1,4 @@
-"""`tailrace job load`: a table or files into a topic."""
+"""`tailrace job load`: load a table or files into a topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
 from tailrace.cli.options import ENCODINGS, described, positive
-from tailrace.cli.output import count_text, json_document, say, size_text, table
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.load.target import LoadReport
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 def add(verbs: Verbs) -> None:
     load = described(
-        verbs.add_parser("load", help="Parquet, JSON lines or CSV into a topic: bulk load, restore"),
+        verbs.add_parser("load", help="load Parquet, JSON lines or CSV into a topic: bulk load, restore"),
         """
-        Load files into a topic. Into a data directory that no broker serves it writes finished segments with their
-        indexes, and keeps partitions, offsets and timestamps that the files have: a restore. Topics that are missing
-        are made. If a Tailrace broker runs on the directory, --bootstrap says where, and it takes the segments in. Into
-        any cluster (host:port) the records are produced, and get its offsets.
+        Load files into topics. Missing topics are created. TO is one of:
 
-        Columns: value, key, headers, timestamp, topic, partition, offset; only value has to be there. The input is read
-        through before anything of the target is touched.
+          a data directory without a broker    The job writes segments and indexes. It keeps the partitions, offsets and
+                                               timestamps of the files, so it can restore a backup.
+          a data directory of a running        The same, and the broker takes the segments over. Give its address with
+          Tailrace broker                      --bootstrap.
+          host:port of any cluster             The records are produced and get new offsets.
+
+        Columns: value, key, headers, timestamp, topic, partition, offset; only value is required. The whole input is
+        checked before the target is changed.
         """,
         """
         examples:
@@ -33,47 +36,65 @@ def add(verbs: Verbs) -> None:
           tailrace job load /backup/orders localhost:9092 --topic orders-copy
         """,
     )
-    load.add_argument("source", metavar="FILES", help="a file, a folder of files, or a pattern")
-    load.add_argument("target", metavar="TO", help="a data directory, old or new, or host:port of a cluster")
-    load.add_argument("--format", choices=("parquet", "json", "csv"), default="parquet", help="(default: parquet)")
-    load.add_argument("--topic", metavar="NAME", help="where all records go (default: what the column topic says)")
-    load.add_argument("--partitions", metavar="N", type=positive, help="how many a topic gets that has to be made")
-    load.add_argument("--new-offsets", action="store_true", help="number the records anew, after what is there")
+    load.add_argument("source", metavar="FILES", help="file, folder of files, or glob pattern")
+    load.add_argument("target", metavar="TO", help="data directory (existing or new), or host:port of a cluster")
+    load.add_argument(
+        "--format", choices=("parquet", "json", "csv"), default="parquet", help="format of the files (default: parquet)"
+    )
+    load.add_argument("--topic", metavar="NAME", help="topic for all records (default: the column topic)")
+    load.add_argument("--partitions", metavar="N", type=positive, help="number of partitions of topics to create")
+    load.add_argument(
+        "--new-offsets",
+        action="store_true",
+        help="assign new offsets after the end of the log, ignore those of the files",
+    )
+    _add_writing_options(load)
+    add_spark(load)
+    load.set_defaults(run="tailrace.cli.jobs.load:run")
+
+
+def _add_writing_options(load: argparse.ArgumentParser) -> None:
     load.add_argument(
         "--config",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of topics that have to be made (may be repeated)",
+        help="config of topics to create (may be repeated)",
     )
     load.add_argument(
-        "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="(default: none)"
+        "--compression",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        default="none",
+        help="compression of record batches (default: none)",
     )
     load.add_argument(
         "--batch-bytes",
         metavar="N",
         type=positive,
         default=65_536,
-        help="of a batch, before compression (default: 64 KB)",
+        help="largest size of a batch before compression, in bytes (default: 65,536)",
     )
     load.add_argument(
-        "--encoding", choices=ENCODINGS, default="utf8", help="of keys and values in JSON and CSV (default: utf8)"
+        "--encoding",
+        choices=ENCODINGS,
+        default="utf8",
+        help="encoding of keys and values in JSON and CSV (default: utf8)",
     )
     load.add_argument(
-        "--staging", metavar="DIR", help="where segments are built, on the target's file system (default: TO.staging)"
+        "--staging",
+        metavar="DIR",
+        help="directory to build segments in, on the same file system as TO (default: TO.staging)",
     )
     load.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
-        help="a Tailrace broker runs on the directory: build beside it, and let it take the segments in",
+        help="address of the Tailrace broker that uses the data directory; it takes the finished segments over",
     )
     load.add_argument(
         "--state",
         metavar="DIR",
-        help="remember what is loaded where: a load that was stopped goes on, run again with it",
+        help="directory to save progress in; run a stopped load again with it to resume",
     )
-    add_spark(load)
-    load.set_defaults(run="tailrace.cli.jobs.load:run")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,9 +120,9 @@ def run(options: argparse.Namespace) -> int:
             state=options.state,
         )
     if options.json:
-        say(json_document(found.to_json()))
+        print_lines(json_document(found.to_json()))
     else:
-        say(*report_text(found))
+        print_lines(*report_text(found))
     return 0
 
 
@@ -121,6 +142,6 @@ def report_text(report: LoadReport) -> Iterator[str]:
     ]
     if rows:
         yield from table(heads, rows)
-    made = f", {count_text(len(report.topics_created), 'topic')} made" if report.topics_created else ""
+    made = f", {count_text(len(report.topics_created), 'topic')} created" if report.topics_created else ""
     before = f", {count_text(len(report.loaded_before), 'partition')} loaded before" if report.loaded_before else ""
     yield f"{count_text(sum(one.records for one in report.partitions), 'record')} loaded{made}{before}"

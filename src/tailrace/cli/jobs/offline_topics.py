@@ -1,4 +1,4 @@
-"""Topics' settings as a data directory's own metadata log tells them, broker or no broker."""
+"""Topic configs from the metadata log of a data directory, read without a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tailrace.records.batch import CorruptBatch
 
 
 def topic_settings(paths: Iterable[str]) -> dict[str, dict[str, str]]:
-    """By topic, what is not Kafka's default; empty where no directory has a metadata log."""
+    """Return the non-default configs by topic. The result is empty if no directory has a metadata log."""
     settings: dict[str, dict[str, str]] = {}
     for path in paths:
         directory = _with_metadata(path)
@@ -30,7 +30,7 @@ def topic_settings(paths: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _with_metadata(path: str) -> str | None:
-    """The data directory that a path is, or is a partition's folder of, if it has metadata."""
+    """Return the data directory of a path (itself or its parent) if it has a metadata log, else None."""
     for directory in (os.path.normpath(path), os.path.dirname(os.path.abspath(path))):
         if os.path.isdir(join(directory, METADATA_FOLDER)):
             return directory
@@ -43,7 +43,7 @@ def _read(directory: str) -> dict[str, dict[str, str]]:
         identity = DirectoryIdentity.read(files, join(directory, file_names.META_PROPERTIES))
         log = MetadataLog(files, directory, identity, controller_endpoints=(), now_ms=now_ms())
     except (CorruptBatch, CorruptCheckpoint, KafkaError, UnreadableSnapshot) as error:
-        raise CommandError(f"the topics' settings in {directory} cannot be read: {error}") from None
+        raise CommandError(f"the topic configs in {directory} cannot be read: {error}") from None
     try:
         effective = EffectiveConfigs({}, identity.node_id)
         image = log.image

@@ -1,4 +1,4 @@
-"""`tailrace job reindex`: the indexes of sealed segments made anew, on Spark."""
+"""`tailrace job reindex`: rebuild the indexes of sealed segments on Spark."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_directories, add_settings, add_spark, spark_for
 from tailrace.cli.options import described
-from tailrace.cli.output import count_text, json_document, say, size_text
+from tailrace.cli.output import count_text, json_document, print_lines, size_text
 
 
 def add(verbs: Verbs) -> None:
     reindex = described(
-        verbs.add_parser("reindex", help="make .index, .timeindex and .txnindex of sealed segments anew"),
+        verbs.add_parser("reindex", help="rebuild .index, .timeindex and .txnindex of sealed segments"),
         """
-        Read every sealed segment and write its indexes as recovery would. They take the old ones' place when all of
-        them are there, and only if no broker runs; with --output they go into a directory of their own, laid out
-        like the data directory, and the log is left alone. A damaged batch ends the job, and nothing is changed.
+        Read every sealed segment and rebuild its indexes as log recovery does. The new indexes replace the old ones
+        when all of them are complete; no broker may use the directory. With --output they are written to another
+        directory, laid out like the data directory, and the log is not changed. A damaged batch ends the job before
+        anything is changed.
         """,
         """
         examples:
@@ -25,7 +26,9 @@ def add(verbs: Verbs) -> None:
     )
     add_directories(reindex)
     add_settings(reindex)
-    reindex.add_argument("--output", metavar="DIR", help="write the indexes here, and change nothing else")
+    reindex.add_argument(
+        "--output", metavar="DIR", help="directory to write the indexes to, instead of replacing the old ones"
+    )
     add_spark(reindex)
     reindex.set_defaults(run="tailrace.cli.jobs.reindex:run")
 
@@ -46,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.json:
         changed = [{"file": one.path, "size": one.size, "removed": one.new_path is None} for one in found.changed]
-        say(
+        print_lines(
             json_document(
                 {
                     "segments": found.segments,
@@ -59,9 +62,9 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     for one in found.changed:
-        say(f"{one.path}: {'is gone' if one.new_path is None else f'is new, {size_text(one.size)}'}")
-    where = f"written to {found.output}" if found.output else "put in place"
-    say(
+        print_lines(f"{one.path}: {'removed' if one.new_path is None else f'changed, {size_text(one.size)}'}")
+    where = f"written to {found.output}" if found.output else "replaced"
+    print_lines(
         f"indexes of {count_text(found.segments, 'segment')} ({size_text(found.bytes_read)} read) {where}, "
         f"{count_text(len(found.changed), 'file')} {'differs' if len(found.changed) == 1 else 'differ'} from before"
     )

@@ -1,4 +1,4 @@
-"""`tailrace job replay`: a range of one log into another cluster."""
+"""`tailrace job replay`: copy a range of a log into another cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tailrace.cli.jobs.job import Verbs, add_spark, spark_for
 from tailrace.cli.options import described, positive, timestamp
-from tailrace.cli.output import count_text, json_document, say, size_text, table
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 
 if TYPE_CHECKING:
     from tailrace.spark.jobs.replay.replay import ReplayReport
@@ -18,12 +18,11 @@ def add(verbs: Verbs) -> None:
     replay = described(
         verbs.add_parser("replay", help="copy a range of a log into another cluster"),
         """
-        Produce the records of a topic, or a range of them, into another cluster: partition by partition and in order,
-        with keys, values, headers and timestamps as they are. Only what is committed is copied. Each record arrives
-        once, as long as nobody else writes to the partitions over there; if somebody does, the job says so and stops.
+        Copy the records of topics, or a range of them, into another cluster. Partitions and the order of records are
+        kept, as are keys, values, headers and timestamps. Only committed records are copied. Each record is written
+        exactly once, if no other producer writes to the target partitions; if one does, the job stops with an error.
 
-        With --state a replay that was stopped goes on where it was, and one that was finished goes on with what came
-        since.
+        With --state a stopped replay can be resumed, and a finished one can be run again for newer records.
         """,
         """
         examples:
@@ -32,25 +31,29 @@ def add(verbs: Verbs) -> None:
           tailrace job replay kafka-1:9092 kafka-2:9092 --topic orders --from-time 2026-01-31T12:00:00Z
         """,
     )
-    replay.add_argument("source", metavar="FROM", help="a data directory, or host:port of a cluster")
-    replay.add_argument("target", metavar="TO", help="host:port of a cluster")
+    replay.add_argument("source", metavar="FROM", help="data directory, or host:port of a cluster")
+    replay.add_argument("target", metavar="TO", help="host:port of the target cluster")
     replay.add_argument(
         "--topic",
         metavar="NAME[:OTHER]",
         action="append",
         required=True,
-        help="what to replay, and what it is called over there (may be repeated)",
+        help="topic to copy, and its name in the target if it differs (may be repeated)",
     )
     replay.add_argument("--from-offset", metavar="N", type=int, help="start at this offset")
     replay.add_argument("--to-offset", metavar="N", type=int, help="stop before this offset")
-    replay.add_argument("--from-time", metavar="TIME", type=timestamp, help="start at the first record of this time")
-    replay.add_argument("--to-time", metavar="TIME", type=timestamp, help="stop before the first record of this time")
-    replay.add_argument("--state", metavar="DIR", help="note here how far it is; every worker has to see it")
-    replay.add_argument("--create", action="store_true", help="make topics that are not there")
+    replay.add_argument(
+        "--from-time", metavar="TIME", type=timestamp, help="start at the first record at or after this time"
+    )
+    replay.add_argument(
+        "--to-time", metavar="TIME", type=timestamp, help="stop before the first record at or after this time"
+    )
+    replay.add_argument("--state", metavar="DIR", help="directory to save progress in; every Spark worker must see it")
+    replay.add_argument("--create", action="store_true", help="create missing topics in the target")
     replay.add_argument(
         "--provenance", action="store_true", help="add a header tailrace.source: FROM/topic-partition@offset"
     )
-    replay.add_argument("--rate", metavar="N", type=positive, help="at most so many records a second, over all")
+    replay.add_argument("--rate", metavar="N", type=positive, help="maximum records per second, over all partitions")
     add_spark(replay)
     replay.set_defaults(run="tailrace.cli.jobs.replay:run")
 
@@ -76,9 +79,9 @@ def run(options: argparse.Namespace) -> int:
             rate=options.rate,
         )
     if options.json:
-        say(json_document(found.to_json()))
+        print_lines(json_document(found.to_json()))
     else:
-        say(*report_text(found))
+        print_lines(*report_text(found))
     return 0
 
 
@@ -91,8 +94,8 @@ def report_text(report: ReplayReport) -> Iterator[str]:
         "TO OFFSET",
         "RECORDS",
         "SIZE",
-        "BATCHES AS THEY WERE",
-        "ANEW",
+        "BATCHES COPIED",
+        "RE-ENCODED",
     ]
     rows = [
         (
@@ -112,5 +115,5 @@ def report_text(report: ReplayReport) -> Iterator[str]:
         yield from table(heads, rows)
     records = sum(one.records for one in report.partitions)
     found = sum(one.records_found for one in report.partitions)
-    there = f", {count_text(found, 'more')} had arrived before" if found else ""
-    yield f"{count_text(records, 'record')} replayed{there}" if records or found else "there was nothing to replay"
+    there = f", {count_text(found, 'more')} had been copied before" if found else ""
+    yield f"{count_text(records, 'record')} replayed{there}" if records or found else "no records to replay"

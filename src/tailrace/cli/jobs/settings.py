@@ -1,4 +1,4 @@
-"""Topics' settings for a job: those of the directory's metadata, and over them those of -o."""
+"""Topic configs for a job: those of the directory's metadata, overridden by -o."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tailrace.log.inspect.findings import CannotLook
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """By topic; -o counts for every topic that is asked for, or for all."""
+    """Return configs by topic. An override of -o applies to the topics of --topic, or to all topics."""
     settings = topic_settings(options.directory)
     overrides = dict(_setting(text) for text in options.override)
     if overrides:
@@ -24,7 +24,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise CommandError(f"{text!r} is no setting: give KEY=VALUE")
+        raise CommandError(f"{text!r} is not a setting: write KEY=VALUE")
     return key, value
 
 
@@ -34,5 +34,5 @@ def _topics(paths: list[str]) -> set[str]:
         try:
             found |= {folder.partition.topic for folder in look_at(DiskFiles(), path.rstrip("/")).folders}
         except (OSError, CannotLook):
-            continue  # the job itself says what is wrong with it
+            continue  # the job itself reports this error
     return found

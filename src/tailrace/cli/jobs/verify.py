@@ -1,4 +1,4 @@
-"""`tailrace job verify`: what `tailrace log verify` does, on Spark."""
+"""`tailrace job verify`: the checks of `tailrace log verify`, as a Spark job."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 
 from tailrace.cli.jobs.job import Verbs, add_directories, add_spark, spark_for
 from tailrace.cli.options import described
-from tailrace.cli.output import count_text, json_document, say
+from tailrace.cli.output import count_text, json_document, print_lines
 
 
 def add(verbs: Verbs) -> None:
     verify = described(
         verbs.add_parser("verify", help="check every batch, index and snapshot"),
         """
-        Check whole data directories as `tailrace log verify` does, with the same findings, each segment on its own.
-        With --state a job that is stopped goes on where it was, and a later one reads only what has changed since.
+        Check data directories as `tailrace log verify` does, with the same findings, many segments at a time. With
+        --state a stopped job can be resumed, and a later one reads only segments that have changed since.
         """,
         """
         examples:
@@ -25,7 +25,7 @@ def add(verbs: Verbs) -> None:
     )
     add_directories(verify)
     verify.add_argument("--deep", action="store_true", help="decompress and decode every record")
-    verify.add_argument("--state", metavar="DIR", help="remember here which segments are verified")
+    verify.add_argument("--state", metavar="DIR", help="directory to record verified segments in")
     add_spark(verify)
     verify.set_defaults(run="tailrace.cli.jobs.verify:run")
 
@@ -50,10 +50,10 @@ def run(options: argparse.Namespace) -> int:
             "segmentsRead": found.segments_read,
             "segmentsRemembered": found.segments_remembered,
         }
-        say(json_document({"directories": [report_document(*report) for report in reports], "job": work}))
+        print_lines(json_document({"directories": [report_document(*report) for report in reports], "job": work}))
     else:
         for report in reports:
-            say(*report_text(*report))
-        known = f", {count_text(found.segments_remembered, 'segment')} known from before" if options.state else ""
-        say(f"{count_text(found.segments_read, 'segment')} read in {count_text(found.tasks, 'task')}{known}")
+            print_lines(*report_text(*report))
+        known = f", {count_text(found.segments_remembered, 'segment')} already verified" if options.state else ""
+        print_lines(f"{count_text(found.segments_read, 'segment')} read in {count_text(found.tasks, 'task')}{known}")
     return 1 if found.problems else 0

@@ -1,4 +1,4 @@
-"""`tailrace log cat`: the records, as text or as JSON lines."""
+"""`tailrace log cat`: print records as text or as JSON lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.partition_choice import files_at, live, now_ms, open_directory
-from tailrace.cli.output import say, warn
+from tailrace.cli.output import print_lines, warn
 from tailrace.cli.records.record_filter import record_filter
 from tailrace.cli.records.record_text import json_record, text_record
 from tailrace.log.directories.data_directory import PartitionFolder
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Cat:
-    """What the partitions share: the options, how many records are left to show, whether anything was wrong."""
+    """A run of `log cat` over several partitions: its options, remaining record count, and error status."""
 
     def __init__(self, options: argparse.Namespace, files: Files, *, with_partition: bool) -> None:
         self._files = files
@@ -66,7 +66,7 @@ class _Cat:
             self.report(finding)
         for found in RecordReader(offline, self._selection, self.report):
             if self._matches(found.record):
-                say(self._line(folder, found))
+                print_lines(self._line(folder, found))
                 self.left -= 1
                 if self.left == 0:
                     break

@@ -1,4 +1,4 @@
-"""`tailrace log dump`: what the files contain, in the lines of Apache Kafka's kafka-dump-log or as JSON lines."""
+"""`tailrace log dump`: print the contents of log files in the format of kafka-dump-log, or as JSON lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.partition_choice import files_at, open_directory, tidy_path
-from tailrace.cli.output import json_line, say, warn
+from tailrace.cli.output import json_line, print_lines, warn
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import CorruptCheckpoint
 from tailrace.log.disk.files import Files, join
@@ -20,7 +20,7 @@ from tailrace.log.producers.producer_snapshot import CorruptSnapshot
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.object_stores.address import is_remote
 
-# Java's optional numbers, and names that Kafka's tool prints without a colon.
+# Fields that kafka-dump-log prints as a Java Optional, and names that it prints without a colon.
 _OPTIONAL = ("deleteHorizonMs", "currentTxnFirstOffset")
 _WITHOUT_COLON = ("SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVoters")
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         except FileNotFoundError:
             if os.path.isfile(tidy_path(options.directory)):
                 raise
-            warn(f"{path} was there a moment ago and is gone")
+            warn(f"{path} was deleted while the directory was read")
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-# Which files
+# Choice of files
 
 
 def _paths(files: Files, options: argparse.Namespace) -> Iterator[str]:
@@ -58,7 +58,9 @@ def _paths(files: Files, options: argparse.Namespace) -> Iterator[str]:
     if is_file:
         files.size(path)
         if kind_of(os.path.basename(path)) is None:
-            raise CommandError(f"{path} is no file that a log has: .log, .index, .timeindex, .txnindex, .snapshot, …")
+            raise CommandError(
+                f"{path} is not a log file: the name must end in .log, .index, .timeindex, .txnindex, .snapshot, …"
+            )
         yield path
         return
     directory = open_directory(options, files)
@@ -94,20 +96,20 @@ def _rows(files: Files, path: str, options: argparse.Namespace) -> Iterator[Row]
 
 def _dump_json(files: Files, path: str, options: argparse.Namespace) -> None:
     for kind, fields in _rows(files, path, options):
-        say(json_line({"file": path, "kind": kind, **fields}))
+        print_lines(json_line({"file": path, "kind": kind, **fields}))
 
 
 # Text
 
 
 def _dump_text(files: Files, path: str, options: argparse.Namespace) -> None:
-    say(f"Dumping {path}", *_title(os.path.basename(path)))
+    print_lines(f"Dumping {path}", *_title(os.path.basename(path)))
     is_empty = True
     for row in _rows(files, path, options):
         is_empty = False
-        say(_line(row, path))
+        print_lines(_line(row, path))
     if is_empty and path.endswith(file_names.OFFSET_INDEX):
-        say(f"{path} is empty.")
+        print_lines(f"{path} is empty.")
 
 
 def _title(name: str) -> list[str]:

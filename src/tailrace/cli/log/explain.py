@@ -1,4 +1,4 @@
-"""`tailrace log explain`: how one read finds its bytes, as text with a small picture, or as JSON."""
+"""`tailrace log explain`: show the steps of one read, as text with a small chart, or as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tailrace.cli.log.explain_text import read_text, timestamp_text
 from tailrace.cli.log.partition_choice import files_at, now_ms, one_folder, open_directory, warn_of
-from tailrace.cli.output import json_document, say, warn
+from tailrace.cli.output import json_document, print_lines, warn
 from tailrace.log.inspect.explain import (
     ReadExplanation,
     TimestampExplanation,
@@ -41,14 +41,14 @@ def run(options: argparse.Namespace) -> int:
         warn(f"the read fails: {error}")
         return 1
     if options.json:
-        say(json_document(_document(lookup, read)))
+        print_lines(json_document(_document(lookup, read)))
     else:
         lines = timestamp_text(lookup) if lookup else []
         if read is not None:
             lines += ["", *read_text(read)] if lines else read_text(read)
         if folder.high_watermark is None and isolation is not Isolation.LOG_END:
-            lines += ["", "No checkpoint has a high watermark for this partition: the log end stands for it."]
-        say(*lines)
+            lines += ["", "No checkpoint has a high watermark for this partition: the log end is used instead."]
+        print_lines(*lines)
     log.abandon()
     return 0
 
@@ -58,14 +58,14 @@ def _document(lookup: TimestampExplanation | None, read: ReadExplanation | None)
     if lookup is not None:
         document["lookup"] = _plain(lookup)
     if read is not None:
-        told = _plain(read)
-        del told["result"]  # holds an open file, and all that it says is told by the other fields
-        document["read"] = told
+        fields_by_name = _plain(read)
+        del fields_by_name["result"]  # an open file; the other fields describe it
+        document["read"] = fields_by_name
     return document
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses and tuples as JSON has them, with names in Kafka's spelling."""
+    """Convert dataclasses and tuples to JSON values, with names in camel case."""
     if is_dataclass(value) and not isinstance(value, type):
         return {_camel(part.name): _plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

@@ -1,4 +1,4 @@
-"""An explained read as text: numbered steps, then a picture of the segment.
+"""An explained read as text: numbered steps, then a chart of the segment.
 
 probes        2       1
 index    ·  ·  ·  ·  ·  ·  ·  ·
@@ -33,7 +33,7 @@ _BOUND_NAMES = {
 
 
 class _Steps:
-    """Lines with a number and a name in front of each step's first."""
+    """Text of numbered steps. The first line of a step starts with its number and name."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -53,10 +53,10 @@ def read_text(read: ReadExplanation) -> list[str]:
     steps.add("Bounds", *_bounds(read))
     for number, walk in enumerate(read.walks):
         how = (
-            f"starts at {walk.base_offset}, the last at or below {read.offset}: "
-            f"slot {walk.slot} of {walk.segments}, by bisection in memory"
+            f"base offset {walk.base_offset}, the last at or below {read.offset}: "
+            f"slot {walk.slot} of {walk.segments}, by binary search in memory"
             if number == 0
-            else f"the next one, starting at {walk.base_offset}: the one before holds nothing from {read.offset} on"
+            else f"the next one, base offset {walk.base_offset}: the one before has no record from {read.offset} on"
         )
         steps.add("Segment", how, f"{_name(walk.path)}, {size_text(walk.size)}")
         steps.add("Offset index", *_search(walk.search, "offset", "position"))
@@ -107,16 +107,16 @@ def _bounds(read: ReadExplanation) -> list[str]:
     ]
     place = f", byte {bounds.bound_position} of segment {bounds.bound_segment}" if bounds.bound_position >= 0 else ""
     if bounds.isolation is not Isolation.READ_COMMITTED:
-        del order[1]  # not known without the producers, and not needed
+        del order[1]  # needs the producer state, which is not loaded for this isolation
     name = _BOUND_NAMES[bounds.isolation]
     return [" ≤ ".join(order), f"{bounds.isolation.value} ends before {name}: offset {bounds.bound}{place}"]
 
 
 def _search(search: IndexSearch, key: str, points_to: str) -> list[str]:
     count = count_text(search.entries, "entry", "entries")
-    what = f"{_name(search.path)}: the last of {count} at or below {search.target}"
+    title = f"{_name(search.path)}: the last of {count} at or below {search.target}"
     if not search.entries:
-        return [f"{_name(search.path)} has no entries: the walk starts with the segment"]
+        return [f"{_name(search.path)} has no entries: the walk starts at the beginning of the segment"]
     rows = [
         [
             n,
@@ -127,21 +127,21 @@ def _search(search: IndexSearch, key: str, points_to: str) -> list[str]:
         ]
         for n, probe in enumerate(search.probes, 1)
     ]
-    lines = [what, *table(["probe", "slot", key, points_to, "<"], rows, indent="  ")]
+    lines = [title, *table(["probe", "slot", key, points_to, "<"], rows, indent="  ")]
     if search.slot < 0:
-        return [*lines, "→ all entries are above it: the walk starts with the segment"]
+        return [*lines, "→ all entries are above it: the walk starts at the beginning of the segment"]
     return [*lines, f"→ slot {search.slot}: {key} {search.key}, {points_to} {search.points_to}"]
 
 
 def _walk_to_offset(walk: SegmentWalk, offset: int) -> list[str]:
     if not walk.walked:
-        return [f"nothing from byte {walk.walk_start} on"]
+        return [f"no batches from byte {walk.walk_start} on"]
     found = walk.walked[-1]
     lines = _batch_table(walk.walked, f"ends before {offset}", f"reaches {offset}")
     if not found.is_match:
-        lines.append(f"→ no batch reaches {offset}: on to the next segment")
+        lines.append(f"→ no batch reaches {offset}: continue in the next segment")
     elif found.base_offset > offset:
-        lines.append(f"→ {offset} itself is gone; the first record after it is in the batch at byte {found.position}")
+        lines.append(f"→ no record has offset {offset}; the next record is in the batch at byte {found.position}")
     else:
         lines.append(f"→ the batch at byte {found.position}")
     return [f"batch headers from byte {walk.walk_start} on", *lines]
@@ -154,9 +154,9 @@ def _walk_to_time(lookup: TimestampExplanation, walk: SegmentWalk) -> list[str]:
         if batch is None:
             rows.append(["…", "", "", "", ""])
             continue
-        verdict = "too early, by its header" if batch.max_timestamp < wanted else "opened: no record fits"
+        verdict = "header: too early" if batch.max_timestamp < wanted else "records read: none matches"
         if batch.is_match:
-            verdict = "opened: here it is"
+            verdict = "records read: found"
         rows.append([batch.position, _offsets(batch), batch.size, time_text(batch.max_timestamp), verdict])
     heads = ["byte", "offsets", "bytes", "largest time", "<"]
     return [f"batches from byte {walk.walk_start} on", *table(heads, rows, indent="  ")]
@@ -173,7 +173,7 @@ def _batch_table(walked: Sequence[WalkedBatch], passed: str, matched: str) -> li
 
 
 def _shortened(walked: Sequence[WalkedBatch]) -> list[WalkedBatch | None]:
-    """All of a short walk; of a long one the first and last few, with None between."""
+    """Return all batches of a short walk; of a long one the first and last few, with None between them."""
     if len(walked) <= _SHOWN:
         return list(walked)
     return [*walked[: _SHOWN // 2], None, *walked[-_SHOWN // 2 :]]
@@ -187,16 +187,16 @@ def _slice(read: ReadExplanation, found: Slice) -> list[str]:
     ends = {
         "bound": f"up to {_BOUND_NAMES[read.bounds.isolation]}",
         "segment": "up to the end of the segment",
-        "size": f"as much as was asked for, {size_text(read.max_bytes)}",
+        "size": f"up to max bytes, {size_text(read.max_bytes)}",
     }[found.ends_with]
     if found.is_first_batch_incomplete or (found.ends_with == "size" and found.size > read.max_bytes):
-        ends = "one whole batch, though it is larger than was asked for"
+        ends = "one whole batch, although it is larger than max bytes"
     lines = [f"{_name(found.path)}, {size_text(found.size)} from byte {found.position} on: {ends}"]
     first = read.walks[-1].walked[-1]
     before = read.offset - first.base_offset
     if before > 0:
         lines.append(
-            f"its first batch starts at {first.base_offset}: the offsets before {read.offset} are the reader's to drop"
+            f"its first batch starts at {first.base_offset}: the reader drops the offsets before {read.offset}"
         )
     return lines
 
@@ -206,7 +206,7 @@ def _aborted(read: ReadExplanation) -> list[str]:
         return ["no aborted transaction overlaps the slice"]
     rows = [[entry.producer_id, entry.first_offset, entry.last_offset] for entry in read.aborted]
     names = ", ".join(_name(path) for path in read.aborted_indexes)
-    lines = [f"from {names}: whose records the reader leaves out"]
+    lines = [f"from {names}: the reader skips the records of these transactions"]
     return lines + table(["producer", "first offset", "last offset"], rows, indent="  ")
 
 
@@ -215,36 +215,38 @@ def _cost(cost: Cost) -> list[str]:
     reads = f"{count_text(cost.reads, 'read')} of the log, {cost.bytes_read:,} bytes"
     lines = [f"{index}; {reads} on {count_text(cost.log_pages, 'page')}"]
     if cost.slice_pages:
-        lines.append(f"the slice spans {count_text(cost.slice_pages, 'page')} and is sent without being read")
+        lines.append(
+            f"the slice spans {count_text(cost.slice_pages, 'page')} and is sent without copying it to user space"
+        )
     return lines
 
 
 def _segment_times(lookup: TimestampExplanation) -> list[str]:
     rows = [
-        [entry.base_offset, time_text(entry.largest_timestamp), "reaches it" if entry.is_reached else "too early"]
+        [entry.base_offset, time_text(entry.largest_timestamp), "late enough" if entry.is_reached else "too early"]
         for entry in lookup.segments[-_SHOWN:]
     ]
     left_out = len(lookup.segments) - len(rows)
     lines = table(["segment", "largest time", "<"], rows, indent="  ")
     if left_out > 0:
         lines.insert(1, f"  … {count_text(left_out, 'segment')} before are too early")
-    return ["the first one whose largest time reaches the target", *lines]
+    return ["the first one whose largest time is at or after the target", *lines]
 
 
 def _found(lookup: TimestampExplanation) -> str:
     found = lookup.found
     if found is None:
-        return "no record is that late"
+        return "no record is at or after that time"
     epoch = "" if found.leader_epoch is None else f", leader epoch {found.leader_epoch}"
     return f"offset {found.offset}, time {found.timestamp} ({time_text(found.timestamp)}){epoch}"
 
 
 def _picture(walk: SegmentWalk, found: Slice | None) -> list[str]:
-    """The segment as a bar: probed index entries by number, the walk and the slice in it."""
+    """Draw the segment as a bar with the probed index entries, the walked batches and the slice."""
     size = max(walk.size, 1)
 
     def cell(position: int) -> int:
-        return min(max(position * _WIDTH // size, 0), _WIDTH - 1)  # an index may be wrong
+        return min(max(position * _WIDTH // size, 0), _WIDTH - 1)  # a damaged index may point outside
 
     probes = [" "] * _WIDTH
     for number, probe in reversed(list(enumerate(walk.search.probes, 1))):
@@ -253,7 +255,7 @@ def _picture(walk: SegmentWalk, found: Slice | None) -> list[str]:
     if found is not None:
         _fill(bar, cell(found.position), cell(found.position + found.size - 1), "█")
     if walk.walked and walk.walked[-1].position > walk.walk_start:
-        # The batch that was looked for is where the slice begins; the walk is what lies before it.
+        # The slice begins with the batch that was searched for. The walk covers the batches before it.
         _fill(bar, cell(walk.walk_start), max(cell(walk.walked[-1].position) - 1, cell(walk.walk_start)), "▒")
     scale = "0".ljust(_WIDTH - len(size_text(walk.size))) + size_text(walk.size)
     legend = "  ".join(["1, 2, … probes", "▒ walk", *(["█ slice"] if found is not None else [])])

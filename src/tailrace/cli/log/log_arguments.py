@@ -9,10 +9,10 @@ from tailrace.cli.options import ENCODINGS, Parsers, add_json, described, positi
 
 def add_log(nouns: Parsers) -> None:
     log = described(
-        nouns.add_parser("log", help="look into a data directory: ls, cat, dump, explain, verify, repair"),
+        nouns.add_parser("log", help="inspect a data directory: ls, cat, dump, explain, verify, repair"),
         """
-        Look into a Kafka data directory, Apache Kafka's or Tailrace's, without a broker. Nothing is changed, except by
-        `repair --yes`. The directory may be in use: what a running broker changes meanwhile is taken as it comes.
+        Inspect a data directory of Tailrace or Apache Kafka without a broker. Only `repair --yes` changes files. A
+        broker may be running on the directory; its writes may or may not be visible to the command.
         """,
         """
         examples:
@@ -24,7 +24,7 @@ def add_log(nouns: Parsers) -> None:
           tailrace log repair /var/lib/kafka
         """,
     )
-    verbs = log.add_subparsers(title="what to do", metavar="VERB", required=True)
+    verbs = log.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_ls(verbs)
     _add_cat(verbs)
     _add_dump(verbs)
@@ -35,11 +35,11 @@ def add_log(nouns: Parsers) -> None:
 
 def _add_ls(verbs: Parsers) -> None:
     ls = described(
-        verbs.add_parser("ls", help="partitions, sizes, offsets, times, leader epochs"),
+        verbs.add_parser("ls", help="list partitions: sizes, offsets, times, leader epochs"),
         """
-        List partitions with their sizes, bounds, time range and latest leader epoch. No segment is read as a whole, so
-        a large directory is listed as quickly as a small one. FROM is the first batch's time, TO the largest there is.
-        Times are UTC.
+        List partitions with their size, offsets, time range and latest leader epoch. FROM is the timestamp of the first
+        batch, TO the largest timestamp, both in UTC. Segments are not read completely, so large directories are listed
+        quickly.
         """,
         """
         examples:
@@ -49,20 +49,20 @@ def _add_ls(verbs: Parsers) -> None:
         """,
     )
     _add_directory(ls)
-    ls.add_argument("--segments", action="store_true", help="a line for each segment")
+    ls.add_argument("--segments", action="store_true", help="list every segment")
     add_json(ls, "one JSON document")
     ls.set_defaults(run="tailrace.cli.log.ls:run")
 
 
 def _add_cat(verbs: Parsers) -> None:
     cat = described(
-        verbs.add_parser("cat", help="the records"),
+        verbs.add_parser("cat", help="print records"),
         """
-        Print records, one a line, up to the end of the log (a broker would stop at the high watermark). All partitions
-        are printed, one after the other, unless some are named. Control records are not shown.
+        Print records, one per line, partition by partition, up to the end of the log (a broker would stop at the high
+        watermark). Control records are not shown.
 
-        TIME is milliseconds since 1970 or ISO 8601, in UTC if it names no zone: 2026-01-31, 2026-01-31T12:00:00+02:00.
-        A batch that is damaged is reported and passed over; the exit status is then 1.
+        TIME is milliseconds since 1970, or ISO 8601 (UTC if it has no time zone): 2026-01-31,
+        2026-01-31T12:00:00+02:00. A damaged batch is reported and skipped; the exit status is then 1.
         """,
         """
         examples:
@@ -74,43 +74,44 @@ def _add_cat(verbs: Parsers) -> None:
     )
     _add_directory(cat)
     cat.add_argument(
-        "--from-offset", metavar="N", type=int, help="start here, or where the log starts if that is later"
+        "--from-offset", metavar="N", type=int, help="first offset to print (default: the start of the log)"
     )
     cat.add_argument("--to-offset", metavar="N", type=int, help="stop before this offset")
-    cat.add_argument("--from-timestamp", metavar="TIME", type=timestamp, help="only records of this time or later")
+    cat.add_argument("--from-timestamp", metavar="TIME", type=timestamp, help="only records at or after this time")
     cat.add_argument("--to-timestamp", metavar="TIME", type=timestamp, help="only records before this time")
     cat.add_argument(
         "--isolation",
         choices=("read_committed", "read_uncommitted"),
         default="read_uncommitted",
-        help="read_committed leaves out aborted transactions and stops at the first open one",
+        help="read_committed skips aborted transactions and stops at the first open one (default: read_uncommitted)",
     )
     cat.add_argument(
         "--encoding",
         choices=ENCODINGS,
         default="utf8",
-        help="of keys, values and header values; what is not UTF-8 is shown in base64, and says so (default: utf8)",
+        help="encoding of printed keys, values and header values; bytes that are not UTF-8 are printed as base64 and "
+        "marked so (default: utf8)",
     )
     cat.add_argument("--key", metavar="TEXT", help="only records with exactly this key")
-    cat.add_argument("--grep", metavar="REGEX", help="only records whose key or value matches, as text")
+    cat.add_argument("--grep", metavar="REGEX", help="only records whose key or value, as text, contains a match")
     cat.add_argument("--header", metavar="NAME[=VALUE]", help="only records with this header")
-    cat.add_argument("--max", metavar="N", type=positive, help="at most so many records")
-    add_json(cat, "one object a line: offset, timestamp, key, value, headers")
+    cat.add_argument("--max", metavar="N", type=positive, help="maximum number of records to print (default: all)")
+    add_json(cat, "one JSON object per line: offset, timestamp, key, value, headers")
     cat.add_argument(
         "--more",
         action="store_true",
-        help="in JSON also topic, partition, timestampType, leaderEpoch, producerId, producerEpoch, sequence",
+        help="more fields in JSON: topic, partition, timestampType, leaderEpoch, producerId, producerEpoch, sequence",
     )
     cat.set_defaults(run="tailrace.cli.log.cat:run")
 
 
 def _add_dump(verbs: Parsers) -> None:
     dump = described(
-        verbs.add_parser("dump", help="what is in the files, as kafka-dump-log shows it"),
+        verbs.add_parser("dump", help="print the contents of log files like kafka-dump-log"),
         """
-        Show what the files contain: batches of a .log, entries of an .index, .timeindex or .txnindex, producers of a
-        .snapshot, lines of a checkpoint. The lines are those of Apache Kafka's kafka-dump-log. PATH is a file, or a
-        directory whose files are shown one after the other. Records of __consumer_offsets, __transaction_state,
+        Print the contents of log files in the format of Apache Kafka's kafka-dump-log: batches of a .log, entries of an
+        .index, .timeindex or .txnindex, producers of a .snapshot, lines of a checkpoint. PATH is a file, or a directory
+        whose files are printed one after the other. Records of __consumer_offsets, __transaction_state,
         __share_group_state and __cluster_metadata are decoded.
         """,
         """
@@ -121,7 +122,7 @@ def _add_dump(verbs: Parsers) -> None:
           tailrace log dump /var/lib/kafka --topic __consumer_offsets --only log --print-data --json
         """,
     )
-    _add_directory(dump, metavar="PATH", what="a file, a partition's folder or a data directory")
+    _add_directory(dump, metavar="PATH", what="file, folder of one partition, or data directory")
     dump.add_argument(
         "--only",
         metavar="KIND",
@@ -129,22 +130,27 @@ def _add_dump(verbs: Parsers) -> None:
         choices=("log", "index", "timeindex", "txnindex", "snapshot", "checkpoint"),
         help="only files of this kind: log, index, timeindex, txnindex, snapshot, checkpoint (may be repeated)",
     )
-    dump.add_argument("--records", action="store_true", help="the records inside each batch too")
-    dump.add_argument("--print-data", action="store_true", help="the records with their keys and values")
+    dump.add_argument("--records", action="store_true", help="print the records of each batch as well")
+    dump.add_argument("--print-data", action="store_true", help="print the records with their keys and values")
     dump.add_argument(
-        "--encoding", choices=ENCODINGS, default="utf8", help="of keys and values with --print-data (default: utf8)"
+        "--encoding",
+        choices=ENCODINGS,
+        default="utf8",
+        help="encoding of keys and values for --print-data (default: utf8)",
     )
-    dump.add_argument("--max-bytes", metavar="N", type=positive, help="read so much of each .log at most")
-    add_json(dump, "one object a line")
+    dump.add_argument(
+        "--max-bytes", metavar="N", type=positive, help="maximum number of bytes to read of each .log (default: all)"
+    )
+    add_json(dump, "one JSON object per line")
     dump.set_defaults(run="tailrace.cli.log.dump:run")
 
 
 def _add_explain(verbs: Parsers) -> None:
     explain = described(
-        verbs.add_parser("explain", help="how one read finds its bytes, step by step"),
+        verbs.add_parser("explain", help="show the steps of one read"),
         """
-        Walk through one read as a broker would do it: the bound it may not pass, the segment, each probe of the index,
-        the batches walked, the slice of the file, the aborted transactions, and what it cost.
+        Show the steps of one read as a broker does it: the last readable offset, the segment, each probe of the index,
+        the scanned batches, the slice of the file, the aborted transactions, and the cost in reads and pages.
         """,
         """
         examples:
@@ -166,10 +172,15 @@ def _add_explain(verbs: Parsers) -> None:
         "--isolation",
         choices=("log_end", "read_uncommitted", "read_committed"),
         default="read_uncommitted",
-        help="how far the reader may read (default: read_uncommitted, the high watermark)",
+        help="last readable offset: log end, high watermark or last stable offset (default: read_uncommitted, the "
+        "high watermark)",
     )
     explain.add_argument(
-        "--max-bytes", metavar="N", type=positive, default=1_048_576, help="as a fetch would ask for (default: 1 MB)"
+        "--max-bytes",
+        metavar="N",
+        type=positive,
+        default=1_048_576,
+        help="max bytes of the fetch (default: 1,048,576)",
     )
     add_json(explain, "one JSON document")
     explain.set_defaults(run="tailrace.cli.log.explain:run")
@@ -179,10 +190,10 @@ def _add_verify(verbs: Parsers) -> None:
     verify = described(
         verbs.add_parser("verify", help="check every batch, index and snapshot"),
         """
-        Read every segment and check it: checksums, order of offsets, records inside the batches (with --deep), indexes
+        Read and check every segment: checksums, order of offsets, records inside the batches (with --deep), indexes
         against the log, aborted transactions, producer snapshots, leader epochs, checkpoints, file names.
 
-        Exit status: 0 if all is well, 1 if there are problems, 2 if the directory cannot be looked at.
+        Exit status: 0 no problems, 1 problems found, 2 the directory cannot be read.
         """,
         """
         examples:
@@ -199,14 +210,14 @@ def _add_verify(verbs: Parsers) -> None:
 
 def _add_repair(verbs: Parsers) -> None:
     repair = described(
-        verbs.add_parser("repair", help="rebuild indexes, cut a torn tail"),
+        verbs.add_parser("repair", help="rebuild indexes, cut an incomplete last batch"),
         """
-        Find what verify finds and mend what can be mended: indexes, producer snapshots and leader epochs are rebuilt
-        from the log, a torn tail is cut off and kept beside it as a .broken file. Without --yes it only says what it
-        would do. The directory must not be in use.
+        Repair the problems that `log verify` finds. Indexes, producer snapshots and leader epochs are rebuilt from the
+        log. An incomplete last batch is cut off and kept in a .broken file. Without --yes the repairs are only listed.
+        No broker may use the directory.
 
-        A damaged batch with whole batches behind it is left alone, unless --cut-damaged is given: the log then ends
-        before it, and everything behind is kept as .broken.
+        A damaged batch that is followed by intact batches is not changed unless --cut-damaged is given. With it, the
+        log is cut before the damaged batch, and everything after the cut is kept in a .broken file.
         """,
         """
         examples:
@@ -216,17 +227,19 @@ def _add_repair(verbs: Parsers) -> None:
         """,
     )
     _add_directory(repair)
-    how = repair.add_mutually_exclusive_group()
-    how.add_argument("--yes", action="store_true", help="do it")
-    how.add_argument("--dry-run", action="store_true", help="only say what would be done (the default)")
-    repair.add_argument("--cut-damaged", action="store_true", help="end the log before a damaged batch")
+    mode = repair.add_mutually_exclusive_group()
+    mode.add_argument("--yes", action="store_true", help="carry out the repairs")
+    mode.add_argument("--dry-run", action="store_true", help="only list the repairs (the default)")
+    repair.add_argument("--cut-damaged", action="store_true", help="cut the log before a damaged batch")
     add_json(repair, "one JSON document")
     repair.set_defaults(run="tailrace.cli.log.repair:run")
 
 
 def _add_directory(
-    parser: argparse.ArgumentParser, metavar: str = "DIR", what: str = "a data directory or a partition's folder"
+    parser: argparse.ArgumentParser, metavar: str = "DIR", what: str = "data directory, or folder of one partition"
 ) -> None:
     parser.add_argument("directory", metavar=metavar, help=what)
     parser.add_argument("--topic", metavar="NAME", action="append", help="only this topic (may be repeated)")
-    parser.add_argument("--partition", metavar="N", type=int, action="append", help="only this partition number")
+    parser.add_argument(
+        "--partition", metavar="N", type=int, action="append", help="only this partition number (may be repeated)"
+    )

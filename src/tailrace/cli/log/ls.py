@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tailrace.cli.log.partition_choice import files_at, finding_json, now_ms, open_directory
-from tailrace.cli.output import count_text, json_document, say, size_text, table, time_text
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table, time_text
 from tailrace.log.directories.data_directory import DataDirectory
 from tailrace.log.inspect.findings import Finding
 from tailrace.log.inspect.survey import PartitionFacts, SegmentFacts, survey
@@ -17,9 +17,9 @@ def run(options: argparse.Namespace) -> int:
     now = now_ms()
     partitions = [survey(files, folder, now) for folder in directory.folders]
     if options.json:
-        say(json_document(_document(directory, partitions)))
+        print_lines(json_document(_document(directory, partitions)))
     else:
-        say(*_text(directory, partitions, options.segments))
+        print_lines(*_text(directory, partitions, options.segments))
     return 0 if all(facts.is_readable for facts in partitions) else 1
 
 

@@ -1,4 +1,4 @@
-"""What the `log` commands share: finding the partitions that were asked for, and telling what was noticed."""
+"""Finds the partitions that a `log` command is to read, and prints findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.log.inspect.findings import Finding
 from tailrace.object_stores.address import Place, WrongAddress, is_remote, parse_place
 
-# The log's own warnings say what a broker does about a problem; here problems are findings and nothing is done.
+# The log's own warnings describe what a broker does about a problem. These commands report findings instead.
 logging.getLogger("tailrace").addHandler(logging.NullHandler())
 
 
@@ -24,7 +24,7 @@ def now_ms() -> int:
 
 
 def tidy_path(path: str) -> str:
-    """The path as it was given, without what hides its last name."""
+    """Return the path so that its last part is a name: without a trailing slash, `.` or `..`."""
     if is_remote(path):
         return _place(path).path
     path = path.removeprefix("file://")
@@ -36,11 +36,11 @@ def _place(path: str) -> Place:
     try:
         return parse_place(path)
     except WrongAddress as error:
-        raise CommandError(f"{path} is no address of a directory: {error}") from None
+        raise CommandError(f"{path} is not the address of a directory: {error}") from None
 
 
 def files_at(path: str) -> Files:
-    """The files that a path, or an address in an object store, is read through."""
+    """Return the file access for a path on disk or an address in an object store."""
     if not is_remote(path):
         return DiskFiles()
     from tailrace.object_stores.opening import files_of
@@ -49,10 +49,12 @@ def files_at(path: str) -> Files:
 
 
 def open_directory(options: argparse.Namespace, files: Files | None = None) -> DataDirectory:
-    """The directory, with the folders that --topic and --partition leave."""
+    """Return the directory with the folders that match --topic and --partition."""
     path = tidy_path(options.directory)
     if os.path.isfile(path):
-        raise CommandError(f"{path} is a file: give a data directory or a partition's folder (or use `log dump`)")
+        raise CommandError(
+            f"{path} is a file: give a data directory or the folder of one partition (or use `log dump`)"
+        )
     directory = look_at(files or files_at(options.directory), path)
     asked = bool(options.topic or options.partition)
     directory.keep_folders(lambda folder: _is_wanted(folder, options))
@@ -69,7 +71,7 @@ def _is_wanted(folder: PartitionFolder, options: argparse.Namespace) -> bool:
 
 
 def live(folders: Iterable[PartitionFolder]) -> list[PartitionFolder]:
-    """Those that are not on their way out."""
+    """Return the folders that are not marked for deletion."""
     return [folder for folder in folders if not folder.mark]
 
 
@@ -93,7 +95,7 @@ def finding_json(finding: Finding) -> dict[str, object]:
 
 
 def warn_of(findings: Iterable[Finding]) -> bool:
-    """Tell the problems on standard error; whether there are any."""
+    """Print the problems to standard error. Return True if there are any."""
     problems = [finding for finding in findings if finding.is_problem]
     for problem in problems:
         warn(str(problem))

@@ -1,11 +1,11 @@
-"""`tailrace log verify`: check a data directory; problems one a line, a summary, and an exit status that tells."""
+"""`tailrace log verify`: check a data directory, print problems and a summary, and return 1 if there are problems."""
 
 from __future__ import annotations
 
 import argparse
 
 from tailrace.cli.log.partition_choice import files_at, finding_json, open_directory
-from tailrace.cli.output import count_text, json_document, say, size_text, table
+from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
 from tailrace.cli.progress import Progress
 from tailrace.log.directories.data_directory import DataDirectory
 from tailrace.log.disk.files import Files
@@ -21,9 +21,9 @@ def run(options: argparse.Namespace) -> int:
     general = verify_directory(directory, results)
     findings = general + [finding for result in results for finding in result.findings]
     if options.json:
-        say(json_document(report_document(directory, results, findings)))
+        print_lines(json_document(report_document(directory, results, findings)))
     else:
-        say(*report_text(directory, results, findings))
+        print_lines(*report_text(directory, results, findings))
     return 1 if any(finding.is_problem for finding in findings) else 0
 
 
@@ -63,7 +63,7 @@ def report_text(directory: DataDirectory, results: list[PartitionResult], findin
     verdict = count_text(problems, "problem") if problems else "no problems"
     lines += ["", f"{verdict} in {count_text(len(results), 'partition')}, {size} read"]
     if problems:
-        lines.append(f"`tailrace log repair {directory.path}` says what can be mended")
+        lines.append(f"`tailrace log repair {directory.path}` lists possible repairs")
     return lines
 
 

@@ -1,9 +1,9 @@
 """`tailrace produce` and `tailrace consume`.
 
 records_arguments.py   options of both
-produce.py             `produce`: lines of standard input or of a file as records
+produce.py             `produce`: write lines of standard input or of a file as records
 produce_lines.py       parses lines: plain, with key and headers, or JSON
-consume.py             `consume`: records as text, as JSON lines, or values only
+consume.py             `consume`: print records as text, as JSON lines, or values only
 start_place.py         the values of --from: beginning, latest, an offset, a number before the end, a time
 record_filter.py       --key, --grep and --header
 record_text.py         records as JSON objects or as fields with tabs

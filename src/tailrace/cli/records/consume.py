@@ -1,7 +1,7 @@
-"""`tailrace consume`: the records of a topic, as text, as JSON lines, or their values alone.
+"""`tailrace consume`: print the records of a topic as text, as JSON lines, or their values only.
 
-Without --follow each partition is read in turn from its start to where it ended when the command began. With --follow
-all partitions are read as records come, each partition in its own order.
+Without --follow, partitions are read one after the other, each up to its end offset at the start of the command. With
+--follow, all partitions are read together as records arrive; the order within a partition is kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from tailrace.cli.connecting import chosen_partitions, connected
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import say, warn
+from tailrace.cli.output import print_lines, warn
 from tailrace.cli.records.record_filter import record_filter
 from tailrace.cli.records.record_text import json_record, text_record
 from tailrace.cli.records.start_place import Start, StartPlace
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Bounds:
-    """Where reading starts and, unless it follows, ends; asked for once."""
+    """The offsets where reading starts and ends in each partition, as of the start of the command."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class _Bounds:
         self.ends = latest_offsets(cluster, partitions, isolation)
         default = StartPlace(Start.LATEST if options.follow else Start.BEGINNING)
         wanted = _offsets_of(options.start or default, cluster, earliest, self.ends, isolation)
-        # The first to be shown; where fetching starts has to be inside the log.
+        # `first` is the first offset to print. `starts` is the first offset to fetch, which must be inside the log.
         self.first = {partition: max(offset, earliest[partition]) for partition, offset in wanted.items()}
         self.starts = {partition: min(offset, self.ends[partition]) for partition, offset in self.first.items()}
 
@@ -114,20 +114,20 @@ def _follow(cluster: ClusterClient, bounds: _Bounds, fetch_options: FetchOptions
                 if not printer.left:
                     return
             positions[partition] = fetched.next_position(positions[partition])
-        sys.stdout.flush()  # whoever reads along is waiting
+        sys.stdout.flush()  # a reader of the pipe gets the records now
 
 
 def _skip_deleted(cluster: ClusterClient, partition: TopicPartition, error: OffsetOutOfRange) -> Offset:
-    """Where to go on after records were deleted while we read."""
+    """Return the offset to resume at after records were deleted during the read."""
     earliest = earliest_offsets(cluster, [partition])[partition]
     if earliest <= error.offset:
         raise error
-    warn(f"{partition}: offsets {error.offset} to {earliest - 1} were deleted meanwhile")
+    warn(f"{partition}: offsets {error.offset} to {earliest - 1} were deleted during the read")
     return earliest
 
 
 class _Printer:
-    """Shows the records that were asked for, until there are enough."""
+    """Prints the records that match the options, up to --max."""
 
     def __init__(self, options: argparse.Namespace, first: dict[TopicPartition, Offset]) -> None:
         self.left = LONG_MAX if options.max is None else options.max
@@ -149,22 +149,22 @@ class _Printer:
         if options.values:
             sys.stdout.buffer.write((b"" if record.value is None else record.value) + b"\n")
             return
-        found = record, batch if isinstance(batch, RecordBatch) else _OF_A_MESSAGE
+        found = record, batch if isinstance(batch, RecordBatch) else _MESSAGE_FACTS
         if options.json:
-            say(json_record(found, options.encoding, partition=partition, with_more=options.more))
+            print_lines(json_record(found, options.encoding, partition=partition, with_more=options.more))
         else:
-            say(text_record(found, options.encoding, partition))
+            print_lines(text_record(found, options.encoding, partition))
 
 
 class _MessageFacts:
-    """Messages of formats 0 and 1 have neither producer nor epoch."""
+    """Batch fields for messages of formats 0 and 1, which have neither producer nor epoch."""
 
     leader_epoch = NO_LEADER_EPOCH
     producer_id = NO_PRODUCER_ID
     producer_epoch = NO_PRODUCER_EPOCH
 
 
-_OF_A_MESSAGE = _MessageFacts()
+_MESSAGE_FACTS = _MessageFacts()
 
 
 def _records(partition: TopicPartition, batch: Batch) -> Iterable[Record]:

@@ -1,8 +1,8 @@
-"""`tailrace produce`: lines of standard input, or of a file, as records of a topic.
+"""`tailrace produce`: write lines of standard input, or of a file, as records of a topic.
 
-A batch is sent when it is full, and all of them when no more lines are there for the moment, so that what is typed goes
-out at once and what is piped goes out in large pieces. The next batch of a partition waits until the one before is
-acknowledged: lines of one partition stay in their order.
+A batch is sent when it is full. All batches are sent when the input is idle. So typed lines
+are sent at once, and piped lines in large batches. The next batch of a partition is sent when the previous one is
+acknowledged, so the lines of a partition keep their order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from tailrace.cli.connecting import connected
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import count_text, json_document, say
+from tailrace.cli.output import count_text, json_document, print_lines
 from tailrace.cli.records.produce_lines import NewRecord, line_groups, line_reader
 from tailrace.client.cluster.metadata import TopicMetadata
 from tailrace.client.producing.partitioner import partition_of_key
@@ -35,30 +35,30 @@ def run(options: argparse.Namespace) -> int:
     with connected(options) as cluster, _input(options) as descriptor:
         topic = cluster.topic(options.topic)
         if options.partition is not None:
-            topic.partition(options.partition)  # complains if there is none
+            topic.partition(options.partition)  # raises an error if it does not exist
         producer = BatchProducer(cluster, acks=_ACKS[options.acks])
         writer = LineWriter(producer, topic, Codec[options.compression.upper()], options.batch_bytes)
         number = 0
         try:
-            for lines, nothing_more_for_now in line_groups(descriptor):
+            for lines, is_input_idle in line_groups(descriptor):
                 for line in lines:
                     number += 1
                     record = read(line)
                     partition = record.partition if options.partition is None else options.partition
                     writer.add(record._replace(partition=partition))
-                if nothing_more_for_now:
+                if is_input_idle:
                     writer.send_all()
             writer.send_all()
         except ValueError as error:
-            raise _stopped(f"line {number}: {error}", writer) from None
+            raise _incomplete(f"line {number}: {error}", writer) from None
         except NotDelivered as error:
-            raise _stopped(str(error), writer) from error
+            raise _incomplete(str(error), writer) from error
     if not options.quiet:
         _report(options, writer)
     return 0
 
 
-def _stopped(why: str, writer: LineWriter) -> CommandError:
+def _incomplete(why: str, writer: LineWriter) -> CommandError:
     return CommandError(f"{why} ({count_text(writer.written, 'record was', 'records were')} written)", status=1)
 
 
@@ -73,7 +73,7 @@ def _input(options: argparse.Namespace) -> Iterator[int]:
 
 @dataclass
 class Written:
-    """What one partition was given."""
+    """The records written to one partition."""
 
     records: int = 0
     first_offset: Offset = NO_OFFSET
@@ -81,7 +81,7 @@ class Written:
 
 
 class LineWriter:
-    """Gathers records into a batch a partition and sends them."""
+    """Collects records into one batch per partition, and sends the batches."""
 
     def __init__(self, producer: BatchProducer, topic: TopicMetadata, codec: Codec, batch_bytes: int) -> None:
         self.results: dict[int, Written] = {}
@@ -90,14 +90,14 @@ class LineWriter:
         self._codec = codec
         self._batch_bytes = batch_bytes
         self._builders: dict[int, BatchBuilder] = {}
-        self._anywhere: int | None = None  # where records without a key go until that batch is sent
+        self._sticky_partition: int | None = None  # the partition for records without a key, until its batch is sent
 
     @property
     def written(self) -> int:
         return sum(result.records for result in self.results.values())
 
     def add(self, record: NewRecord) -> None:
-        """ValueError for a partition that the topic does not have."""
+        """Add a record; send its batch if that is full. Raise ValueError if the topic lacks the record's partition."""
         number = self._partition_of(record)
         builder = self._builders.get(number)
         if builder is None:
@@ -116,17 +116,19 @@ class LineWriter:
         count = len(self._topic.partitions)
         if record.partition is not None:
             if record.partition >= count:
-                raise ValueError(f"{self._topic.name} has no partition {record.partition}: there are {count}")
+                raise ValueError(
+                    f"topic {self._topic.name} has no partition {record.partition}; it has 0 to {count - 1}"
+                )
             return record.partition
         if record.key is not None:
             return partition_of_key(record.key, count)
-        if self._anywhere is None:
-            self._anywhere = random.randrange(count)
-        return self._anywhere
+        if self._sticky_partition is None:
+            self._sticky_partition = random.randrange(count)
+        return self._sticky_partition
 
     def _send(self, builders: dict[int, BatchBuilder]) -> None:
-        if self._anywhere in builders:
-            self._anywhere = None
+        if self._sticky_partition in builders:
+            self._sticky_partition = None
         batches = {TopicPartition(self._topic.name, number): one.build() for number, one in builders.items()}
         try:
             delivered = self._producer.send(batches)
@@ -158,14 +160,14 @@ def _report(options: argparse.Namespace, writer: LineWriter) -> None:
             }
             for number, result in results
         ]
-        say(json_document({"topic": options.topic, "records": writer.written, "partitions": partitions}))
+        print_lines(json_document({"topic": options.topic, "records": writer.written, "partitions": partitions}))
         return
     if not results:
-        say("nothing was written: there were no lines")
+        print_lines("no records written: the input was empty")
     for number, result in results:
         where = f"at offsets {result.first_offset} to {result.last_offset}"
         if result.first_offset == NO_OFFSET:
-            where = "sent; nobody was asked whether they arrived"
+            where = "sent without acknowledgement"
         elif result.first_offset == result.last_offset:
             where = f"at offset {result.first_offset}"
-        say(f"{options.topic}-{number}: {count_text(result.records, 'record')} {where}")
+        print_lines(f"{options.topic}-{number}: {count_text(result.records, 'record')} {where}")

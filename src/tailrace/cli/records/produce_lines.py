@@ -1,8 +1,8 @@
-"""Lines as records: plain ones, with a key in front or headers before that, or JSON objects as `consume` prints them.
+"""Parses input lines into records: plain lines, optionally with headers and a key, or JSON objects of `consume`.
 
 plain               value
 --key-separator :   key:value
---headers           name:text,name:text TAB value       (Kafka's console producer writes them so)
+--headers           name:text,name:text TAB value       (the format of Kafka's console producer)
 --json              {"key": "…", "value": "…", "headers": [{"key": "…", "value": "…"}], "timestamp": …, "partition": …}
 """
 
@@ -20,11 +20,11 @@ from tailrace.cli.errors import CommandError
 from tailrace.cli.options import timestamp
 
 CHUNK_BYTES: Final = 262_144
-LINGER_S: Final = 0.01  # how long more lines are waited for before those that are there are sent
+LINGER_S: Final = 0.01  # time to wait for more lines before the input counts as idle
 
 _FIELDS = frozenset({"key", "value", "headers", "timestamp", "partition", "keyEncoding", "valueEncoding"})
-# What `consume` and `log cat` print too, and a producer does not choose.
-_NOT_CHOSEN = frozenset({"topic", "offset", "timestampType", "leaderEpoch", "producerId", "producerEpoch", "sequence"})
+# Fields that `consume` and `log cat` print, but a producer cannot set. They are ignored.
+_IGNORED = frozenset({"topic", "offset", "timestampType", "leaderEpoch", "producerId", "producerEpoch", "sequence"})
 
 Header = tuple[str, bytes | None]
 
@@ -34,11 +34,11 @@ class NewRecord(NamedTuple):
     value: bytes | None
     headers: tuple[Header, ...] = ()
     timestamp: int | None = None  # None: now
-    partition: int | None = None  # None: by the key
+    partition: int | None = None  # None: chosen by the key
 
 
 def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
-    """Lines as they arrive, without their ends, and whether to expect no more for the moment."""
+    """Yield groups of lines as they arrive, without line ends, and True if the input is idle after a group."""
     unfinished: list[bytes] = []
     while chunk := os.read(descriptor, CHUNK_BYTES):
         if b"\n" not in chunk:
@@ -52,14 +52,14 @@ def line_groups(descriptor: int) -> Iterator[tuple[list[bytes], bool]]:
 
 
 def _is_ready(descriptor: int) -> bool:
-    """Whether a read would return at once; files are always ready, a terminal or a pipe is when something came."""
+    """Return True if a read would return within LINGER_S. A file is always ready, a pipe or terminal if it has data."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(LINGER_S * 1_000))
 
 
 def line_reader(options: argparse.Namespace) -> Callable[[bytes], NewRecord]:
-    """What makes a record of a line; ValueError says what is wrong with the line."""
+    """Return a function that parses a line into a record. It raises ValueError for a malformed line."""
     fixed = tuple(_fixed_header(text) for text in options.header)
     read = _json_reader(options) if options.json else _plain_reader(options)
     if not fixed:
@@ -75,7 +75,7 @@ def line_reader(options: argparse.Namespace) -> Callable[[bytes], NewRecord]:
 def _fixed_header(text: str) -> Header:
     name, equals, value = text.partition("=")
     if not equals:
-        raise CommandError(f"--header {text!r} is no header: write NAME=VALUE")
+        raise CommandError(f"--header {text!r} is not a header: write NAME=VALUE")
     return name, value.encode()
 
 
@@ -94,13 +94,13 @@ def _plain_reader(options: argparse.Namespace) -> Callable[[bytes], NewRecord]:
         if options.headers:
             before, tab, line = line.partition(b"\t")
             if not tab:
-                raise ValueError("no tab ends its headers")
+                raise ValueError("no tab after the headers (--headers expects name:text,name:text TAB value)")
             headers = tuple(_line_header(word, null) for word in before.split(b",")) if before else ()
         if separator is None:
             return NewRecord(None, part(line), headers)
         key, found, value = line.partition(separator)
         if not found:
-            raise ValueError(f"no {separator.decode()!r} parts a key from a value")
+            raise ValueError(f"no key separator {separator.decode()!r}")
         return NewRecord(part(key), part(value), headers)
 
     return read
@@ -115,11 +115,11 @@ def _separator(text: str) -> bytes:
 def _line_header(word: bytes, null: bytes | None) -> Header:
     name, colon, value = word.partition(b":")
     if not colon:
-        raise ValueError(f"{word.decode(errors='replace')!r} is no header: write name:text")
+        raise ValueError(f"{word.decode(errors='replace')!r} is not a header: write name:text")
     try:
         return name.decode(), None if value == null else value
     except UnicodeDecodeError:
-        raise ValueError("a header's name is not UTF-8") from None
+        raise ValueError("the name of a header is not UTF-8") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------- JSON
@@ -132,14 +132,14 @@ def _json_reader(options: argparse.Namespace) -> Callable[[bytes], NewRecord]:
         try:
             fields = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"it is no JSON: {error}") from None
+            raise ValueError(f"not JSON: {error}") from None
         if not isinstance(fields, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("not a JSON object")
         for name in fields:
-            if name not in _FIELDS and name not in _NOT_CHOSEN:
-                raise ValueError(f"{name!r} is no field of a record")
+            if name not in _FIELDS and name not in _IGNORED:
+                raise ValueError(f"unknown field {name!r}; the fields are {', '.join(sorted(_FIELDS))}")
         if "value" not in fields:
-            raise ValueError('it has no value ("value": null makes a tombstone)')
+            raise ValueError('no field "value" ("value": null writes a tombstone)')
         return NewRecord(
             _bytes_of(fields, "key", encoding),
             _bytes_of(fields, "value", encoding),
@@ -152,7 +152,7 @@ def _json_reader(options: argparse.Namespace) -> Callable[[bytes], NewRecord]:
 
 
 def _bytes_of(fields: dict[str, Any], name: str, encoding: str) -> bytes | None:
-    """The content of a field: text in its encoding, or any other JSON as it would be written."""
+    """Return the bytes of a field: a string is decoded by its encoding, any other value is written as JSON."""
     content = fields.get(name)
     if content is None:
         return None
@@ -167,8 +167,8 @@ def _bytes_of(fields: dict[str, Any], name: str, encoding: str) -> bytes | None:
         if encoding == "base64":
             return b64decode(content, validate=True)
     except ValueError:
-        raise ValueError(f"its {name} is not {encoding}") from None
-    raise ValueError(f"there is no encoding {encoding!r}")
+        raise ValueError(f"the {name} is not valid {encoding}") from None
+    raise ValueError(f"unknown encoding {encoding!r}; use utf8, hex or base64")
 
 
 def _json_headers(headers: Any, encoding: str) -> tuple[Header, ...]:
@@ -177,7 +177,7 @@ def _json_headers(headers: Any, encoding: str) -> tuple[Header, ...]:
     found: list[Header] = []
     for header in headers:
         if not isinstance(header, dict) or not isinstance(header.get("key"), str):
-            raise ValueError('a header is written {"key": "…", "value": "…"}')
+            raise ValueError('a header must be {"key": "…", "value": "…"}')
         found.append((header["key"], _bytes_of(header, "value", encoding)))
     return tuple(found)
 
@@ -188,10 +188,10 @@ def _json_timestamp(content: Any) -> int | None:
     try:
         return timestamp(str(content))
     except argparse.ArgumentTypeError as error:
-        raise ValueError(f"its timestamp: {error}") from None
+        raise ValueError(f"timestamp: {error}") from None
 
 
 def _json_partition(content: Any) -> int | None:
     if content is not None and (not isinstance(content, int) or isinstance(content, bool) or content < 0):
-        raise ValueError(f"{content!r} is no partition")
+        raise ValueError(f"partition {content!r} is not a whole number of at least 0")
     return content

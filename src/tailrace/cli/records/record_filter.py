@@ -1,4 +1,4 @@
-"""--key, --grep and --header: which records are shown."""
+"""The filters --key, --grep and --header."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailrace.records.record import Record
 
 
 def record_filter(options: argparse.Namespace) -> Callable[[Record], bool]:
-    """Whether a record is one that was asked for; all given filters must agree."""
+    """Return a function that is True for records that match all given filters."""
     tests: list[Callable[[Record], bool]] = []
     if options.key is not None:
         key = options.key.encode()
@@ -20,7 +20,7 @@ def record_filter(options: argparse.Namespace) -> Callable[[Record], bool]:
         try:
             pattern = re.compile(options.grep.encode())
         except re.error as error:
-            raise CommandError(f"--grep {options.grep!r} is no regular expression: {error}") from None
+            raise CommandError(f"--grep {options.grep!r} is not a regular expression: {error}") from None
         tests.append(
             lambda record: any(data is not None and pattern.search(data) for data in (record.key, record.value))
         )

@@ -1,7 +1,7 @@
-"""Records as lines: JSON objects, or fields with tabs between them.
+"""Formats records as lines: JSON objects, or fields separated by tabs.
 
-UTF-8 is shown as text. Bytes that are none are shown in base64 and marked: in JSON by a field `keyEncoding` or
-`valueEncoding`, in text by `base64:` in front.
+UTF-8 is printed as text. Other bytes are printed as base64 and marked: in JSON by a field `keyEncoding` or
+`valueEncoding`, in text by the prefix `base64:`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _TIMESTAMP_TYPES = {
     TimestampType.CREATE_TIME: "CreateTime",
     TimestampType.LOG_APPEND_TIME: "LogAppendTime",
 }
-# A record stays on its line, and no byte of it commands the terminal.
+# Control characters are escaped, so that a record stays on one line and cannot control the terminal.
 _ESCAPES = {code: f"\\x{code:02x}" for code in [*range(32), 127]} | {9: "\\t", 10: "\\n", 13: "\\r"}
 
 
 class BatchFacts(Protocol):
-    """What is told of the batch that a record lay in."""
+    """The fields of a record's batch that are printed."""
 
     @property
     def leader_epoch(self) -> int: ...
@@ -36,7 +36,7 @@ class BatchFacts(Protocol):
 
 
 def encoded(data: bytes, encoding: str) -> tuple[str, bool]:
-    """Bytes as text, and whether it is base64 only because they are no UTF-8."""
+    """Return bytes as text, and True if they are base64 because they are not UTF-8."""
     if encoding == "hex":
         return data.hex(), False
     if encoding == "base64":

@@ -1,4 +1,4 @@
-"""Where reading starts, as --from says it: `beginning`, `latest`, an offset, so many before the end, or a time."""
+"""Values of --from: `beginning`, `latest`, an offset, a number of offsets before the end, or a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Start(Enum):
 
 class StartPlace(NamedTuple):
     start: Start
-    number: int = 0  # the offset, how many before the end, or milliseconds since 1970
+    number: int = 0  # the offset, the number of offsets before the end, or milliseconds since 1970
 
 
 def start_place(text: str) -> StartPlace:
@@ -34,6 +34,6 @@ def start_place(text: str) -> StartPlace:
         return StartPlace(Start.TIME, timestamp(text.removeprefix("@")))
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no place to start: give beginning, latest, an offset, -N for the last N, "
-            "@milliseconds, or a time like 2026-01-31T12:00:00Z"
+            f"{text!r} is not a start: give beginning, latest, an offset, -N for the last N offsets, "
+            "@milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
         ) from None

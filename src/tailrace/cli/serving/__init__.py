@@ -1,4 +1,4 @@
-"""`tailrace serve`, and the commands that look at a running broker.
+"""`tailrace serve`, and the commands that inspect a running broker.
 
 serving_arguments.py   options of `serve`, `top` and `explain`
 serve.py               `serve`: a broker as a process

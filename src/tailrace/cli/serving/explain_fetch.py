@@ -1,4 +1,4 @@
-"""`tailrace explain fetch`: a running broker carries out a fetch and tells how, as text or as JSON."""
+"""`tailrace explain fetch`: let a running broker carry out a fetch, and show its steps as text or as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.log.explain_text import read_text
-from tailrace.cli.output import count_text, json_document, say, size_text
+from tailrace.cli.output import count_text, json_document, print_lines, size_text
 from tailrace.cli.serving.http_get import get
 from tailrace.log.inspect.explain import (
     Bounds,
@@ -26,7 +26,7 @@ from tailrace.log.watermarks import Isolation
 
 
 def run(options: argparse.Namespace) -> int:
-    wish = {
+    parameters = {
         "topic": options.topic,
         "partition": options.partition,
         "offset": options.offset,
@@ -35,35 +35,35 @@ def run(options: argparse.Namespace) -> int:
         "min_bytes": options.min_bytes,
         "max_wait_ms": options.max_wait_ms,
     }
-    query = urlencode({name: value for name, value in wish.items() if value is not None})
-    # A broker answers when the fetch is ready, so its waiting comes on top.
+    query = urlencode({name: value for name, value in parameters.items() if value is not None})
+    # The broker responds when the fetch completes, so the HTTP timeout is extended by the fetch's max wait.
     answer = get(options.metrics, f"/explain/fetch?{query}", more_s=(options.max_wait_ms or 0) / 1_000)
     try:
         walk = json.loads(answer.text)
     except ValueError as error:
-        raise CommandError(f"{options.metrics} explains nothing: {answer.status}") from error
+        raise CommandError(f"{options.metrics} does not serve /explain/fetch: HTTP status {answer.status}") from error
     if answer.status != 200:
         raise CommandError(f"{options.metrics}: {walk.get('error', answer.status)}")
     if options.json:
-        say(json_document(walk))
+        print_lines(json_document(walk))
     else:
-        say(*fetch_text(walk))
+        print_lines(*fetch_text(walk))
     return 1 if any(one["error"] != "NONE" for one in [*walk["refused"], *walk["partitions"]]) else 0
 
 
 def fetch_text(walk: dict[str, Any]) -> list[str]:
-    """The steps of a fetch; within them those of each partition's read, with a picture."""
+    """Return the steps of a fetch as text, with the steps and a chart of each partition's read."""
     lines = [
         f"Fetch version {walk['version']} of a {walk['who']}, {walk['isolation']}, "
         f"at least {size_text(walk['min_bytes'])} within {walk['max_wait_ms']} ms, "
         f"at most {size_text(walk['max_bytes'])}",
         "",
         _line("Session", _session(walk["session"])),
-        _line("Authorisation", _authorisation(walk)),
+        _line("Authorization", _authorization(walk)),
     ]
     lines += [_line("Refused", f"{one['topic']}-{one['partition']}: {one['error']}") for one in walk["refused"]]
     lines.append(_line("Waiting", _waiting(walk)))
-    lines.append(_line("Answer", f"{size_text(walk['size'])} of records, since {walk['reason']}"))
+    lines.append(_line("Response", f"{size_text(walk['size'])} of records; reason: {walk['reason']}"))
     for one in walk["partitions"]:
         lines += ["", *_partition(one)]
     return lines
@@ -74,23 +74,23 @@ def _line(name: str, text: str) -> str:
 
 
 def _session(session: dict[str, Any]) -> str:
-    told = f"{session['kind']}, {count_text(session['partitions'], 'partition')}"
+    text = f"{session['kind']}, {count_text(session['partitions'], 'partition')}"
     if session["id"]:
-        told += f", id {session['id']}, next epoch {session['epoch']}"
+        text += f", id {session['id']}, next epoch {session['epoch']}"
     if session["idle"]:
-        told += f", {session['idle']} passed over since nothing has changed"
-    return told if session["error"] is None else f"{told}: {session['error']}"
+        text += f", {session['idle']} skipped because they are unchanged"
+    return text if session["error"] is None else f"{text}: {session['error']}"
 
 
-def _authorisation(walk: dict[str, Any]) -> str:
+def _authorization(walk: dict[str, Any]) -> str:
     if walk["authorizer"] is None:
-        return "none: everyone may fetch everything"
-    return f"{walk['authorizer']} let {count_text(len(walk['partitions']), 'partition')} pass"
+        return "off: every client may fetch every topic"
+    return f"{walk['authorizer']} allowed {count_text(len(walk['partitions']), 'partition')}"
 
 
 def _waiting(walk: dict[str, Any]) -> str:
     if walk["waited_ms"] is None:
-        return "not at all"
+        return "none"
     by = "its deadline" if walk["woken_by"] is None else f"a change of {walk['woken_by']}"
     return f"{walk['waited_ms']} ms, ended by {by}"
 
@@ -99,34 +99,36 @@ def _partition(one: dict[str, Any]) -> list[str]:
     budget = one["budget"]
     lines = [
         f"{one['topic']}-{one['partition']} from offset {one['fetch_offset']}",
-        _line("Replica", f"{one['role']} in epoch {one['leader_epoch']}" if one["role"] else "not here"),
+        _line("Replica", f"{one['role']} in epoch {one['leader_epoch']}" if one["role"] else "not on this broker"),
         _line(
             "Budget",
-            f"{size_text(budget['share'])}: {size_text(budget['left'])} are left of the answer, "
-            f"the partition may have {size_text(budget['partition_max_bytes'])}"
-            + (", and one batch in any case" if budget["at_least_one"] else "")
-            + f"; {size_text(budget['taken'])} taken",
+            f"{size_text(budget['share'])}: {size_text(budget['left'])} left in the response, "
+            f"partition_max_bytes {size_text(budget['partition_max_bytes'])}"
+            + (", at least one batch" if budget["at_least_one"] else "")
+            + f"; {size_text(budget['taken'])} used",
         ),
     ]
     if one["error"] != "NONE":
         lines.append(_line("Error", one["error"]))
     if one["diverging_epoch"] is not None:
         epoch, end = one["diverging_epoch"]
-        lines.append(_line("Diverges", f"the reader's log and this one part at offset {end}, in epoch {epoch}"))
+        lines.append(
+            _line("Diverges", f"the reader's log differs from this one from offset {end} on, in epoch {epoch}")
+        )
     if one["preferred_read_replica"] is not None:
-        lines.append(_line("Elsewhere", f"the reader is sent to broker {one['preferred_read_replica']}"))
+        lines.append(_line("Redirected", f"the reader is to fetch from broker {one['preferred_read_replica']}"))
     if one["aborted"]:
-        told = ", ".join(f"producer {producer} from {first}" for producer, first in one["aborted"])
-        lines.append(_line("Aborted", told))
+        aborted = ", ".join(f"producer {producer} from {first}" for producer, first in one["aborted"])
+        lines.append(_line("Aborted", aborted))
     if not one["is_told"]:
-        lines.append(_line("Told", "not in the answer: it is no news"))
+        lines.append(_line("Omitted", "not in the response: nothing has changed since the last one of the session"))
     if one["read"] is not None:
         lines += ["", *read_text(read_of(one["read"]))]
     return lines
 
 
 def read_of(plain: dict[str, Any]) -> ReadExplanation:
-    """A read as it was before it became JSON."""
+    """Build a ReadExplanation from its JSON."""
     bounds = {**plain["bounds"], "isolation": Isolation(plain["bounds"]["isolation"])}
     aborted = plain["aborted"]
     return ReadExplanation(

@@ -1,4 +1,4 @@
-"""get: a page of a broker's HTTP endpoint."""
+"""An HTTP GET of a broker's metrics endpoint."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ class Page(NamedTuple):
 
 
 def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
-    """`url` is a place, HOST:PORT or http://HOST:PORT; a path of its own, other than /metrics, wins over `path`."""
+    """Get a page from `url`, which is HOST:PORT or http://HOST:PORT. A path in `url` overrides `path`, except /metrics.
+
+    `more_s` is added to the timeout.
+    """
     place = urlsplit(url if "://" in url else f"http://{url}")
     if place.scheme != "http" or not place.hostname:
-        raise CommandError(f"--metrics {url}: this is no http://HOST:PORT")
+        raise CommandError(f"--metrics {url} is not HOST:PORT or http://HOST:PORT")
     own = place.path if place.path not in ("", "/", "/metrics") else path
     try:
         connection = http.client.HTTPConnection(place.hostname, place.port or 80, timeout=TIMEOUT_S + more_s)
@@ -32,4 +35,4 @@ def get(url: str, path: str, *, more_s: float = 0.0) -> Page:
         finally:
             connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise CommandError(f"no answer from {url}: {error} (does the broker run with --metrics-port?)") from error
+        raise CommandError(f"no response from {url}: {error} (was the broker started with --metrics-port?)") from error

@@ -1,4 +1,4 @@
-"""How log lines look: text for people, JSON for programs. One line each, but for a traceback in text.
+"""Formats log lines as text for people or JSON for programs. Each is one line; in text, a traceback follows it.
 
 2026-01-31T12:00:00.123Z INFO  tailrace.broker: topic created topic=orders partitions=3
 {"time": "2026-01-31T12:00:00.123Z", "level": "info", "logger": "tailrace.broker", "message": "topic created",
@@ -24,7 +24,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def set_up_logging(level: str, form: str) -> None:
-    """Log to standard error from now on."""
+    """Log to standard error, in the given format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
@@ -34,9 +34,9 @@ def set_up_logging(level: str, form: str) -> None:
 
 class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        words = _CONTROL.sub(lambda found: repr(found[0])[1:-1], record.getMessage())
-        told = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
-        line = f"{_time(record)} {record.levelname:<7} {record.name}: {words}{told}"
+        message = _CONTROL.sub(lambda found: repr(found[0])[1:-1], record.getMessage())
+        pairs = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
+        line = f"{_time(record)} {record.levelname:<7} {record.name}: {message}{pairs}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -48,7 +48,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        # A field never takes the place of what every line has.
+        # A field never overrides one of the four standard fields.
         line.update((name, value) for name, value in _fields(record).items() if name not in line)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

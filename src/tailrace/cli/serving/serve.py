@@ -1,9 +1,10 @@
-"""`tailrace serve`: a broker as a process.
+"""`tailrace serve`: run a broker as a process.
 
-Settings come from --config, then from --data, --host and --port, then from -o; the later one wins. One line on standard
-output says when clients can connect, and where; warnings go to standard error, and the log as well.
+Settings come from --config, then from --data, --host and --port, then from -o; a later source overrides an earlier one.
+When clients can connect, one line with the addresses is printed to standard output. Warnings and the log go to standard
+error.
 
-SIGTERM and SIGINT end it cleanly, with status 0; a second one does not wait for pending replies.
+SIGTERM or SIGINT stops the broker cleanly, with status 0. A second signal does not wait for pending responses.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     properties = gather_properties(options)
     has_served = False
 
-    def tell(server: Server) -> None:
+    def report_ready(server: Server) -> None:
         nonlocal has_served
         has_served = True
         places = ", ".join(map(str, server.endpoints))
@@ -66,15 +67,19 @@ def run(options: argparse.Namespace) -> int:
         for warning in config.warnings:
             _log.warning("%s", warning)
         if options.add_scram and config.roles.is_broker_only:
-            raise CommandError("--add-scram: the credentials of a cluster are with its controllers")
+            raise CommandError(
+                "--add-scram works only for a standalone node: use kafka-configs for the credentials of a cluster"
+            )
         if options.add_scram and any(is_formatted(DiskFiles(), path) for path in config.log_dirs):
-            _log.warning("--add-scram has no effect: the data is there already; kafka-configs changes its credentials")
+            _log.warning(
+                "--add-scram has no effect on an existing directory; change its credentials with kafka-configs"
+            )
         umask = umask_of(ours)
         os.umask(umask)
         build = broker_builder(
             config, umask=umask, telemetry=has_telemetry(ours), credentials=read_credentials(options.add_scram)
         )
-        run_broker(build, server_settings(config, ours), on_ready=tell)
+        run_broker(build, server_settings(config, ours), on_ready=report_ready)
     except REFUSALS as error:
         raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
     return 0
@@ -99,25 +104,25 @@ def read_credentials(sources: Sequence[str]) -> list[str]:
 
 
 def gather_properties(options: argparse.Namespace) -> dict[str, str]:
-    """All settings in Kafka's words."""
+    """Return the settings of all options as Kafka properties."""
     properties = read_properties(options.config) if options.config else {}
     chosen = parse_overrides(options.override)
     if options.data:
         if "log.dirs" in chosen:
-            raise CommandError("--data and -o log.dirs say the same: give one of them")
+            raise CommandError("--data and -o log.dirs set the same property: give only one of them")
         properties["log.dirs"] = ",".join(options.data)
     if options.port is not None or options.host is not None:
         if "listeners" in chosen:
-            raise CommandError("--host and --port are a listener of their own: give either them or -o listeners")
+            raise CommandError("--host and --port set the property listeners: give either them or -o listeners")
         properties["listeners"] = _listener(options.host, options.port)
     if options.metrics_port is not None:
         if "tailrace.metrics.port" in chosen:
-            raise CommandError("--metrics-port and -o tailrace.metrics.port say the same: give one of them")
+            raise CommandError("--metrics-port and -o tailrace.metrics.port set the same property: give only one")
         properties["tailrace.metrics.port"] = str(options.metrics_port)
     properties.update(chosen)
     if "log.dirs" not in properties:
         if "log.dir" not in properties:
-            raise CommandError("where is the data? give --data DIR, or log.dirs in --config FILE")
+            raise CommandError("no data directory: give --data DIR, or log.dirs in --config FILE")
         properties["log.dirs"] = properties["log.dir"]
     properties.setdefault("listeners", _listener(None, None))
     return properties
@@ -128,7 +133,7 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise CommandError(f"-o {pair}: a setting is given as key=value")
+            raise CommandError(f"-o {pair} is not a setting: write KEY=VALUE")
         chosen[key.strip()] = value.strip()
     return chosen
 
@@ -139,7 +144,7 @@ def _listener(host: str | None, port: int | None) -> str:
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The settings in a server.properties."""
+    """Return the settings of a properties file."""
     try:
         return parse_properties(Path(path).read_text(encoding="utf-8"))
     except MalformedProperties as error:

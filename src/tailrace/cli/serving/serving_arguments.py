@@ -1,4 +1,4 @@
-"""Options of `serve`, and of the commands that look at a running broker: `top` and `explain`."""
+"""Options of `serve`, and of the commands that inspect a running broker: `top` and `explain`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tailrace.cli.options import (
 
 def add_serve(nouns: Parsers) -> None:
     serve = described(
-        nouns.add_parser("serve", help="a broker: Produce, Fetch and the rest, for every Kafka client"),
+        nouns.add_parser("serve", help="start a broker for Kafka clients"),
         """
-        Serve a data directory, a new one or one of Apache Kafka's (one node, broker and controller in one), until
-        SIGTERM or SIGINT. A line on standard output says when clients can connect.
+        Start a broker until SIGTERM or SIGINT. Its data directory can be new, or come from Tailrace or an Apache Kafka
+        node (broker and controller in one). When clients can connect, the addresses are printed to standard output.
 
-        Settings are Kafka's, from a server.properties and from -o, which wins. One that is not known, or has no effect,
-        is warned about; one that asks for something we do not do is refused.
+        Settings have Kafka's names. They are read from a server.properties and overridden by -o. Unknown settings and
+        settings without effect log a warning. Settings for unsupported features stop the start.
         """,
         """
         examples:
@@ -36,12 +36,17 @@ def add_serve(nouns: Parsers) -> None:
               -o listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
         """,
     )
-    serve.add_argument("--data", metavar="DIR", action="append", help="where data lies (may be repeated): log.dirs")
-    serve.add_argument("--port", metavar="PORT", type=port, help="where to listen; 0 picks one (default: 9092)")
-    serve.add_argument("--host", metavar="HOST", help="the interface, '' for all of them (default: 127.0.0.1)")
-    serve.add_argument("--config", metavar="FILE", help="a server.properties")
+    serve.add_argument("--data", metavar="DIR", action="append", help="data directory (log.dirs; may be repeated)")
+    serve.add_argument("--port", metavar="PORT", type=port, help="port to listen on; 0: a free one (default: 9092)")
+    serve.add_argument("--host", metavar="HOST", help="address to listen on; '': all (default: 127.0.0.1)")
+    serve.add_argument("--config", metavar="FILE", help="a server.properties file")
     serve.add_argument(
-        "-o", dest="override", metavar="KEY=VALUE", action="append", default=[], help="a setting (may be repeated)"
+        "-o",
+        dest="override",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a broker setting (may be repeated)",
     )
     serve.add_argument(
         "--add-scram",
@@ -55,36 +60,37 @@ def add_serve(nouns: Parsers) -> None:
         "--metrics-port",
         metavar="PORT",
         type=port,
-        help="serve http://127.0.0.1:PORT/metrics for Prometheus and `tailrace top`; 0 picks one (default: not at all)",
+        help="serve http://127.0.0.1:PORT/metrics for Prometheus and `tailrace top`; 0: a free port (default: off)",
     )
     serve.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="warning",
-        help="what is written to standard error: info tells of starts, stops and topics, debug of every request too "
+        help="lowest level to log to standard error: info adds starts, stops and topics, debug adds every request "
         "(default: warning)",
     )
     serve.add_argument(
         "--log-format",
         choices=("text", "json"),
         default="text",
-        help="lines for people, or one JSON object each (default: text)",
+        help="format of log lines: text for people, or one JSON object per line (default: text)",
     )
     serve.set_defaults(run="tailrace.cli.serving.serve:run")
 
 
 def add_top(nouns: Parsers) -> None:
     parser = described(
-        nouns.add_parser("top", help="what a broker does right now: traffic, requests, latencies, topics"),
+        nouns.add_parser("top", help="show current traffic, requests, latencies and topics"),
         """
-        Show what happens, refreshed in place on a terminal, until Ctrl-C.
+        Show the current activity of a broker or cluster, refreshed in place on a terminal, until Ctrl-C.
 
-        With --metrics, of a Tailrace broker that was started with --metrics-port: throughput, requests and their times
-        by API, topics by traffic, connections, memory. Without, of any Kafka cluster: how fast its topics grow, from
-        their end offsets and their sizes on disk.
+        With --metrics: throughput, requests and latencies by API, topics by traffic, connections and memory of one
+        Tailrace broker that was started with --metrics-port. Without --metrics: the growth of the topics of any Kafka
+        cluster, from their end offsets and sizes on disk.
 
-        P50 and P99 are of the time from a request being read to its answer being sent, so a Fetch that waits for
-        records has its max.wait.ms in it; LOCAL is the broker's own work per request, WAIT what it waited for others.
+        P50 and P99 are percentiles of the time between reading a request and sending its response. A Fetch that waits
+        for records includes that wait. LOCAL is the broker's own processing time per request, WAIT the time it waited,
+        for example for other replicas.
         """,
         """
         examples:
@@ -95,32 +101,38 @@ def add_top(nouns: Parsers) -> None:
           tailrace top --metrics 127.0.0.1:9404 --json | jq '.rates.bytes_in_per_s'
         """,
     )
-    parser.add_argument("--metrics", metavar="URL", help="where the broker's metrics are: HOST:PORT will do")
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=seconds, default=2.0, help="between two pictures (default: 2)"
+        "--metrics", metavar="URL", help="address of the broker's metrics, HOST:PORT or http://HOST:PORT"
     )
-    parser.add_argument("--count", metavar="N", type=positive, help="how many pictures (default: until interrupted)")
-    parser.add_argument("--once", action="store_true", help="one picture, as plain text: the same as --count 1")
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=seconds, default=2.0, help="time between two refreshes (default: 2)"
+    )
+    parser.add_argument("--count", metavar="N", type=positive, help="number of refreshes (default: until interrupted)")
+    parser.add_argument("--once", action="store_true", help="print once as plain text, like --count 1")
     add_cluster(parser)
-    add_json(parser, "one JSON object per picture and line")
+    add_json(parser, "one JSON object per line and refresh")
     parser.set_defaults(run="tailrace.cli.serving.top:run")
 
 
 def add_explain(nouns: Parsers) -> None:
     explain = described(
-        nouns.add_parser("explain", help="how a running broker comes to an answer: fetch"),
-        "Let a running broker tell how it comes to an answer. `tailrace log explain` does so for a directory.",
-    )
-    verbs = explain.add_subparsers(title="what to explain", metavar="VERB", required=True)
-    parser = described(
-        verbs.add_parser("fetch", help="session, authorisation, waiting, budget, index probes, slice"),
+        nouns.add_parser("explain", help="show how a running broker handles a fetch"),
+        "Show how a running broker handles a request. For a data directory, use `tailrace log explain`.",
         """
-        Let a broker carry out a fetch as it would for a consumer, and tell each step: session, authorisation, how long
-        it waited and what woke it, the budget, the bound of the isolation level, the segment, the probes of its index,
-        the walk over batch headers, the slice that would be sent, and aborted transactions. No records are shown.
+        examples:
+          tailrace explain fetch orders --offset 4711
+        """,
+    )
+    verbs = explain.add_subparsers(title="verbs", metavar="VERB", required=True)
+    parser = described(
+        verbs.add_parser("fetch", help="show session, authorization, waiting, budget, index probes and slice"),
+        """
+        Let a running broker carry out a fetch as for a consumer, and show each step: session, authorization, the wait
+        and its end, the byte budget, the last readable offset, the segment, the index probes, the scan of batch
+        headers, the slice to send, and aborted transactions. No records are shown.
 
-        The broker has to serve metrics: `tailrace serve --metrics-port 9404`. The exit status is 1 if the partition
-        could not be read.
+        The broker must serve metrics: `tailrace serve --metrics-port 9404`. The exit status is 1 if the partition could
+        not be read.
         """,
         """
         examples:
@@ -130,18 +142,24 @@ def add_explain(nouns: Parsers) -> None:
           tailrace explain fetch orders --offset 4711 --json | jq '.partitions[0].read.slice'
         """,
     )
-    parser.add_argument("topic", metavar="TOPIC", help="the name")
-    parser.add_argument("--partition", metavar="N", type=natural, default=0, help="which (default: 0)")
-    parser.add_argument("--offset", metavar="N", type=natural, required=True, help="where to read from")
-    parser.add_argument("--max-bytes", metavar="N", type=natural, help="for the whole answer (default: 52428800)")
-    parser.add_argument("--min-bytes", metavar="N", type=natural, help="what to wait for (default: 1)")
-    parser.add_argument("--max-wait-ms", metavar="N", type=natural, help="how long to wait, up to 60000 (default: 0)")
+    parser.add_argument("topic", metavar="TOPIC", help="name of the topic")
+    parser.add_argument("--partition", metavar="N", type=natural, default=0, help="partition to read (default: 0)")
+    parser.add_argument("--offset", metavar="N", type=natural, required=True, help="first offset to read")
+    parser.add_argument(
+        "--max-bytes", metavar="N", type=natural, help="maximum size of the response, in bytes (default: 52428800)"
+    )
+    parser.add_argument(
+        "--min-bytes", metavar="N", type=natural, help="number of bytes to wait for, up to --max-wait-ms (default: 1)"
+    )
+    parser.add_argument(
+        "--max-wait-ms", metavar="N", type=natural, help="maximum wait in milliseconds, up to 60000 (default: 0)"
+    )
     add_isolation(parser)
     parser.add_argument(
         "--metrics",
         metavar="URL",
         default=DEFAULT_METRICS,
-        help=f"where the broker serves metrics (default: {DEFAULT_METRICS})",
+        help=f"address of the broker's metrics, HOST:PORT (default: {DEFAULT_METRICS})",
     )
     add_json(parser, "one JSON document")
     parser.set_defaults(run="tailrace.cli.serving.explain_fetch:run")

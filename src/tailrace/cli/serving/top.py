@@ -1,7 +1,7 @@
-"""`tailrace top`: what a broker does right now, refreshed in place.
+"""`tailrace top`: show the current activity of a broker or cluster, refreshed in place.
 
-With --metrics it reads a Tailrace broker's /metrics; without, it asks any Kafka cluster for offsets and sizes. Rates
-are between two readings, so the first picture comes after one interval. Ctrl-C is how it ends.
+With --metrics the command reads /metrics of a Tailrace broker; without, it queries offsets and sizes of any Kafka
+cluster. Rates are computed from two readings, so the first output appears after one interval. Ctrl-C ends the command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import nullcontext, suppress
 
 from tailrace.cli.connecting import connected
 from tailrace.cli.errors import CommandError
-from tailrace.cli.output import json_line, say
+from tailrace.cli.output import json_line, print_lines
 from tailrace.cli.screen import own_screen, paint
 from tailrace.cli.serving.http_get import get
 from tailrace.cli.serving.top_reading import Reading, read_cluster, read_metrics
@@ -32,21 +32,21 @@ def run(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
     is_live = sys.stdout.isatty() and not options.once and not options.json
-    pictures = 1 if options.once else options.count
+    count = 1 if options.once else options.count
     before = read()
     shown = 0
     with own_screen() if is_live else nullcontext(), suppress(KeyboardInterrupt):
-        while pictures is None or shown < pictures:
+        while count is None or shown < count:
             time.sleep(options.interval)
             now = read()
             view = compare(before, now)
             clock = time.strftime("%H:%M:%S")
             if options.json:
-                say(json_line({"time": int(now.time_s * 1_000), **view}))
+                print_lines(json_line({"time": int(now.time_s * 1_000), **view}))
             elif is_live:
                 paint(show(view, clock, height=shutil.get_terminal_size().lines))
             else:
-                say(*([""] if shown else []), *show(view, clock))
+                print_lines(*([""] if shown else []), *show(view, clock))
             sys.stdout.flush()
             before = now
             shown += 1
@@ -56,8 +56,8 @@ def _watch(options: argparse.Namespace, read: Callable[[], Reading]) -> int:
 def _read_url(url: str) -> Reading:
     page = get(url, "/metrics")
     if page.status != 200:
-        raise CommandError(f"no metrics from {url}: {page.status} {page.reason}")
+        raise CommandError(f"{url} has no metrics: HTTP status {page.status} {page.reason}")
     try:
         return read_metrics(Scrape(page.text), url, time.time())
     except MalformedMetrics as error:
-        raise CommandError(f"no metrics from {url}: {error}") from error
+        raise CommandError(f"{url} has no readable metrics: {error}") from error

@@ -1,7 +1,6 @@
-"""Reading: what a broker, or a cluster, had done by a moment. Two of them make what `tailrace top` shows.
+"""Readings: the counters of a broker or cluster at one moment. `tailrace top` shows the difference of two readings.
 
-A reading is made of a broker's /metrics, or of what any Kafka cluster answers: offsets and sizes, from which follows
-how fast its topics grow.
+A reading comes from the /metrics of a Tailrace broker, or from the end offsets and sizes of any Kafka cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TIMES: Final = "tailrace_request_seconds"
 class TopicReading:
     partitions: int = 0
     size: int = 0
-    messages: float = 0  # that came in since some time before
+    messages: float = 0  # a counter
     bytes_in: float | None = None
     bytes_out: float | None = None
 
@@ -34,22 +33,22 @@ class ApiReading:
     errors: float = 0
     local_s: float = 0
     remote_s: float = 0
-    buckets: dict[float, float] = field(default_factory=dict)  # of the total time: seconds → requests up to that
+    buckets: dict[float, float] = field(default_factory=dict)  # total time: seconds → number of requests up to that
 
 
 @dataclass(slots=True)
 class Reading:
     time_s: float
     source: str
-    facts: dict[str, Any] = field(default_factory=dict)  # that stand for themselves, in the order they are shown
-    counters: dict[str, float] = field(default_factory=dict)  # that are shown per second
+    facts: dict[str, Any] = field(default_factory=dict)  # shown as they are, in this order
+    counters: dict[str, float] = field(default_factory=dict)  # shown per second
     apis: dict[str, ApiReading] = field(default_factory=dict)
     topics: dict[str, TopicReading] = field(default_factory=dict)
     cpu_s: float | None = None
 
 
 def read_metrics(scrape: Scrape, source: str, now_s: float) -> Reading:
-    """From a broker's /metrics."""
+    """Make a reading from a broker's /metrics."""
     build = next(iter(scrape.samples("tailrace_build_info")), None)
     started_s = scrape.value("process_start_time_seconds", now_s)
     replicas = "kafka_server_replicamanager_"
@@ -108,7 +107,7 @@ def _read_topics(scrape: Scrape, reading: Reading) -> None:
 
 
 def read_cluster(cluster: ClusterClient, source: str, now_s: float) -> Reading:
-    """From what any cluster answers. Sizes are of all replicas together, and shrink when records are deleted."""
+    """Make a reading from queries to any cluster. A size is the sum over all replicas; deletions reduce it."""
     facts = describe_cluster(cluster)
     topics = cluster.topics()
     every = [one for topic in topics for one in topic.partitions]

@@ -1,4 +1,4 @@
-"""What `tailrace top` shows: two readings as rates, as data for programs and as lines for people."""
+"""The output of `tailrace top`: rates between two readings, as data for programs and as lines for people."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NO_API: Final = ApiReading()
 
 
 def compare(before: Reading, now: Reading) -> dict[str, Any]:
-    """What happened in between, per second. Busiest APIs and topics come first."""
+    """Return the rates per second between two readings. The busiest APIs and topics come first."""
     seconds = max(now.time_s - before.time_s, 1e-9)
 
     def rate(new: float, old: float) -> float:
-        # A counter that went back belongs to a broker that was started again, or to a log that was cut.
+        # A counter decreases if the broker was restarted or a log was truncated.
         return max(new - old, 0.0) / seconds
 
     rates = {f"{name}_per_s": rate(value, before.counters.get(name, 0.0)) for name, value in now.counters.items()}
@@ -71,7 +71,7 @@ def _traffic(topic: dict[str, Any]) -> tuple[float, float, str]:
 
 
 def _quantile_ms(before: dict[float, float], now: dict[float, float], share: float) -> float | None:
-    """From the buckets of a histogram, of what was added to them in between."""
+    """Return a quantile of the values that a histogram's buckets received between two readings."""
     bounds = sorted(now)
     upto = [now[bound] - before.get(bound, 0.0) for bound in bounds]
     if not upto or upto[-1] <= 0:
@@ -87,11 +87,11 @@ def _quantile_ms(before: dict[float, float], now: dict[float, float], share: flo
     return None
 
 
-# As text
+# Text
 
 
 def show(view: dict[str, Any], clock: str, *, height: int | None = None) -> list[str]:
-    """Lines for a screen of a height, or as many as there are."""
+    """Return lines for people: as many as fit into `height`, or all."""
     lines = [f"tailrace top  {clock}  {view['source']}", *_facts(view), _rates(view["rates"])]
     if view["apis"]:
         heads = ["<API", "REQ/S", "ERR/S", "P50 MS", "P99 MS", "LOCAL MS", "WAIT MS", "REQUESTS"]
@@ -131,15 +131,15 @@ def show(view: dict[str, Any], clock: str, *, height: int | None = None) -> list
 
 def _facts(view: dict[str, Any]) -> list[str]:
     facts = view["facts"]
-    told = []
+    lines = []
     if "cluster_id" in facts:
-        told.append(
+        lines.append(
             [f"cluster {facts['cluster_id']}", f"{facts['brokers']} brokers", f"controller {facts['controller']}"]
         )
     else:
         minutes, seconds = divmod(int(facts["uptime_s"]), 60)
         hours, minutes = divmod(minutes, 60)
-        told.append(
+        lines.append(
             [
                 f"up {hours}:{minutes:02d}:{seconds:02d}",
                 f"cpu {100 * facts.get('cpu', 0.0):.0f}%",
@@ -151,7 +151,7 @@ def _facts(view: dict[str, Any]) -> list[str]:
                 f"fetch sessions {facts['fetch_sessions']}",
             ]
         )
-    told.append(
+    lines.append(
         [
             f"{facts['topics']} topics",
             f"{facts['partitions']} partitions",
@@ -159,14 +159,14 @@ def _facts(view: dict[str, Any]) -> list[str]:
             f"{facts['offline']} offline",
         ]
     )
-    return ["   ".join(line) for line in told]
+    return ["   ".join(line) for line in lines]
 
 
 def _rates(rates: dict[str, float]) -> str:
-    told = [f"in {_number(rates['messages_in_per_s'])} msg/s", f"{_size(rates['bytes_in_per_s'])}/s"]
+    parts = [f"in {_number(rates['messages_in_per_s'])} msg/s", f"{_size(rates['bytes_in_per_s'])}/s"]
     if "bytes_out_per_s" in rates:
-        told += [f"out {_size(rates['bytes_out_per_s'])}/s", f"{_number(rates['requests_per_s'])} requests/s"]
-    return "   ".join(told)
+        parts += [f"out {_size(rates['bytes_out_per_s'])}/s", f"{_number(rates['requests_per_s'])} requests/s"]
+    return "   ".join(parts)
 
 
 def _number(value: float | None) -> str:

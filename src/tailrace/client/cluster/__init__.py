@@ -1,8 +1,8 @@
-"""A cluster as one object to ask. ClusterClient finds the right broker, refreshes metadata and retries.
+"""Requests to a cluster. ClusterClient finds the right broker, refreshes metadata and retries.
 
 cluster.py         ClusterClient: requests to any broker, a leader, a coordinator or the controller
 metadata.py        brokers, topics, partitions and leaders, as the cluster reports them
-coordinators.py    finds and asks the coordinator of a group or transactional id
+coordinators.py    finds the coordinator of a group or transactional id, and sends requests to it
 replicas.py        the progress of single replicas, and running reassignments
 quorum.py          controllers: the leader, and the lag of voters and observers
 cluster_state.py   ClusterState: brokers, controllers, partitions, lag and problems in one value

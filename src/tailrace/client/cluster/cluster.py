@@ -1,13 +1,12 @@
-"""ClusterClient: a cluster as one thing to ask.
+"""ClusterClient: sends requests to a cluster, to the right broker, with retries.
 
     with ClusterClient("localhost:9092") as cluster:
         cluster.topic("orders").partitions
         cluster.ask_any(DescribeClusterRequest())
 
-It keeps one connection a broker, and what it knows of brokers, topics and leaders until an answer shows that this is
-out of date. A question is asked again, after a pause, when its error says that this may help, until the time for it is
-over; the error told then is the last one. Two exceptions: when nobody answers at the very first, that is told at once;
-and a *change* that may have been carried out already is never asked for again. It is not made for several threads.
+The client keeps one connection per broker, and caches brokers, topics and leaders until they are out of date. A request
+with a retriable error is retried until its time is over; then the last error is raised. But if no broker answers the
+first request, the error is raised at once, and a *change* that may have been carried out is never retried.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tailrace.client.network.address import Address
 from tailrace.client.network.bootstrap import parse_bootstrap
 from tailrace.client.network.connection import Connection, Ticket
 from tailrace.client.network.connections import Connections
-from tailrace.client.network.patience import Clock, Patience, SystemClock
+from tailrace.client.network.retry_budget import Clock, RetryBudget, SystemClock
 from tailrace.client.network.sockets import OpenSocket
 from tailrace.client.settings import ClientSettings
 from tailrace.model.errors import ErrorCode
@@ -40,8 +39,8 @@ from tailrace.protocol.messages import MetadataRequest, MetadataResponse
 T = TypeVar("T")
 
 
-class LeaderOf(NamedTuple):
-    """A partition, and what a request to its leader needs."""
+class LedPartition(NamedTuple):
+    """A partition with the fields that a request to its leader needs."""
 
     partition: TopicPartition
     topic_id: bytes
@@ -49,7 +48,7 @@ class LeaderOf(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """What a leader said of one partition: a value, or an error."""
+    """The response of a leader for one partition: a value, or an error."""
 
     partition: TopicPartition
     value: Any
@@ -65,7 +64,7 @@ class ClusterClient:
         open_socket: OpenSocket | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Nothing is sent before something is asked."""
+        """Create the client. It connects with the first request. It is not thread-safe."""
         self.bootstrap: tuple[Address, ...] = (
             parse_bootstrap(bootstrap) if isinstance(bootstrap, str) else tuple(bootstrap)
         )
@@ -86,29 +85,29 @@ class ClusterClient:
 
     @property
     def is_connected(self) -> bool:
-        """Whether somebody was reached, and is there still as far as can be told without asking."""
+        """Return True if a connection to a broker is open, as far as is known without a request."""
         return bool(self._connections.usable())
 
     def forget_topics(self) -> None:
-        """Ask for topics again when they are needed next."""
+        """Drop the cached topics, so that they are queried again when needed."""
         self._topics.clear()
 
-    def patience(self, budget_ms: int | None = None) -> Patience:
-        """The time for one question, from now on."""
-        return Patience(self.settings, self._clock, budget_ms=budget_ms)
+    def retry_budget(self, budget_ms: int | None = None) -> RetryBudget:
+        """Start the time limit of one request and its retries."""
+        return RetryBudget(self.settings, self._clock, budget_ms=budget_ms)
 
     # ------------------------------------------------------------------------------------------------------- metadata
 
     @property
     def metadata(self) -> ClusterMetadata:
-        """Brokers and controller; asked for once."""
+        """Brokers and controller, queried once."""
         if self._known is None:
             self.refresh(())
         assert self._known is not None
         return self._known
 
     def topics(self) -> list[TopicMetadata]:
-        """All topics, by name; always asked for."""
+        """Query all topics, and return them sorted by name."""
         answer = self.refresh(None)
         failed = [topic for topic in answer.topics if topic.error_code]
         if failed:
@@ -116,38 +115,38 @@ class ClusterClient:
         return sorted((read_topic(topic) for topic in answer.topics), key=lambda topic: topic.name)
 
     def topic(self, name: str, *, fresh: bool = False) -> TopicMetadata:
-        """A topic as it was last seen; UnknownTopic where there is none, a moment after the first try."""
+        """Return a topic, from the cache unless `fresh`. Raise UnknownTopic after unknown_topic_grace_ms."""
         if fresh:
             self._topics.pop(name, None)
-        self._find_out_about([name], self.patience())
+        self._load_topics([name], self.retry_budget())
         return self._topics[name]
 
-    def _find_out_about(self, names: Iterable[str], patience: Patience) -> None:
-        """Ask for the topics that are not known, all at once, until they are."""
-        grace = self.patience(min(self.settings.unknown_topic_grace_ms, self.settings.total_timeout_ms))
+    def _load_topics(self, names: Iterable[str], budget: RetryBudget) -> None:
+        """Query the topics that are not cached, in one request, until all are known."""
+        grace = self.retry_budget(min(self.settings.unknown_topic_grace_ms, self.settings.total_timeout_ms))
         wanted = list(dict.fromkeys(names))
         while missing := [name for name in wanted if name not in self._topics]:
-            codes = {topic.name: topic.error_code for topic in self.refresh(missing, patience).topics}
+            codes = {topic.name: topic.error_code for topic in self.refresh(missing, budget).topics}
             failed = [name for name in missing if name not in self._topics]
             for name in failed:
                 code = codes.get(name, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     error: ClientError = Refused(name, code)
-                    if not error.is_retriable or not patience.pause():
+                    if not error.is_retriable or not budget.pause():
                         raise error
                 elif not grace.pause():
                     raise UnknownTopic(name)
                 break
 
-    def refresh(self, names: Iterable[str] | None, patience: Patience | None = None) -> MetadataResponse:
-        """Ask for brokers and these topics (None: all) anew, and remember the answer."""
+    def refresh(self, names: Iterable[str] | None, budget: RetryBudget | None = None) -> MetadataResponse:
+        """Query brokers and these topics (None: all), and cache the response."""
         request = MetadataRequest(
             topics=None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names],
             allow_auto_topic_creation=False,
         )
-        # Versions before 4 create the topics that they are asked about.
+        # Versions before 4 create missing topics.
         answer: MetadataResponse = self.retrying(
-            lambda timeout_s: self.ask_anyone(request, timeout_s, at_least=4), patience
+            lambda timeout_s: self.ask_any_once(request, timeout_s, at_least=4), budget
         )
         self._known = ClusterMetadata(answer.cluster_id, answer.controller_id, read_brokers(answer))
         for topic in answer.topics:
@@ -157,13 +156,13 @@ class ClusterClient:
                 self._topics[topic.name] = read_topic(topic)
         return answer
 
-    # ------------------------------------------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------------------------------------------- requests
 
     def ask_any(self, message: Message, *, at_least: int = 0, check: Callable[[Any], None] | None = None) -> Any:
-        """Ask whichever broker answers; `check` raises what is wrong with its answer."""
+        """Send a request to any broker. `check` raises an error for an error response."""
 
         def ask(timeout_s: float) -> Any:
-            answer = self.ask_anyone(message, timeout_s, at_least=at_least)
+            answer = self.ask_any_once(message, timeout_s, at_least=at_least)
             if check is not None:
                 check(answer)
             return answer
@@ -173,7 +172,7 @@ class ClusterClient:
     def ask_node(
         self, node_id: BrokerId, message: Message, *, at_least: int = 0, check: Callable[[Any], None] | None = None
     ) -> Any:
-        """Ask one broker; `check` raises what is wrong with its answer."""
+        """Send a request to one broker. `check` raises an error for an error response."""
 
         def ask(timeout_s: float) -> Any:
             answer = self.connection_to(node_id).request(message, timeout_s=timeout_s, at_least=at_least)
@@ -186,14 +185,14 @@ class ClusterClient:
     def change(
         self, message: Message, check: Callable[[Any], None], *, at_least: int = 0, node_id: BrokerId | None = None
     ) -> Any:
-        """Ask the controller, or one broker, to change something; `check` raises what is wrong with its answer."""
+        """Send a change to the controller, or to one broker. `check` raises an error for an error response."""
 
         def ask(timeout_s: float) -> Any:
             chosen = self.metadata.controller_id if node_id is None else node_id
             if chosen in self.metadata.brokers or node_id is not None:
                 answer = self.connection_to(chosen).request(message, timeout_s=timeout_s, at_least=at_least)
             else:
-                answer = self.ask_anyone(message, timeout_s, at_least=at_least, is_change=True)
+                answer = self.ask_any_once(message, timeout_s, at_least=at_least, is_change=True)
             check(answer)
             return answer
 
@@ -202,37 +201,36 @@ class ClusterClient:
     def ask_leaders(
         self,
         partitions: Iterable[TopicPartition],
-        build: Callable[[list[LeaderOf]], Message],
-        read: Callable[[Any, list[LeaderOf]], Iterable[PartitionAnswer]],
+        build: Callable[[list[LedPartition]], Message],
+        read: Callable[[Any, list[LedPartition]], Iterable[PartitionAnswer]],
         *,
         at_least: int = 0,
         at_most: int | None = None,
         at_most_without_ids: int | None = None,
         wait_ms: int = 0,
-        patience: Patience | None = None,
+        budget: RetryBudget | None = None,
         errors_are_values: bool = False,
     ) -> dict[TopicPartition, Any]:
-        """Ask the leaders of partitions, each once for all of its own, until every partition has a value.
+        """Send one request to each leader of the partitions, and retry until every partition has a value.
 
-        The first error that asking again does not mend is raised, or else every such error is its partition's value.
-        at_most_without_ids: the last version that knows topics by name, for topics that have no id. wait_ms: how long
-        the broker may let us wait.
+        With `errors_are_values` a final error is the partition's value; otherwise the first one is raised. Topics
+        without an id need a version up to `at_most_without_ids`. `wait_ms` is added to the timeout of a response.
         """
-        patience = patience or self.patience()
+        budget = budget or self.retry_budget()
         values: dict[TopicPartition, Any] = {}
         wanted = pending = list(dict.fromkeys(partitions))
         while True:
-            timeout_s = self._answer_time(patience, wait_ms)
+            timeout_s = self._response_timeout_s(budget, wait_ms)
             errors: dict[TopicPartition, ClientError] = {}
             for partition, value, error in self._ask_leaders_once(
-                pending, build, read, (at_least, at_most, at_most_without_ids), timeout_s, patience
+                pending, build, read, (at_least, at_most, at_most_without_ids), timeout_s, budget
             ):
                 if error is None:
                     values[partition] = value
                 else:
                     errors[partition] = error
             final = {partition: error for partition, error in errors.items() if not error.is_retriable}
-            if len(final) < len(errors) and not patience.pause():
+            if len(final) < len(errors) and not budget.pause():
                 final = errors
             if final and not errors_are_values:
                 raise next(iter(final.values()))
@@ -246,16 +244,16 @@ class ClusterClient:
     def _ask_leaders_once(
         self,
         partitions: list[TopicPartition],
-        build: Callable[[list[LeaderOf]], Message],
-        read: Callable[[Any, list[LeaderOf]], Iterable[PartitionAnswer]],
+        build: Callable[[list[LedPartition]], Message],
+        read: Callable[[Any, list[LedPartition]], Iterable[PartitionAnswer]],
         bounds: tuple[int, int | None, int | None],
         timeout_s: float,
-        patience: Patience,
+        budget: RetryBudget,
     ) -> Iterator[PartitionAnswer]:
-        """One request to each leader, all sent before the first answer is waited for."""
-        groups, leaderless = self._by_leader(partitions, patience)
+        """Send one request to each leader, then read the responses."""
+        groups, leaderless = self._by_leader(partitions, budget)
         yield from leaderless
-        asked: list[tuple[Connection, Ticket, list[LeaderOf]]] = []
+        asked: list[tuple[Connection, Ticket, list[LedPartition]]] = []
         unread: list[Connection] = []
         try:
             for node_id, group in groups.items():
@@ -283,16 +281,16 @@ class ClusterClient:
             for connection in unread:
                 connection.close()
 
-    def tell_leaders(
+    def send_to_leaders(
         self,
         partitions: Iterable[TopicPartition],
-        build: Callable[[list[LeaderOf]], Message],
+        build: Callable[[list[LedPartition]], Message],
         *,
         at_least: int = 0,
         at_most_without_ids: int | None = None,
     ) -> None:
-        """Send what leaders do not answer. Nobody can say whether it arrives."""
-        groups, leaderless = self._by_leader(list(dict.fromkeys(partitions)), self.patience())
+        """Send a request without a response to each leader. It is not known if the request arrives."""
+        groups, leaderless = self._by_leader(list(dict.fromkeys(partitions)), self.retry_budget())
         for _, _, error in leaderless:
             assert error is not None
             raise error
@@ -300,51 +298,51 @@ class ClusterClient:
             at_most = None if self._have_ids(group) else at_most_without_ids
             self.connection_to(node_id).send_unanswered(build(group), at_least=at_least, at_most=at_most)
 
-    def _have_ids(self, leaders: list[LeaderOf]) -> bool:
+    def _have_ids(self, leaders: list[LedPartition]) -> bool:
         return all(self._topics[leader.partition.topic].has_id for leader in leaders)
 
     def _by_leader(
-        self, partitions: list[TopicPartition], patience: Patience
-    ) -> tuple[dict[BrokerId, list[LeaderOf]], list[PartitionAnswer]]:
-        groups: dict[BrokerId, list[LeaderOf]] = defaultdict(list)
+        self, partitions: list[TopicPartition], budget: RetryBudget
+    ) -> tuple[dict[BrokerId, list[LedPartition]], list[PartitionAnswer]]:
+        groups: dict[BrokerId, list[LedPartition]] = defaultdict(list)
         leaderless = []
-        self._find_out_about((partition.topic for partition in partitions), patience)
+        self._load_topics((partition.topic for partition in partitions), budget)
         for partition in partitions:
             topic = self._topics[partition.topic]
             if partition.partition >= len(topic.partitions):
-                topic = self.topic(partition.topic, fresh=True)  # it may have got more since
+                topic = self.topic(partition.topic, fresh=True)  # partitions may have been added
             found = topic.partition(partition.partition)
             if found.leader == NO_LEADER or found.leader not in self.metadata.brokers:
-                refusal = Refused(str(partition), ErrorCode.LEADER_NOT_AVAILABLE, "it has no leader")
+                refusal = Refused(str(partition), ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader")
                 leaderless.append(PartitionAnswer(partition, None, refusal))
             else:
-                groups[found.leader].append(LeaderOf(partition, topic.topic_id, found.leader_epoch))
+                groups[found.leader].append(LedPartition(partition, topic.topic_id, found.leader_epoch))
         return groups, leaderless
 
     # ---------------------------------------------------------------------------------------------------- connections
 
-    def retrying(self, ask: Callable[[float], T], patience: Patience | None = None, *, is_change: bool = False) -> T:
-        """Ask, with the seconds there are for an answer, until there is one or the time is over."""
-        patience = patience or self.patience()
+    def retrying(self, ask: Callable[[float], T], budget: RetryBudget | None = None, *, is_change: bool = False) -> T:
+        """Call `ask` with the response timeout in seconds, until it succeeds or the time is over."""
+        budget = budget or self.retry_budget()
         while True:
             was_connected = self._known is not None
             try:
-                return ask(self._answer_time(patience))
+                return ask(self._response_timeout_s(budget))
             except ClientError as error:
                 if not error.is_retriable or (is_change and error.is_ambiguous):
                     raise
                 if isinstance(error, Unreachable) and not was_connected:
                     raise
-                if not patience.pause():
+                if not budget.pause():
                     raise
             if is_change:
-                self.refresh((), patience)  # there may be another controller
+                self.refresh((), budget)  # the controller may have changed
 
-    def _answer_time(self, patience: Patience, wait_ms: int = 0) -> float:
-        """Seconds for one answer. A broker may be silent for all the time there is, but not for longer."""
-        return max(0.001, min((self.settings.request_timeout_ms + wait_ms) / 1000, patience.remaining_s))
+    def _response_timeout_s(self, budget: RetryBudget, wait_ms: int = 0) -> float:
+        """Return the timeout of one response: the request timeout, limited by the remaining time."""
+        return max(0.001, min((self.settings.request_timeout_ms + wait_ms) / 1000, budget.remaining_s))
 
-    def ask_anyone(
+    def ask_any_once(
         self,
         message: Message,
         timeout_s: float,
@@ -353,15 +351,15 @@ class ClusterClient:
         at_most: int | None = None,
         is_change: bool = False,
     ) -> Any:
-        """Ask those we are connected with, then the others we know, then where we began, until one answers."""
+        """Try connected brokers, then other known ones, then bootstrap addresses, until one responds."""
         last: ClientError | None = None
         for address, node_id in self._candidates().items():
             try:
                 connection = self._connections.get(address, node_id)
                 return connection.request(message, timeout_s=timeout_s, at_least=at_least, at_most=at_most)
             except ClientError as error:
-                is_next_in_turn = isinstance(error, Unreachable) or error.is_retriable
-                if not is_next_in_turn or (is_change and error.is_ambiguous):
+                may_try_next = isinstance(error, Unreachable) or error.is_retriable
+                if not may_try_next or (is_change and error.is_ambiguous):
                     raise
                 last = error
         assert last is not None
@@ -388,13 +386,15 @@ class ClusterClient:
         return broker
 
 
-def _complete(answers: Iterable[PartitionAnswer], asked: list[LeaderOf], who: str) -> Iterator[PartitionAnswer]:
-    """The answers to what was asked; a partition that the broker left out gets an error."""
+def _complete(answers: Iterable[PartitionAnswer], asked: list[LedPartition], broker: str) -> Iterator[PartitionAnswer]:
+    """Yield the answers for the requested partitions, and an error for a partition that the broker omitted."""
     left = {leader.partition for leader in asked}
     for answer in answers:
         if answer.partition in left:
             left.remove(answer.partition)
             yield answer
     for partition in left:
-        error = Refused(str(partition), ErrorCode.UNKNOWN_SERVER_ERROR, f"{who} left it out of its answer")
+        error = Refused(
+            str(partition), ErrorCode.UNKNOWN_SERVER_ERROR, f"{broker} omitted the partition from its response"
+        )
         yield PartitionAnswer(partition, None, error)

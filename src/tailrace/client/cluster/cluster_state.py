@@ -1,14 +1,14 @@
-"""ClusterState: a whole cluster at a glance: brokers, controllers, partitions, how far followers lag, what is wrong.
+"""ClusterState: brokers, controllers, partitions, the lag of followers, and problems of a cluster in one value.
 
     with ClusterClient("localhost:9092") as cluster:
         state = read_cluster_state(cluster)
         state.problems(), state.partitions[0].lags
 
-The lag of a follower is the end of its leader's log less the end of its own. Followers are asked first and leaders
-after them, so that the lag told is never less than it was; under load it is more by what was written in between.
+The lag of a follower is the log end offset of its leader minus its own. Followers are queried before leaders. So the
+reported lag is never too small; under load it also counts the records written between the two queries.
 
-Everything but the configs of topics that look ill is asked for once, in requests to each broker for all of its
-partitions: ten thousand of them take about as many requests as ten.
+Each broker gets one request for all of its partitions, so the number of requests does not depend on the number of
+partitions. Configs are queried only for topics with replicas out of sync.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, PartitionMetadata, TopicMetadata
 from tailrace.client.cluster.quorum import Quorum, QuorumReplica, describe_quorum
 from tailrace.client.cluster.replicas import Reassignment, ask_brokers, end_offsets, reassignments
-from tailrace.client.configs import topics_setting
+from tailrace.client.configs import topic_config_values
 from tailrace.client.errors import ClientError, UnsupportedByBroker, code_text
 from tailrace.client.network.address import Address
 from tailrace.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from tailrace.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
-# A controller hears of its log's end twice a second: one that has not for so long is not there.
+# A controller fetches from the leader at least twice a second. After this time without a fetch it counts as lost.
 VOTER_IS_LOST_MS: Final = 10_000
 _NOT_MOVING: Final = Reassignment((), (), ())
 
@@ -42,9 +42,9 @@ class PartitionState:
     leader_epoch: LeaderEpoch
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
-    min_isr: int | None  # None where it does not matter: all replicas are in sync
+    min_isr: int | None  # None (not queried) if all replicas are in sync
     moving: Reassignment | None
-    ends: Mapping[BrokerId, Offset]  # of the replicas that could be asked
+    ends: Mapping[BrokerId, Offset]  # log end offsets of the replicas that responded
 
     @property
     def is_offline(self) -> bool:
@@ -52,7 +52,7 @@ class PartitionState:
 
     @property
     def out_of_sync(self) -> tuple[BrokerId, ...]:
-        """Replicas that should be in sync and are not; those that a reassignment adds may take their time."""
+        """Replicas outside the ISR, without those that a reassignment is adding."""
         adding = (self.moving or _NOT_MOVING).adding
         return tuple(one for one in self.replicas if one not in self.isr and one not in adding)
 
@@ -65,13 +65,13 @@ class PartitionState:
         return self.min_isr is not None and len(self.isr) < min(self.min_isr, len(self.replicas))
 
     @property
-    def is_led_by_another(self) -> bool:
-        """Led, and not by the replica that should."""
+    def is_not_led_by_preferred_replica(self) -> bool:
+        """Return True if the leader is not the preferred replica."""
         return self.leader is not None and bool(self.replicas) and self.leader != self.replicas[0]
 
     @property
     def lags(self) -> dict[BrokerId, int | None]:
-        """Of each follower; None where it, or the leader, could not be asked."""
+        """The lag of each follower; None if the follower or the leader did not respond."""
         end = None if self.leader is None else self.ends.get(self.leader)
         return {one: _less(end, self.ends.get(one)) for one in self.replicas if one != self.leader}
 
@@ -83,8 +83,8 @@ class PartitionState:
 class LogDirectoryState(NamedTuple):
     path: str
     error_code: int
-    size: int  # of the replicas in it
-    total_bytes: int  # of the volume; -1 where the broker does not say
+    size: int  # total size of the replicas in it
+    total_bytes: int  # size of the volume; -1 if the broker does not report it
     usable_bytes: int
 
 
@@ -99,18 +99,18 @@ class BrokerState:
     out_of_sync: int
     max_lag: int
     directories: tuple[LogDirectoryState, ...]
-    error: str | None  # why it could not be asked
+    error: str | None  # the reason why it did not respond
 
     @property
     def size(self) -> int | None:
-        """Of its replicas; None where it does not say, to us or at all."""
+        """Total size of the broker's replicas; None if unknown."""
         return sum(one.size for one in self.directories) if self.directories else None
 
 
 @dataclass(frozen=True)
 class ClusterState:
     cluster_id: str | None
-    quorum: Quorum | None  # None where the cluster has none
+    quorum: Quorum | None  # None if the cluster is too old for DescribeQuorum
     brokers: tuple[BrokerState, ...]
     partitions: tuple[PartitionState, ...]
 
@@ -132,14 +132,14 @@ class ClusterState:
 
     @cached_property
     def lost_voters(self) -> list[QuorumReplica]:
-        """Controllers that have not followed their leader for a while."""
+        """Controllers that have not caught up with the leader for VOTER_IS_LOST_MS."""
         if self.quorum is None:
             return []
         behind = ((one, self.quorum.behind_ms(one)) for one in self.quorum.voters)
         return [one for one, behind_ms in behind if behind_ms is None or behind_ms > VOTER_IS_LOST_MS]
 
-    def problems(self, brokers_at_least: int = 0) -> list[str]:
-        """What is wrong, a sentence each; nothing where the cluster is well."""
+    def problems(self, min_brokers: int = 0) -> list[str]:
+        """Return a sentence for each problem. The list is empty if the cluster is healthy."""
         counts = (
             (len(self.offline), "without a leader"),
             (len(self.under_replicated), "under-replicated"),
@@ -148,16 +148,16 @@ class ClusterState:
         found = [f"{count:,} partition{'s' * (count > 1)} {what}" for count, what in counts if count]
         for broker in self.brokers:
             if broker.error:
-                found.append(f"broker {broker.node_id} cannot be asked: {broker.error}")
+                found.append(f"broker {broker.node_id} does not respond: {broker.error}")
             for one in broker.directories:
                 if one.error_code:
                     found.append(
                         f"broker {broker.node_id}: {one.path or 'a log directory'}: {code_text(one.error_code)}"
                     )
-        found += [f"controller {one.node_id} does not follow the quorum's leader" for one in self.lost_voters]
+        found += [f"controller {one.node_id} does not follow the leader of the quorum" for one in self.lost_voters]
         active = sum(not broker.is_fenced for broker in self.brokers)
-        if active < brokers_at_least:
-            found.append(f"{active} brokers, and {brokers_at_least} are expected")
+        if active < min_brokers:
+            found.append(f"{active} active brokers, {min_brokers} expected")
         return found
 
 
@@ -179,18 +179,20 @@ def read_cluster_state(cluster: ClusterClient) -> ClusterState:
 
 
 def _partition(
-    told: PartitionMetadata, min_isr: int | None, moving: Reassignment | None, ends: Mapping[BrokerId, Offset]
+    metadata: PartitionMetadata, min_isr: int | None, moving: Reassignment | None, ends: Mapping[BrokerId, Offset]
 ) -> PartitionState:
-    leader = None if told.leader == NO_LEADER else told.leader
+    leader = None if metadata.leader == NO_LEADER else metadata.leader
     return PartitionState(
-        told.partition, leader, told.leader_epoch, told.replicas, told.isr, min_isr, moving, ends
+        metadata.partition, leader, metadata.leader_epoch, metadata.replicas, metadata.isr, min_isr, moving, ends
     )  # fmt: skip
 
 
 def _min_isr(cluster: ClusterClient, topics: Sequence[TopicMetadata]) -> dict[str, int]:
-    """Of the topics where it matters: those with replicas that are not in sync."""
-    ill = [topic.name for topic in topics if any(len(one.isr) < len(one.replicas) for one in topic.partitions)]
-    return {name: int(value) for name, value in topics_setting(cluster, ill, "min.insync.replicas").items()}
+    """Return min.insync.replicas of the topics with replicas out of sync."""
+    out_of_sync = [topic.name for topic in topics if any(len(one.isr) < len(one.replicas) for one in topic.partitions)]
+    return {
+        name: int(value) for name, value in topic_config_values(cluster, out_of_sync, "min.insync.replicas").items()
+    }
 
 
 def _ends(cluster: ClusterClient, topics: Sequence[TopicMetadata]) -> dict[TopicPartition, dict[BrokerId, Offset]]:

@@ -1,6 +1,6 @@
-"""Asking coordinators: the broker that keeps a group, or a transactional id.
+"""Requests to coordinators: the brokers that manage a group or a transactional id.
 
-Which broker that is, is asked once and remembered until an answer, or none, shows that it may be another by now.
+The coordinator of a key is cached until a retriable error shows that it may have changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.message import Message
 from tailrace.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
-# Later versions ask for many at once; this one every cluster has.
-_SEVERAL_FROM: Final = first_version_with("FindCoordinatorRequest", "coordinator_keys")
+# Versions before this one look up a single key; every cluster supports them.
+_FIRST_WITH_SEVERAL_KEYS: Final = first_version_with("FindCoordinatorRequest", "coordinator_keys")
 TRANSACTION_FEATURE: Final = "transaction.version"
 
 
@@ -30,7 +30,7 @@ class Coordinators:
     def __init__(self, cluster: ClusterClient) -> None:
         self.cluster = cluster
         self._known: dict[tuple[CoordinatorKind, str], BrokerId] = {}
-        self._has_newer_transactions: bool | None = None
+        self._has_transaction_version_2: bool | None = None
 
     def ask(
         self,
@@ -42,9 +42,9 @@ class Coordinators:
         at_least: int = 0,
         at_most: int | None = None,
     ) -> Any:
-        """Ask who keeps the key, until there is an answer; `check` raises what is wrong with one.
+        """Send a request to the coordinator of the key, with retries. `check` raises an error for an error response.
 
-        A request goes out again when its answer was lost: only what may be asked twice is for here.
+        A request is sent again if its response is lost, so it must be safe to repeat.
         """
 
         def ask(timeout_s: float) -> Any:
@@ -65,18 +65,18 @@ class Coordinators:
         return self.cluster.retrying(ask)
 
     def _find(self, kind: CoordinatorKind, key: str, timeout_s: float) -> BrokerId:
-        answer: FindCoordinatorResponse = self.cluster.ask_anyone(
-            FindCoordinatorRequest(key=key, key_type=kind), timeout_s, at_most=_SEVERAL_FROM - 1
+        answer: FindCoordinatorResponse = self.cluster.ask_any_once(
+            FindCoordinatorRequest(key=key, key_type=kind), timeout_s, at_most=_FIRST_WITH_SEVERAL_KEYS - 1
         )
         if answer.error_code:
             raise Refused(f"the coordinator of {key}", answer.error_code, answer.error_message)
         return answer.node_id
 
     @property
-    def has_newer_transactions(self) -> bool:
-        """Whether producing adds partitions to a transaction by itself (transaction.version 2, Kafka 4)."""
-        if self._has_newer_transactions is None:
+    def has_transaction_version_2(self) -> bool:
+        """Return True if a Produce adds its partition to the transaction (transaction.version 2, Kafka 4)."""
+        if self._has_transaction_version_2 is None:
             node_id = next(iter(self.cluster.metadata.brokers))
             features = self.cluster.retrying(lambda _: self.cluster.connection_to(node_id).features)
-            self._has_newer_transactions = features.get(TRANSACTION_FEATURE, 0) >= 2
-        return self._has_newer_transactions
+            self._has_transaction_version_2 = features.get(TRANSACTION_FEATURE, 0) >= 2
+        return self._has_transaction_version_2

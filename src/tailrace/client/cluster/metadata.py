@@ -1,4 +1,4 @@
-"""What a cluster says about itself: brokers, topics, partitions and their leaders."""
+"""Metadata of a cluster: brokers, topics, partitions and their leaders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Broker(NamedTuple):
 
 class PartitionMetadata(NamedTuple):
     partition: TopicPartition
-    leader: BrokerId  # -1 where there is none
+    leader: BrokerId  # -1: no leader
     leader_epoch: LeaderEpoch
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
@@ -33,7 +33,7 @@ class PartitionMetadata(NamedTuple):
 
 class TopicMetadata(NamedTuple):
     name: str
-    topic_id: bytes  # zeros where the cluster is too old to have ids
+    topic_id: bytes  # zeros if the cluster is too old for topic ids
     is_internal: bool
     partitions: tuple[PartitionMetadata, ...]  # by number, without gaps
 
@@ -43,7 +43,7 @@ class TopicMetadata(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """Of the partition with the most replicas, should they differ during a reassignment."""
+        """The largest number of replicas of a partition. Partitions can differ during a reassignment."""
         return max((len(partition.replicas) for partition in self.partitions), default=0)
 
     @property
@@ -58,7 +58,7 @@ class TopicMetadata(NamedTuple):
 
 class ClusterMetadata(NamedTuple):
     cluster_id: str | None
-    controller_id: BrokerId  # -1 where none is known; any broker, where brokers forward to the controller
+    controller_id: BrokerId  # -1: unknown; any broker if brokers forward to the controller
     brokers: dict[BrokerId, Broker]
 
 
@@ -70,7 +70,7 @@ def read_brokers(answer: MetadataResponse) -> dict[BrokerId, Broker]:
 
 
 def read_topic(answer: MetadataResponse.MetadataResponseTopic) -> TopicMetadata:
-    assert answer.name is not None, "topics are asked for by name"
+    assert answer.name is not None, "topics are requested by name"
     partitions = [
         PartitionMetadata(
             TopicPartition(answer.name, partition.partition_index),

@@ -1,4 +1,4 @@
-"""The controllers of a cluster: who leads them, and how far everyone has followed their log."""
+"""The controller quorum of a cluster: its leader, and the progress of voters and observers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TOPIC: Final = "__cluster_metadata"
 
 
 class QuorumReplica(NamedTuple):
-    """A controller that votes, or a node that only follows."""
+    """A voter or an observer of the quorum."""
 
     node_id: int
-    end_offset: Offset  # -1 where the leader has not heard of it
-    last_fetch_ms: int  # by the leader's clock; -1 where it does not say
+    end_offset: Offset  # -1: unknown to the leader
+    last_fetch_ms: int  # by the leader's clock; -1: unknown
     last_caught_up_ms: int
-    directory_id: str = ""  # a node whose disk was replaced is told twice for a while
+    directory_id: str = ""  # a node with a new disk is listed twice for a while
 
 
 class Quorum(NamedTuple):
@@ -32,23 +32,23 @@ class Quorum(NamedTuple):
     high_watermark: Offset
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
-    addresses: dict[int, Address]  # of the voters, where the cluster tells them
+    addresses: dict[int, Address]  # of the voters, if the cluster reports them
 
     @property
     def end_offset(self) -> Offset:
-        """Of the leader's log: what everyone's lag is measured against."""
+        """The log end offset of the leader, which lags are measured against."""
         return next((one.end_offset for one in self.voters if one.node_id == self.leader), self.high_watermark)
 
     @property
     def now_ms(self) -> int:
-        """The leader's clock when it answered: it is always caught up with itself."""
+        """The leader's clock when it responded: the leader itself is always caught up."""
         return next((one.last_caught_up_ms for one in self.voters if one.node_id == self.leader), -1)
 
     def lag(self, replica: QuorumReplica) -> int | None:
         return None if replica.end_offset < 0 else max(0, self.end_offset - replica.end_offset)
 
     def behind_ms(self, replica: QuorumReplica) -> int | None:
-        """How long ago it had everything; None where nobody knows."""
+        """Return the time since the replica was last caught up; None if unknown."""
         known = self.now_ms >= 0 and replica.last_caught_up_ms >= 0
         return max(0, self.now_ms - replica.last_caught_up_ms) if known else None
 
@@ -63,11 +63,11 @@ def describe_quorum(cluster: ClusterClient) -> Quorum:
     )
 
     def check(answer: DescribeQuorumResponse) -> None:
-        told = [(answer.error_code, answer.error_message)]
-        told += [(one.error_code, one.error_message) for topic in answer.topics for one in topic.partitions]
-        for code, message in told:
+        errors = [(answer.error_code, answer.error_message)]
+        errors += [(one.error_code, one.error_message) for topic in answer.topics for one in topic.partitions]
+        for code, message in errors:
             if code:
-                raise Refused("the quorum of controllers", code, message)
+                raise Refused("the controller quorum", code, message)
 
     answer: DescribeQuorumResponse = cluster.ask_any(request, check=check)
     found = answer.topics[0].partitions[0]

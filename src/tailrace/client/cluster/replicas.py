@@ -1,8 +1,8 @@
-"""Replicas one by one: how far each has got, and which are on their way to other brokers.
+"""Log end offsets of single replicas, and running reassignments.
 
-A broker tells a consumer where the leader's log ends for consumers. Asked with the replica id of a debugging consumer,
--2, it tells where its own log ends, as leader and as follower alike: so how far a follower lags can be asked of any
-cluster, with the right to describe the topic.
+ListOffsets from a consumer returns the leader's high watermark. With the replica id -2 (a debugging consumer), any
+broker returns the log end offset of its own replica, also as a follower. So the lag of followers can be computed for
+any cluster. It needs only the DESCRIBE permission on the topic.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tailrace.protocol.messages import (
     ListPartitionReassignmentsResponse,
 )
 
-_DEBUGGER: Final = -2
+_DEBUGGING_CONSUMER_ID: Final = -2
 _FIRST_WITH_ONE_OFFSET: Final = 1
 
 
 class Reassignment(NamedTuple):
-    """A partition's replicas while it moves; those that are added and removed are among them."""
+    """The replicas of a partition during a reassignment. `replicas` includes `adding` and `removing`."""
 
     replicas: tuple[BrokerId, ...]
     adding: tuple[BrokerId, ...]
@@ -36,9 +36,9 @@ class Reassignment(NamedTuple):
 
 
 def ask_brokers(cluster: ClusterClient, requests: Mapping[BrokerId, Message], *, at_least: int = 0) -> dict[int, Any]:
-    """Ask brokers each its own question, all before the first answer is waited for, and once.
+    """Send each broker its own request, then read the responses. Nothing is retried.
 
-    What a broker cannot be asked is its value, as an error: whoever looks at a cluster wants to know.
+    The value of a broker is its response, or the ClientError if there is none.
     """
     answers: dict[BrokerId, Any] = {}
     sent = []
@@ -59,7 +59,7 @@ def ask_brokers(cluster: ClusterClient, requests: Mapping[BrokerId, Message], *,
 def end_offsets(
     cluster: ClusterClient, wanted: Mapping[BrokerId, Iterable[TopicPartition]]
 ) -> dict[tuple[BrokerId, TopicPartition], Offset]:
-    """Where each broker's replicas of these partitions end; without those that it could not say of."""
+    """Return the log end offset of each broker's replicas. Replicas without a valid response are omitted."""
     requests = {node_id: _request(partitions) for node_id, partitions in wanted.items() if partitions}
     found: dict[tuple[BrokerId, TopicPartition], Offset] = {}
     for node_id, answer in ask_brokers(cluster, requests, at_least=_FIRST_WITH_ONE_OFFSET).items():
@@ -76,7 +76,7 @@ def _request(partitions: Iterable[TopicPartition]) -> ListOffsetsRequest:
     for topic, number in partitions:
         by_topic[topic].append(number)
     return ListOffsetsRequest(
-        replica_id=_DEBUGGER,
+        replica_id=_DEBUGGING_CONSUMER_ID,
         topics=[
             ListOffsetsRequest.ListOffsetsTopic(
                 name=name,
@@ -91,7 +91,7 @@ def _request(partitions: Iterable[TopicPartition]) -> ListOffsetsRequest:
 
 
 def reassignments(cluster: ClusterClient) -> dict[TopicPartition, Reassignment]:
-    """The partitions whose replicas are being moved."""
+    """Return the partitions that are being reassigned."""
 
     def check(answer: ListPartitionReassignmentsResponse) -> None:
         if answer.error_code:

@@ -1,4 +1,4 @@
-"""DescribedGroup: state and members of a group, whichever protocol they speak."""
+"""DescribedGroup: state and members of a group of any protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DescribedGroup(NamedTuple):
     type: str
     state: str
     protocol_type: str
-    protocol: str  # the assignor, as a rule
+    protocol: str  # usually the name of the assignor
     members: tuple[GroupMember, ...]
 
     @property

@@ -1,4 +1,4 @@
-"""Offsets of a group without members: written with a note, and read again."""
+"""Reads and writes the committed offsets of a group without members."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tailrace.protocol.messages import (
     OffsetFetchResponse,
 )
 
-# The first version with this field is also the last one for a single group.
+# The first version with this field is also the last version for a single group.
 FIRST_VERSION_WITH_STABLE: Final = first_version_with("OffsetFetchRequest", "require_stable")
 LAST_COMMIT_BY_NAME: Final = OFFSET_TOPIC_IDS - 1
 NO_GENERATION: Final = -1
 
 
-class NotedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     offset: Offset
-    note: str
+    metadata: str
 
 
-def committed_offsets(coordinators: Coordinators, group: str) -> dict[TopicPartition, NotedOffset]:
-    """All that a group has committed; waits for open transactions that are about to change it."""
+def committed_offsets(coordinators: Coordinators, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return all committed offsets of a group, after waiting for open transactions that commit offsets."""
 
     def check(answer: OffsetFetchResponse) -> None:
         codes = [one.error_code for topic in answer.topics for one in topic.partitions]
@@ -45,19 +45,21 @@ def committed_offsets(coordinators: Coordinators, group: str) -> dict[TopicParti
         at_most=FIRST_VERSION_WITH_STABLE,
     )
     return {
-        TopicPartition(topic.name, one.partition_index): NotedOffset(one.committed_offset, one.metadata or "")
+        TopicPartition(topic.name, one.partition_index): OffsetAndMetadata(one.committed_offset, one.metadata or "")
         for topic in answer.topics
         for one in topic.partitions
         if one.committed_offset >= 0
     }
 
 
-def commit_offset(coordinators: Coordinators, group: str, partition: TopicPartition, offset: Offset, note: str) -> None:
-    commit_offsets(coordinators, group, {partition: NotedOffset(offset, note)})
+def commit_offset(
+    coordinators: Coordinators, group: str, partition: TopicPartition, offset: Offset, metadata: str
+) -> None:
+    commit_offsets(coordinators, group, {partition: OffsetAndMetadata(offset, metadata)})
 
 
-def commit_offsets(coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, NotedOffset]) -> None:
-    """Commit for a group that has no members: one with members refuses (UNKNOWN_MEMBER_ID)."""
+def commit_offsets(coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    """Commit offsets for a group without members. A group with members refuses (UNKNOWN_MEMBER_ID)."""
 
     def check(answer: OffsetCommitResponse) -> None:
         for topic in answer.topics:
@@ -66,11 +68,11 @@ def commit_offsets(coordinators: Coordinators, group: str, offsets: Mapping[Topi
                     raise Refused(f"group {group}", one.error_code)
 
     topics: dict[str, OffsetCommitRequest.OffsetCommitRequestTopic] = {}
-    for partition, (offset, note) in offsets.items():
+    for partition, (offset, metadata) in offsets.items():
         topic = topics.setdefault(partition.topic, OffsetCommitRequest.OffsetCommitRequestTopic(name=partition.topic))
         topic.partitions.append(
             OffsetCommitRequest.OffsetCommitRequestPartition(
-                partition_index=partition.partition, committed_offset=offset, committed_metadata=note
+                partition_index=partition.partition, committed_offset=offset, committed_metadata=metadata
             )
         )
     request = OffsetCommitRequest(

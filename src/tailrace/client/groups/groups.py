@@ -1,7 +1,7 @@
-"""Groups of a cluster: which there are, who is in them, how far they have read; deleting them.
+"""Lists, describes and deletes the groups of a cluster.
 
-A group is kept by one broker, its coordinator. Groups of the classic, the consumer (KIP-848), the streams (KIP-1071)
-and the share protocol (KIP-932) are told alike.
+A group is managed by one broker, its coordinator. Groups of the classic, consumer (KIP-848), streams (KIP-1071) and
+share (KIP-932) protocols are described in the same form.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from tailrace.protocol.messages import (
 )
 
 CONSUMER_PROTOCOL: Final = "consumer"
-_LAST_THAT_SAYS_DEAD: Final = 5  # a group that is not there; later versions of DescribeGroups refuse
+_LAST_WITH_DEAD_STATE: Final = 5  # up to this version DescribeGroups reports a missing group as Dead; later ones refuse
 _VERSION_SIZE: Final = 2
-_NOT_OF_THAT_KIND: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+_OTHER_TYPE_CODES: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 class ListedGroup(NamedTuple):
     group_id: str
-    type: str  # classic, consumer, …; empty where the broker does not say
+    type: str  # classic, consumer, …; empty if the broker does not report it
     state: str
     protocol_type: str
 
 
 def list_groups(cluster: ClusterClient) -> list[ListedGroup]:
-    """The groups of all brokers, by name."""
+    """Return the groups of all brokers, sorted by name."""
 
     def check(answer: ListGroupsResponse) -> None:
         if answer.error_code:
@@ -61,7 +61,7 @@ def list_groups(cluster: ClusterClient) -> list[ListedGroup]:
 
 
 def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
-    """State and members; Refused with GROUP_ID_NOT_FOUND where there is none."""
+    """Return state and members of a group. Raise Refused with GROUP_ID_NOT_FOUND if it does not exist."""
 
     def check(answer: DescribeGroupsResponse) -> None:
         for one in answer.groups:
@@ -73,7 +73,7 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
         group_id,
         DescribeGroupsRequest(groups=[group_id]),
         check,
-        at_most=_LAST_THAT_SAYS_DEAD,
+        at_most=_LAST_WITH_DEAD_STATE,
     )
     (group,) = answer.groups
     if group.group_state == "Dead":
@@ -81,7 +81,7 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
             try:
                 return describe(coordinators, group_id)
             except Refused as refused:
-                if refused.code not in _NOT_OF_THAT_KIND:
+                if refused.code not in _OTHER_TYPE_CODES:
                     raise
         return describe_share_group(coordinators, group_id)
     members = [
@@ -100,7 +100,7 @@ def describe_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
 
 
 def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions in a classic member's assignment, which clients write and nobody has checked."""
+    """Return the partitions of a classic member's assignment. Clients write it, so it may be malformed."""
     try:
         opened, _ = ConsumerProtocolAssignment.read(bytes(assignment), 0, _VERSION_SIZE)
     except ProtocolError:
@@ -141,7 +141,7 @@ def _describe_consumer_group(coordinators: Coordinators, group_id: str) -> Descr
 
 
 def delete_group(coordinators: Coordinators, group_id: str) -> None:
-    """Forget a group without members, and what it has committed."""
+    """Delete a group without members, and its committed offsets."""
 
     def check(answer: DeleteGroupsResponse) -> None:
         for one in answer.results:
@@ -152,7 +152,7 @@ def delete_group(coordinators: Coordinators, group_id: str) -> None:
 
 
 def delete_offsets(coordinators: Coordinators, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-    """Forget what a group has committed for partitions that none of its members reads."""
+    """Delete the committed offsets of partitions that none of the group's members reads."""
     topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
     for partition in partitions:
         topic = topics.setdefault(partition.topic, OffsetDeleteRequest.OffsetDeleteRequestTopic(name=partition.topic))

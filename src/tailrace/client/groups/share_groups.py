@@ -1,4 +1,4 @@
-"""A share group (KIP-932) as it is told: its members, where it begins to read, and setting or forgetting that."""
+"""Share groups (KIP-932): their members and start offsets, and requests that set or delete start offsets."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SHARE_PROTOCOL = "share"
 
 
 class ShareOffset(NamedTuple):
-    """Where a share group begins, and how many records are left; None for what is not known yet."""
+    """The start offset of a share partition, and its lag; None if not known yet."""
 
     start: Offset | None
     lag: int | None
 
 
 def describe_share_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
-    """Refused with GROUP_ID_NOT_FOUND where there is none of that kind."""
+    """Describe a share group. Raise Refused with GROUP_ID_NOT_FOUND if there is no share group of that name."""
 
     def check(answer: ShareGroupDescribeResponse) -> None:
         for one in answer.groups:
@@ -64,7 +64,7 @@ def describe_share_group(coordinators: Coordinators, group_id: str) -> Described
 
 
 def share_offsets(coordinators: Coordinators, group_id: str) -> dict[TopicPartition, ShareOffset]:
-    """Of everything that the group's state is kept of."""
+    """Return the start offsets and lags of all partitions for which the group has state."""
 
     def check(answer: DescribeShareGroupOffsetsResponse) -> None:
         for group in answer.groups:
@@ -89,7 +89,7 @@ def _known(number: int) -> int | None:
 
 
 def alter_share_offsets(coordinators: Coordinators, group_id: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-    """Let a share group without members begin anew; one that there is not yet is made by it."""
+    """Set the start offsets of a share group without members. The group is created if it does not exist."""
     topics: dict[str, AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic] = {}
     for partition, offset in offsets.items():
         topic = topics.setdefault(
@@ -113,7 +113,7 @@ def alter_share_offsets(coordinators: Coordinators, group_id: str, offsets: Mapp
 
 
 def delete_share_offsets(coordinators: Coordinators, group_id: str, topics: Iterable[str]) -> None:
-    """Forget how far a share group without members has come in topics."""
+    """Delete the offsets of topics of a share group without members."""
 
     def check(answer: DeleteShareGroupOffsetsResponse) -> None:
         for code in (answer.error_code, *(one.error_code for one in answer.responses)):

@@ -1,4 +1,4 @@
-"""A streams group (KIP-1071) as it is told: its members, and which partitions their tasks read."""
+"""Streams groups (KIP-1071): their members, and the partitions that their tasks read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STREAMS_PROTOCOL = "streams"
 
 
 def describe_streams_group(coordinators: Coordinators, group_id: str) -> DescribedGroup:
-    """Refused with GROUP_ID_NOT_FOUND where there is none of that kind."""
+    """Describe a streams group. Raise Refused with GROUP_ID_NOT_FOUND if there is no streams group of that name."""
 
     def check(answer: StreamsGroupDescribeResponse) -> None:
         for one in answer.groups:
@@ -45,7 +45,7 @@ def describe_streams_group(coordinators: Coordinators, group_id: str) -> Describ
 
 
 def _sources(group: StreamsGroupDescribeResponse.DescribedGroup) -> dict[str, list[str]]:
-    """What each subtopology reads."""
+    """Return the source topics of each subtopology."""
     if group.topology is None:
         return {}
     return {
@@ -57,7 +57,7 @@ def _sources(group: StreamsGroupDescribeResponse.DescribedGroup) -> dict[str, li
 def _read_by(
     assignment: StreamsGroupDescribeResponse.Assignment, sources: dict[str, list[str]], cluster: ClusterClient
 ) -> Iterator[TopicPartition]:
-    """A task reads the partition of its number, of each topic that has that many."""
+    """Yield the partitions of the active tasks: task N reads partition N of each source topic that has one."""
     for tasks in assignment.active_tasks:
         for topic in sources.get(tasks.subtopology_id, ()):
             try:

@@ -23,15 +23,15 @@ def parse_bootstrap(text: str) -> tuple[Address, ...]:
     for word in filter(None, (part.strip() for part in text.split(","))):
         found = _ADDRESS.fullmatch(word)
         if found is None:
-            raise InvalidAddress(f"{word!r} is no address: write host:port")
+            raise InvalidAddress(f"{word!r} is not a bootstrap address: write host:port")
         if found["scheme"] and found["scheme"].upper() != "PLAINTEXT":
             raise UnsupportedSecurity(
-                f"{word!r} asks for {found['scheme']}: write host:port, and set security.protocol"
+                f"{word!r} has the security protocol {found['scheme']}: write host:port, and set security.protocol"
             )
         port = int(found["port"] or DEFAULT_PORT)
         if not 0 < port < 65536:
-            raise InvalidAddress(f"{word!r} is no address: a port is between 1 and 65535")
+            raise InvalidAddress(f"{word!r} has an invalid port: it must be between 1 and 65535")
         addresses[Address(found["six"] or found["host"], port)] = None
     if not addresses:
-        raise InvalidAddress("there is no bootstrap address: write host:port")
+        raise InvalidAddress("the bootstrap address is empty: write host:port")
     return tuple(addresses)

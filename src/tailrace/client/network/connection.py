@@ -1,12 +1,12 @@
 """Connection: one blocking connection to one broker.
 
-It begins with ApiVersions, in the newest version we know; a broker that does not know it answers in version 0 with
-error 35 and, since Kafka 2.4, says which it knows. From then on each request goes out in the highest version that both
-sides have.
+The first request is ApiVersions, in the newest version of the client. A broker that does not support it responds in
+version 0 with error 35 (UNSUPPORTED_VERSION) and, since Kafka 2.4, with its own versions. All later requests use the
+highest version that both sides support.
 
-Answers come in the order of the requests. `send` returns a ticket and `receive` waits for its answer, so that several
-brokers can be asked before the first is waited for; `request` is both. After any failure the connection is closed: what
-would come next on it belongs to nobody.
+Responses arrive in the order of the requests. `send` returns a ticket, and `receive` waits for its response. So
+requests can be sent to several brokers before the first response is read. `request` does both. After any failure the
+connection is closed, because later bytes cannot be assigned to a request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tailrace.client.errors import (
     UnsupportedByBroker,
 )
 from tailrace.client.network.address import Address
-from tailrace.client.network.patience import Clock, SystemClock
+from tailrace.client.network.retry_budget import Clock, SystemClock
 from tailrace.client.network.sockets import OpenSocket, fill, opener
 from tailrace.client.security.listener_probe import explain_failed_handshake, explain_lost_connection, wants_tls
 from tailrace.client.security.sasl import authenticate
@@ -42,19 +42,19 @@ from tailrace.protocol.message import Message
 from tailrace.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from tailrace.protocol.registry import response_class
 
-# A fetch gives 50 MB by default and exceeds that by one batch, which is below 100 MB. The bound also keeps the first
-# bytes of other protocols, read as a length, from being believed: "HTTP" and TLS alerts are beyond it.
+# A Fetch response has 50 MB by default, and may exceed that by one batch, which is below 100 MB. The limit also detects
+# other protocols: the first bytes of an HTTP response or a TLS alert, read as a length, are above it.
 ANSWER_BYTES_MAX: Final = 268_435_456
-# Small parts go out as one; a part as large as this is worth another system call rather than a copy.
+# Smaller parts are joined into one buffer. For a larger part, another system call is cheaper than a copy.
 JOINED_BYTES_MAX: Final = 65_536
-# A new connection takes the place of one whose session is about to end.
+# After this share of its session lifetime a connection is replaced by a new one.
 SHARE_OF_SESSION: Final = 0.85
 _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
 
 
 class Ticket(NamedTuple):
-    """A request that was sent."""
+    """A sent request, used to receive its response."""
 
     api_key: int
     version: int
@@ -71,27 +71,28 @@ class Connection:
         open_socket: OpenSocket | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Connect and agree on versions. node_id: whom the cluster says to find there.
+        """Connect, negotiate versions and authenticate.
 
-        open_socket: what to connect with, in place of real sockets. Without it, a connection that the broker ends at
-        its start is explained: `listener_probe.py`.
+        node_id: the broker at this address, according to the metadata.
+        open_socket: replaces real sockets in tests. With real sockets, `listener_probe.py` explains why a broker
+        ended a new connection.
         """
         self.address = address
         self.node_id = node_id
         self._settings = settings or ClientSettings()
         self._clock = clock or SystemClock()
         self._correlation_id = 0
-        self._waiting = 0  # requests sent whose answers were not read
+        self._waiting = 0  # requests whose responses are not read yet
         self._closed = False
-        self._may_probe = open_socket is None  # until the first answer after ApiVersions
+        self._may_probe = open_socket is None  # until the first response after ApiVersions
         self.broker_versions: dict[int, Versions] = {}
-        self.features: dict[str, int] = {}  # the levels that the cluster has agreed on
+        self.features: dict[str, int] = {}  # finalized levels
         try:
             connect = open_socket or opener(self._settings.security)
             self._socket = connect(address, self._settings.connect_timeout_ms / 1000)
         except OSError as error:
             raise self._not_connected(error) from error
-        self._agree()
+        self._negotiate_versions()
         self._expires_s = self._authenticated_until()
 
     def _not_connected(self, error: OSError) -> ClientError:
@@ -100,17 +101,17 @@ class Connection:
             explained = explain_failed_handshake(self.address, security, error)
             if explained is not None:
                 return explained
-        is_passing = not isinstance(error, socket.gaierror)
-        return Unreachable(self.address, _reason(error), self.node_id, is_passing=is_passing)
+        is_transient = not isinstance(error, socket.gaierror)
+        return Unreachable(self.address, _reason(error), self.node_id, is_transient=is_transient)
 
     @property
     def is_usable(self) -> bool:
-        """Whether a request can go out now: open, nothing unread, not ended by the broker meanwhile."""
+        """Return True if a request can be sent: open, no unread response, not closed by the broker."""
         return (
             not self._closed
             and self._waiting == 0
             and self._clock.monotonic() < self._expires_s
-            and not self._socket.has_news()
+            and not self._socket.has_input()
         )
 
     def close(self) -> None:
@@ -120,7 +121,7 @@ class Connection:
 
     # ------------------------------------------------------------------------------------------------------- versions
 
-    def _agree(self) -> None:
+    def _negotiate_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="tailrace", client_software_version=tailrace.__version__)
         newest = api(ApiKey.API_VERSIONS).offered.high
         answer = self._ask_versions(request, newest)
@@ -131,12 +132,12 @@ class Connection:
             answer = self._ask_versions(request, min(newest, theirs[0].high) if theirs else 0)
         if answer.error_code:
             self.close()
-            raise UnsupportedByBroker(f"{self.address} refuses to say which versions it speaks ({answer.error_code})")
+            raise UnsupportedByBroker(f"{self.address} refused ApiVersions with error {answer.error_code}")
         self.broker_versions = {k.api_key: Versions(k.min_version, k.max_version) for k in answer.api_keys}
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
     def _authenticated_until(self) -> float:
-        """Say who we are; until when that counts. A broker ends a connection that lasts longer."""
+        """Authenticate. Return the time until which the connection may be used; later the broker closes it."""
         sasl = self._settings.security.sasl
         if sasl is None:
             return math.inf
@@ -152,46 +153,46 @@ class Connection:
     def _ask_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
         ticket = self._send(request, version)
         frame, position = self._receive_frame(ticket, self._settings.request_timeout_ms / 1000)
-        # The one answer whose version is not that of its request.
+        # This is the only response whose version can differ from its request.
         if _INT16.unpack_from(frame, position)[0] == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
         answer: ApiVersionsResponse = self._decode(ApiVersionsResponse, frame, version, position)
         return answer
 
     def version(self, api_key: int, *, at_least: int = 0, at_most: int | None = None) -> int:
-        """The highest version that both sides have, within bounds that the caller sets."""
+        """Return the highest version of an API that both sides support, within the caller's bounds."""
         ours = api(api_key).versions
         high = api(api_key).offered.high
         theirs = self.broker_versions.get(api_key)
         name = api(api_key).name
         if theirs is None:
-            raise UnsupportedByBroker(f"{self.address} does not know {name} requests")
+            raise UnsupportedByBroker(f"{self.address} does not support {name} requests")
         chosen = min(high, theirs.high, high if at_most is None else at_most)
         if chosen < max(ours.low, theirs.low, at_least):
             needed = Versions(max(ours.low, at_least), high if at_most is None else at_most)
-            raise UnsupportedByBroker(f"{self.address} speaks {name} {theirs}, and {needed} is needed")
+            raise UnsupportedByBroker(f"{self.address} supports {name} versions {theirs}; {needed} is required")
         return chosen
 
-    # -------------------------------------------------------------------------------------------- requests and answers
+    # ------------------------------------------------------------------------------------------ requests and responses
 
     def request(
         self, message: Message, *, timeout_s: float | None = None, at_least: int = 0, at_most: int | None = None
     ) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and return its response."""
         return self.receive(self.send(message, at_least=at_least, at_most=at_most), timeout_s)
 
     def send(self, message: Message, *, at_least: int = 0, at_most: int | None = None) -> Ticket:
-        """Send a request; `receive` gives its answer, and has to be called for tickets in their order."""
+        """Send a request. Call `receive` with the tickets in the order of the requests."""
         assert message.SCHEMA.api_key is not None, "only requests are sent"
         return self._send(message, self.version(message.SCHEMA.api_key, at_least=at_least, at_most=at_most))
 
     def send_unanswered(self, message: Message, *, at_least: int = 0, at_most: int | None = None) -> None:
-        """Send a request that the broker does not answer: Produce with acks=0."""
+        """Send a request without a response: Produce with acks=0."""
         self.send(message, at_least=at_least, at_most=at_most)
         self._waiting -= 1
 
     def receive(self, ticket: Ticket, timeout_s: float | None = None) -> Any:
-        """The answer to a request that was sent; byte fields of records are views of the answer's own buffer."""
+        """Return the response to a sent request. Its record fields are views of the receive buffer."""
         timeout_s = self._settings.request_timeout_ms / 1000 if timeout_s is None else timeout_s
         frame, position = self._receive_frame(ticket, timeout_s)
         return self._decode(response_class(ticket.api_key), frame, ticket.version, position)
@@ -205,10 +206,12 @@ class Connection:
         try:
             message.write(parts, version)
         except UnwritableMessage as error:
-            raise UnsupportedByBroker(f"{self.address} cannot be asked that with {_name(ticket)}: {error}") from error
+            raise UnsupportedByBroker(
+                f"{self.address} supports only a {_name(ticket)} version that cannot express the request: {error}"
+            ) from error
         parts.insert(0, frame_length(parts))
         if self._closed:
-            raise ConnectionLost(self.address, _name(ticket), "it is closed")
+            raise ConnectionLost(self.address, _name(ticket), "the connection is closed")
         self._waiting += 1
         try:
             self._socket.settimeout(self._settings.request_timeout_ms / 1000)
@@ -220,19 +223,19 @@ class Connection:
         except OSError as error:
             raise self._lost(ticket, error) from error
         except BaseException:
-            self.close()  # half a request may have gone out
+            self.close()  # a part of the request may have been sent
             raise
         return ticket
 
     def _receive_frame(self, ticket: Ticket, timeout_s: float) -> tuple[memoryview, int]:
-        """The frame that answers, and where the message begins in it."""
+        """Return the frame of the response, and the position of the message in it."""
         deadline = self._clock.monotonic() + timeout_s
         try:
             length = bytearray(4)
             fill(memoryview(length), self._socket, deadline, self._clock)
             size = _INT32.unpack(length)[0]
             if not 4 <= size <= ANSWER_BYTES_MAX:
-                raise self._no_answer(ticket, bytes(length))
+                raise self._unexpected_start(ticket, bytes(length))
             frame = memoryview(bytearray(size))
             fill(frame, self._socket, deadline, self._clock)
             correlation_id, position = read_response_header(ticket.api_key, ticket.version, frame)
@@ -243,17 +246,17 @@ class Connection:
             raise self._lost(ticket, error) from error
         except ProtocolError as error:
             self.close()
-            raise InvalidAnswer(f"{self.address} answered {_name(ticket)} with something else: {error}") from error
+            raise InvalidAnswer(f"{self.address} sent a malformed response to {_name(ticket)}: {error}") from error
         except BaseException:
-            self.close()  # part of an answer may have been read
+            self.close()  # a part of the response may have been read
             raise
         self._waiting -= 1
         if ticket.api_key != ApiKey.API_VERSIONS:
             self._may_probe = False
         if correlation_id != ticket.correlation_id:
             self.close()
-            due = f"{ticket.correlation_id} ({_name(ticket)})"
-            raise InvalidAnswer(f"{self.address} answered request {correlation_id} where {due} was due")
+            expected = f"{ticket.correlation_id} ({_name(ticket)})"
+            raise InvalidAnswer(f"{self.address} sent a response to request {correlation_id} instead of {expected}")
         return frame, position
 
     def _lost(self, ticket: Ticket, error: OSError) -> ClientError:
@@ -265,21 +268,21 @@ class Connection:
                 return explained
         return ConnectionLost(self.address, _name(ticket), _reason(error))
 
-    def _no_answer(self, ticket: Ticket, start: bytes) -> Exception:
+    def _unexpected_start(self, ticket: Ticket, start: bytes) -> Exception:
         if start[:2] in (b"\x15\x03", b"\x16\x03"):
             return wants_tls(self.address, self._settings.security)
-        return InvalidAnswer(f"{self.address} answered {_name(ticket)} with {start!r}…: is it a Kafka broker?")
+        return InvalidAnswer(f"{self.address} responded to {_name(ticket)} with {start!r}…: is it a Kafka broker?")
 
     def _decode(self, kind: type[Any], frame: memoryview, version: int, position: int) -> Any:
         try:
             return kind.decode(frame, version, position)
         except ProtocolError as error:
             self.close()
-            raise InvalidAnswer(f"{self.address} sent an answer that cannot be read: {error}") from error
+            raise InvalidAnswer(f"{self.address} sent a response that cannot be decoded: {error}") from error
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """The same bytes in few pieces: small parts together, large ones as they are."""
+    """Return the same bytes in few buffers: small parts joined, large ones unchanged."""
     pieces: list[Any] = []
     small = bytearray()
     for part in parts:
@@ -300,9 +303,9 @@ def _name(ticket: Ticket) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """Why a connection failed, in a few words."""
+    """Return a short reason why a connection failed."""
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "timed out"
     if isinstance(error, socket.gaierror):
-        return "the name is not known"
+        return "the host name cannot be resolved"
     return str(error.strerror or error or type(error).__name__).lower()

@@ -1,10 +1,10 @@
-"""Connections: one to each broker, kept while it is good for another request."""
+"""Connections: a pool with one connection per broker."""
 
 from __future__ import annotations
 
 from tailrace.client.network.address import Address
 from tailrace.client.network.connection import Connection
-from tailrace.client.network.patience import Clock
+from tailrace.client.network.retry_budget import Clock
 from tailrace.client.network.sockets import OpenSocket
 from tailrace.client.settings import ClientSettings
 from tailrace.model.ids import BrokerId
@@ -18,7 +18,7 @@ class Connections:
         self._by_address: dict[Address, Connection] = {}
 
     def get(self, address: Address, node_id: BrokerId | None) -> Connection:
-        """The connection that is kept, or a new one in the place of one that has ended."""
+        """Return the open connection to an address, or a new one if it is no longer usable."""
         kept = self._by_address.pop(address, None)
         if kept is None or not kept.is_usable:
             if kept is not None:
@@ -30,7 +30,7 @@ class Connections:
         return kept
 
     def usable(self) -> dict[Address, BrokerId | None]:
-        """Where another request could go out at once."""
+        """Return the addresses and node ids with a usable connection."""
         return {address: one.node_id for address, one in self._by_address.items() if one.is_usable}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The sockets that client connections are made of: the interface, plain TCP, and the choice between plain and TLS."""
+"""Sockets of client connections: the interface, plain TCP, and the choice between plain and TLS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from tailrace.client.network.address import Address
-from tailrace.client.network.patience import Clock
+from tailrace.client.network.retry_budget import Clock
 from tailrace.client.security.security import Security
 from tailrace.client.security.tls_socket import TlsSocket
 
@@ -22,8 +22,8 @@ class Socket(Protocol):
 
     def settimeout(self, seconds: float, /) -> None: ...
 
-    def has_news(self) -> bool:
-        """Return True if there is something to read, which may be the end."""
+    def has_input(self) -> bool:
+        """Return True if there are bytes to read, or the peer has closed the connection."""
 
     def close(self) -> None: ...
 
@@ -39,7 +39,7 @@ class PlainSocket:
         self.settimeout = self._socket.settimeout
         self.close = self._socket.close
 
-    def has_news(self) -> bool:
+    def has_input(self) -> bool:
         self._socket.setblocking(False)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -59,7 +59,7 @@ def opener(security: Security) -> OpenSocket:
 
 
 def fill(view: memoryview, source: Socket, deadline_s: float, clock: Clock) -> None:
-    """Receive until the view is full. Raise TimeoutError at the deadline, ConnectionResetError at the end."""
+    """Receive until the view is full. Raise TimeoutError at the deadline, ConnectionResetError if the peer closes."""
     while len(view):
         remaining = deadline_s - clock.monotonic()
         if remaining <= 0:
@@ -67,5 +67,5 @@ def fill(view: memoryview, source: Socket, deadline_s: float, clock: Clock) -> N
         source.settimeout(remaining)
         count = source.recv_into(view)
         if count == 0:
-            raise ConnectionResetError("the broker closed it")
+            raise ConnectionResetError("the broker closed the connection")
         view = view[count:]

@@ -1,7 +1,7 @@
-"""Which partition a key belongs to, as Kafka's default partitioner says.
+"""The partition of a key, as Kafka's default partitioner computes it.
 
-murmur2 over the key's bytes with seed 0x9747b28c, the sign bit cleared, modulo the number of partitions. Records
-without a key go anywhere.
+The partition is murmur2 of the key's bytes with seed 0x9747b28c, with the sign bit cleared, modulo the number of
+partitions. Records without a key may go to any partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: Buffer) -> int:
-    """The 32-bit hash, as an unsigned number."""
+    """Return the 32-bit hash as an unsigned number."""
     length = len(data)
     h = _SEED ^ length
     tail = length & ~3

@@ -1,11 +1,11 @@
-"""BatchProducer: whole record batches into a cluster, with or without idempotence.
+"""BatchProducer: writes whole record batches, with or without idempotence.
 
-A batch goes as it is, except that an idempotent producer sets producer id, epoch and sequence in a copy of its header.
-The broker then recognises a batch that is sent again after its answer was lost, so that each is written once; without
-idempotence it may be written twice. With acks=0 nobody answers, and nobody knows.
+A batch is sent unchanged, except that an idempotent producer sets producer id, epoch and sequence in a copy. The broker
+then recognizes a batch that is sent again after a lost response, so each batch is written once. Without idempotence it
+may be written twice. With acks=0 there is no response.
 
-One batch a partition is under way at any time, so batches of a partition stay in their order. When one cannot be
-delivered it is not known, as a rule, whether it was written: the producer goes on under a new producer id.
+Each partition has at most one batch in flight, so its batches keep their order. If a batch cannot be delivered, it is
+usually unknown if it was written. The producer then continues with a new producer id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition
@@ -41,7 +41,7 @@ FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_ZSTD: Final = 7
 LAST_VERSION_BY_NAME: Final = PRODUCE_TOPIC_IDS - 1
 NO_OFFSET: Final = -1
-ANSWER_MARGIN_MS: Final = 1_000  # a broker that waits for replicas in vain says so; its word shall arrive
+ANSWER_MARGIN_MS: Final = 1_000  # added to the timeout, so that the broker's own timeout error arrives
 _INT_MAX: Final = 2**31 - 1
 _PRODUCER: Final = Struct(">qhi")  # id, epoch, base sequence
 _CRC: Final = Struct(">I")
@@ -54,7 +54,7 @@ class Acks(IntEnum):
 
 
 class Produced(NamedTuple):
-    """Where a batch was written; base_offset is -1 where the broker does not say (acks=0, old duplicates)."""
+    """A written batch. base_offset is -1 if the broker does not report it (acks=0, old duplicates)."""
 
     partition: TopicPartition
     base_offset: Offset
@@ -63,7 +63,7 @@ class Produced(NamedTuple):
 
 
 class NotDelivered(ClientError):
-    """Some batches were refused or lost; says which, and which were written."""
+    """Some batches were refused or lost: `errors` has those, `delivered` the written ones."""
 
     def __init__(
         self, errors: Mapping[TopicPartition, ClientError], delivered: Mapping[TopicPartition, Produced]
@@ -75,9 +75,9 @@ class NotDelivered(ClientError):
 
 class BatchProducer:
     def __init__(self, cluster: ClusterClient, *, acks: Acks = Acks.ALL, idempotent: bool | None = None) -> None:
-        """Idempotent, unless told otherwise, where that is possible: with acks from all."""
+        """Create a producer. With acks=ALL it is idempotent by default."""
         if idempotent and acks is not Acks.ALL:
-            raise ValueError("an idempotent producer needs acks from all")
+            raise ValueError(f"an idempotent producer needs acks=ALL, not {acks.name}")
         self.cluster = cluster
         self.acks = acks
         self.is_idempotent = acks is Acks.ALL if idempotent is None else idempotent
@@ -85,7 +85,7 @@ class BatchProducer:
         self._sequences: dict[TopicPartition, int] = {}
 
     def send(self, batches: Mapping[TopicPartition, Buffer]) -> dict[TopicPartition, Produced]:
-        """Write one batch to each of these partitions; NotDelivered unless all of them are."""
+        """Write one batch to each of these partitions. Raise NotDelivered if one of them fails."""
         headers = {partition: _header_of(data, partition) for partition, data in batches.items()}
         if self.is_idempotent:
             batches = {partition: self._stamped(partition, data) for partition, data in batches.items()}
@@ -93,7 +93,7 @@ class BatchProducer:
         if any(header.attributes & CODEC_MASK == Codec.ZSTD for header in headers.values()):
             at_least = FIRST_VERSION_WITH_ZSTD
 
-        def build(leaders: list[LeaderOf]) -> ProduceRequest:
+        def build(leaders: list[LedPartition]) -> ProduceRequest:
             return ProduceRequest(
                 acks=self.acks,
                 timeout_ms=self.cluster.settings.request_timeout_ms,
@@ -101,7 +101,7 @@ class BatchProducer:
             )
 
         if self.acks is Acks.NONE:
-            self.cluster.tell_leaders(batches, build, at_least=at_least, at_most_without_ids=LAST_VERSION_BY_NAME)
+            self.cluster.send_to_leaders(batches, build, at_least=at_least, at_most_without_ids=LAST_VERSION_BY_NAME)
             return {partition: Produced(partition, NO_OFFSET) for partition in batches}
         answers = self.cluster.ask_leaders(
             batches,
@@ -125,7 +125,7 @@ class BatchProducer:
         return delivered
 
     def _stamped(self, partition: TopicPartition, data: Buffer) -> bytearray:
-        """A copy of the batch that says who sends it, and in which place of the partition's sequence."""
+        """Return a copy of the batch with producer id, epoch and sequence."""
         if self._identity is None:
             self._identity = self._init_producer_id()
         copy = bytearray(data)
@@ -146,7 +146,7 @@ class BatchProducer:
 
 def _header_of(data: Buffer, partition: TopicPartition) -> RecordBatch:
     if len(data) < HEADER_SIZE:
-        raise ValueError(f"{len(data)} bytes for {partition} are no record batch")
+        raise ValueError(f"{len(data)} bytes for {partition} are not a record batch: a header has {HEADER_SIZE} bytes")
     batch = RecordBatch(memoryview(data))
     if batch.magic != 2 or batch.size != len(data):
         raise ValueError(f"the bytes for {partition} are not exactly one record batch of format 2")
@@ -154,7 +154,7 @@ def _header_of(data: Buffer, partition: TopicPartition) -> RecordBatch:
 
 
 def produce_topics(
-    leaders: list[LeaderOf], batches: Mapping[TopicPartition, Buffer]
+    leaders: list[LedPartition], batches: Mapping[TopicPartition, Buffer]
 ) -> list[ProduceRequest.TopicProduceData]:
     topics: dict[str, ProduceRequest.TopicProduceData] = {}
     for partition, topic_id, _ in leaders:
@@ -167,24 +167,24 @@ def produce_topics(
     return list(topics.values())
 
 
-def produced_answers(answer: ProduceResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+def produced_answers(answer: ProduceResponse, leaders: list[LedPartition]) -> Iterator[PartitionAnswer]:
     names = {leader.topic_id: leader.partition.topic for leader in leaders}
     for topic in answer.responses:
         name = topic.name or names.get(topic.topic_id, "")
         for data in topic.partition_responses:
             partition = TopicPartition(name, data.index)
             if data.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                # Written long ago: the broker remembers the offsets of the last five batches only.
+                # The batch was written before. The broker remembers the offsets of the last five batches only.
                 yield PartitionAnswer(partition, Produced(partition, NO_OFFSET))
             elif data.error_code:
-                yield PartitionAnswer(partition, None, Refused(str(partition), data.error_code, _words(data)))
+                yield PartitionAnswer(partition, None, Refused(str(partition), data.error_code, _refusal_text(data)))
             else:
                 produced = Produced(partition, data.base_offset, data.log_append_time_ms, data.log_start_offset)
                 yield PartitionAnswer(partition, produced)
 
 
-def _words(data: ProduceResponse.PartitionProduceResponse) -> str | None:
-    """Why a batch was refused; the first record that is to blame says more than the batch."""
+def _refusal_text(data: ProduceResponse.PartitionProduceResponse) -> str | None:
+    """Return the reason why a batch was refused: that of its first invalid record, if the broker reports one."""
     for record in data.record_errors:
         if record.batch_index_error_message:
             return f"record {record.batch_index} of the batch: {record.batch_index_error_message}"

@@ -1,8 +1,8 @@
-"""SequencedProducer: batches that already say who sends them and in which place, each written once.
+"""SequencedProducer: writes batches that already contain producer id, epoch and sequence, each exactly once.
 
-Whoever builds a batch asks for its place (`take_sequence`) and writes it into the header, so that nothing is copied on
-the way out. Batches of a partition go out in the order of their sequences, one at a time; one whose answer was lost is
-sent again, and the broker knows it. In a transaction partitions join it by being written to.
+The caller takes a sequence (`take_sequence`) when it builds a batch, so that the batch need not be copied. Batches of a
+partition are sent in the order of their sequences, one at a time. After a lost response the batch is sent again, and
+the broker recognizes it. In a transaction, the first batch to a partition adds the partition.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import ClientError, Refused
 from tailrace.client.producing.producer import (
     FIRST_VERSION_WITH_ZSTD,
@@ -24,7 +24,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
 from tailrace.records.batch import Buffer, increment_sequence
 
-FIRST_VERSION_THAT_ADDS: Final = 12  # to the transaction, with transaction.version 2
+FIRST_VERSION_THAT_ADDS: Final = 12  # a Produce adds its partitions to the transaction (transaction.version 2)
 LAST_OLD_PRODUCE: Final = 11
 ANSWER_MARGIN_MS: Final = 1_000
 _INT_MAX: Final = 2**31 - 1
@@ -39,7 +39,7 @@ _FENCED: Final = frozenset({
 
 class SequencedProducer:
     def __init__(self, cluster: ClusterClient, transactions: Transactions, transaction: Transaction | None) -> None:
-        """Without a transaction the producer is idempotent only."""
+        """Create a producer. Without a transaction it is only idempotent."""
         self._cluster = cluster
         self._transactions = transactions
         self.transaction = transaction
@@ -52,11 +52,11 @@ class SequencedProducer:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """What was written to."""
+        """The partitions that were written to."""
         return sorted(self._sequences)
 
     def take_sequence(self, partition: TopicPartition, records: int) -> int:
-        """The base sequence of the next batch to a partition, which has so many records."""
+        """Return the base sequence of the next batch to a partition, and advance it by `records`."""
         sequence = self._sequences.get(partition, 0)
         self._sequences[partition] = increment_sequence(sequence, records)
         return sequence
@@ -64,7 +64,7 @@ class SequencedProducer:
     def send(
         self, batches: Mapping[TopicPartition, Buffer], *, has_zstd: bool = False
     ) -> dict[TopicPartition, ClientError]:
-        """Write one batch to each of these partitions; the errors of those that could not be written."""
+        """Write one batch to each of these partitions. Return the errors of those that failed."""
         at_least, at_most = FIRST_VERSION_WITH_ZSTD if has_zstd else 3, LAST_VERSION_BY_NAME
         is_newest = True
         if self.transaction is not None:
@@ -72,11 +72,11 @@ class SequencedProducer:
             if new:
                 self._transactions.add_partitions(self.transaction, new)
                 self._joined.update(new)
-            is_newest = self._transactions.is_newer
+            is_newest = self._transactions.has_version_2
         if is_newest and self.transaction is not None:
             at_least = FIRST_VERSION_THAT_ADDS
 
-        def build(leaders: list[LeaderOf]) -> ProduceRequest:
+        def build(leaders: list[LedPartition]) -> ProduceRequest:
             return ProduceRequest(
                 transactional_id=None if self.transaction is None else self.transaction.transactional_id,
                 acks=-1,
@@ -96,7 +96,7 @@ class SequencedProducer:
         )
         return {partition: answer for partition, answer in answers.items() if isinstance(answer, ClientError)}
 
-    def _read(self, answer: ProduceResponse, leaders: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+    def _read(self, answer: ProduceResponse, leaders: list[LedPartition]) -> Iterator[PartitionAnswer]:
         for one in produced_answers(answer, leaders):
             error = one.error
             if self.transaction is not None and isinstance(error, Refused) and error.code in _FENCED:
@@ -106,7 +106,7 @@ class SequencedProducer:
 
 
 def new_producer_id(cluster: ClusterClient) -> tuple[int, int]:
-    """A producer id and its epoch, for idempotence without a transaction."""
+    """Return a new producer id and its epoch, for idempotence without a transaction."""
 
     def check(answer: InitProducerIdResponse) -> None:
         if answer.error_code:

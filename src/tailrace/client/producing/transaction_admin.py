@@ -1,8 +1,8 @@
-"""Transactions as an administrator sees them: listed, described, found hanging, and aborted.
+"""Transactions for administrators: list, describe, find hanging ones, and abort.
 
-A transaction hangs when a partition has it open and its coordinator does not know of that: nobody will ever end it,
-and whoever reads committed records waits before it. `find_hanging` looks for such ones, `abort_transaction` writes the
-marker that ends one in a partition, which takes no word of the coordinator.
+A transaction hangs if it is open in a partition but its coordinator does not have the partition in the transaction. The
+coordinator will never end it, and consumers with read_committed cannot read past it. `find_hanging` finds hanging
+transactions. `abort_transaction` writes an abort marker to one partition, without the coordinator.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused
 from tailrace.model.ids import BrokerId, Offset, ProducerId, TopicPartition
@@ -39,12 +39,12 @@ class TransactionDescription(NamedTuple):
     producer_epoch: int
     state: str
     timeout_ms: int
-    start_ms: int  # -1 where none has begun
+    start_ms: int  # -1: no open transaction
     partitions: tuple[TopicPartition, ...]
 
 
 class ActiveProducer(NamedTuple):
-    """A producer that a partition knows."""
+    """The state of a producer in a partition."""
 
     partition: TopicPartition
     producer_id: ProducerId
@@ -52,7 +52,7 @@ class ActiveProducer(NamedTuple):
     last_sequence: int
     last_timestamp_ms: int
     coordinator_epoch: int
-    start_offset: Offset  # of the transaction that it has open; -1 without one
+    start_offset: Offset  # of its open transaction; -1: none
 
 
 def list_transactions(
@@ -63,7 +63,7 @@ def list_transactions(
     longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> list[ListedTransaction]:
-    """Those of all coordinators. Which of the filters a broker knows depends on its version."""
+    """Return the transactions of all coordinators. longer_than_ms needs Kafka 3.8, pattern Kafka 4.1."""
     request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producer_ids))
     at_least = 0
     if longer_than_ms >= 0:
@@ -77,7 +77,7 @@ def list_transactions(
         if answer.error_code:
             raise Refused("the list of transactions", answer.error_code)
         if answer.unknown_state_filters:
-            raise Refused("the list of transactions", 42, f"no such state: {', '.join(answer.unknown_state_filters)}")
+            raise Refused("the list of transactions", 42, f"unknown state: {', '.join(answer.unknown_state_filters)}")
 
     found = []
     for node_id in sorted(cluster.metadata.brokers):
@@ -114,19 +114,19 @@ def describe_transaction(coordinators: Coordinators, transactional_id: str) -> T
 def describe_producers(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, list[ActiveProducer]]:
-    def build(leaders: list[LeaderOf]) -> DescribeProducersRequest:
+    def build(leaders: list[LedPartition]) -> DescribeProducersRequest:
         topics: dict[str, DescribeProducersRequest.TopicRequest] = {}
         for leader in leaders:
             name, index = leader.partition
             topics.setdefault(name, DescribeProducersRequest.TopicRequest(name=name)).partition_indexes.append(index)
         return DescribeProducersRequest(topics=list(topics.values()))
 
-    def read(answer: DescribeProducersResponse, _: list[LeaderOf]) -> Iterator[PartitionAnswer]:
+    def read(answer: DescribeProducersResponse, _: list[LedPartition]) -> Iterator[PartitionAnswer]:
         for topic in answer.topics:
-            for told in topic.partitions:
-                key = TopicPartition(topic.name, told.partition_index)
-                error = Refused(str(key), told.error_code, told.error_message) if told.error_code else None
-                yield PartitionAnswer(key, [_producer(key, one) for one in told.active_producers], error)
+            for data in topic.partitions:
+                key = TopicPartition(topic.name, data.partition_index)
+                error = Refused(str(key), data.error_code, data.error_message) if data.error_code else None
+                yield PartitionAnswer(key, [_producer(key, one) for one in data.active_producers], error)
 
     found: dict[TopicPartition, list[ActiveProducer]] = cluster.ask_leaders(partitions, build, read)
     return found
@@ -147,7 +147,7 @@ def _producer(key: TopicPartition, one: Any) -> ActiveProducer:
 def find_hanging(
     coordinators: Coordinators, partitions: Iterable[TopicPartition], *, longest_ms: int, now_ms: int
 ) -> list[ActiveProducer]:
-    """Transactions that no coordinator will end. `longest_ms`: what is younger may be about to be known."""
+    """Return the hanging transactions. A transaction with a write in the last `longest_ms` is not hanging."""
     cluster = coordinators.cluster
     open_ones = [
         one
@@ -160,14 +160,16 @@ def find_hanging(
     known = list_transactions(cluster, producer_ids=sorted({one.producer_id for one in open_ones}))
     expected: dict[ProducerId, frozenset[TopicPartition]] = {}
     for listed in known:
-        told = describe_transaction(coordinators, listed.transactional_id)
-        expected[told.producer_id] = frozenset(told.partitions)
+        described = describe_transaction(coordinators, listed.transactional_id)
+        expected[described.producer_id] = frozenset(described.partitions)
     return [one for one in open_ones if one.partition not in expected.get(one.producer_id, frozenset())]
 
 
 def abort_transaction(cluster: ClusterClient, producer: ActiveProducer) -> None:
-    """End a producer's transaction in one partition, as aborted. Only for one that hangs: its coordinator, and its
-    other partitions, hear nothing of it."""
+    """Abort a producer's transaction in one partition.
+
+    Use it only for a hanging transaction: neither the coordinator nor the other partitions are notified.
+    """
     key = producer.partition
     leader = cluster.topic(key.topic, fresh=True).partition(key.partition).leader
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
@@ -181,8 +183,8 @@ def abort_transaction(cluster: ClusterClient, producer: ActiveProducer) -> None:
     def check(answer: WriteTxnMarkersResponse) -> None:
         for one in answer.markers:
             for topic in one.topics:
-                for told in topic.partitions:
-                    if told.error_code:
-                        raise Refused(f"producer {producer.producer_id} in {key}", told.error_code)
+                for data in topic.partitions:
+                    if data.error_code:
+                        raise Refused(f"producer {producer.producer_id} in {key}", data.error_code)
 
     cluster.change(WriteTxnMarkersRequest(markers=[marker]), check, node_id=leader)

@@ -1,17 +1,17 @@
-"""Transactions: begun here, or by another process, and ended by whoever holds what `begin` gave.
+"""Transactions that one process begins and any process may end.
 
     transactions = Transactions(coordinators)
     begun = transactions.begin("orders-7", timeout_ms=60_000)
-    …a SequencedProducer writes under begun…
-    transactions.commit_offset(begun, "group", partition, 42, "any words")
+    …a SequencedProducer writes in the transaction…
+    transactions.commit_offset(begun, "group", partition, 42, "any text")
     transactions.end(begun, commit=True)
 
-A `Transaction` is a name, a producer id and an epoch: it travels, and its end may be asked for again and again by
-anybody who has it. `begin` fences whoever held the name before: an open transaction under it is aborted. What was lost
-that way, or aborted by the coordinator because it took too long, is TransactionLost when it is to be ended.
+A `Transaction` is a transactional id, a producer id and an epoch. It can be sent to other processes, and any of them
+may end it; repeating the same end is safe. `begin` fences the previous holder of the transactional id and aborts its
+open transaction. Ending a transaction that was fenced, or aborted after its timeout, raises TransactionLost.
 
-Clusters know two protocols. With transaction.version 2 (Kafka 4) producing adds a partition to its transaction, and
-each end gives a new epoch; before, partitions and groups are added first.
+There are two protocols. With transaction.version 2 (Kafka 4), a Produce adds its partition to the transaction, and each
+end returns a new epoch. With older versions, partitions and groups are added by requests of their own.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tailrace.protocol.messages import (
     TxnOffsetCommitResponse,
 )
 
-LAST_ADD_FOR_CLIENTS: Final = 3  # later versions are spoken between brokers
-LAST_OLD_END: Final = 4  # the next one gives a new epoch
-LAST_OLD_OFFSETS: Final = 4  # the next one adds the group by itself
+LAST_ADD_FOR_CLIENTS: Final = 3  # later versions are for brokers
+LAST_OLD_END: Final = 4  # version 5 returns a new epoch
+LAST_OLD_OFFSETS: Final = 4  # version 5 adds the group to the transaction
 _LOST: Final = frozenset({
     ErrorCode.PRODUCER_FENCED,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -52,7 +52,7 @@ _LOST: Final = frozenset({
 
 
 class Transaction(NamedTuple):
-    """What it takes to write in a transaction, or to end it."""
+    """The identity of a transaction: enough to write in it and to end it."""
 
     transactional_id: str
     producer_id: ProducerId
@@ -60,12 +60,12 @@ class Transaction(NamedTuple):
 
 
 class TransactionLost(ClientError):
-    """The transaction was ended by others: fenced by a newer one, or aborted because it took too long."""
+    """The transaction was fenced by a newer one, or aborted after its timeout."""
 
     def __init__(self, transaction: Transaction, code: int) -> None:
         super().__init__(
             f"transaction {transaction.transactional_id} (producer {transaction.producer_id}, "
-            f"epoch {transaction.epoch}) was ended by others: {code_text(code)}"
+            f"epoch {transaction.epoch}) was fenced, or aborted after its timeout: {code_text(code)}"
         )
         self.transaction = transaction
         self.code = code
@@ -76,16 +76,16 @@ class Transactions:
         self.coordinators = coordinators
 
     @property
-    def is_newer(self) -> bool:
-        return self.coordinators.has_newer_transactions
+    def has_version_2(self) -> bool:
+        return self.coordinators.has_transaction_version_2
 
     def begin(self, transactional_id: str, timeout_ms: int) -> Transaction:
-        """Take the name over: whoever held it is fenced, and what it left open aborted, before this returns."""
+        """Begin a transaction. The previous holder of the transactional id is fenced, its open transaction aborted."""
 
         def check(answer: InitProducerIdResponse) -> None:
             if answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-                words = f"a timeout of {timeout_ms} ms is more than the broker's transaction.max.timeout.ms"
-                raise Refused(f"transactional id {transactional_id}", answer.error_code, words)
+                message = f"a timeout of {timeout_ms} ms is more than the broker's transaction.max.timeout.ms"
+                raise Refused(f"transactional id {transactional_id}", answer.error_code, message)
             if answer.error_code:
                 raise Refused(f"transactional id {transactional_id}", answer.error_code)
 
@@ -94,8 +94,8 @@ class Transactions:
         return Transaction(transactional_id, answer.producer_id, answer.producer_epoch)
 
     def add_partitions(self, transaction: Transaction, partitions: Iterable[TopicPartition]) -> None:
-        """What the older protocol wants before the first batch to each partition; with the newer one nothing."""
-        if self.is_newer:
+        """Add partitions to the transaction, as the older protocol requires. Do nothing with the newer protocol."""
+        if self.has_version_2:
             return
         topics: dict[str, AddPartitionsToTxnRequest.AddPartitionsToTxnTopic] = {}
         for topic, partition in partitions:
@@ -119,8 +119,8 @@ class Transactions:
     def commit_offset(
         self, transaction: Transaction, group: str, partition: TopicPartition, offset: int, metadata: str
     ) -> None:
-        """A group's offset, with a note: it is there as soon as the transaction is committed, and only then."""
-        if not self.is_newer:
+        """Commit a group's offset with metadata as part of the transaction."""
+        if not self.has_version_2:
             self._add_group(transaction, group)
 
         def check(answer: TxnOffsetCommitResponse) -> None:
@@ -138,7 +138,7 @@ class Transactions:
             producer_epoch=transaction.epoch,
             topics=[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=partition.topic, partitions=[offsets])],
         )
-        at_most = None if self.is_newer else LAST_OLD_OFFSETS
+        at_most = None if self.has_version_2 else LAST_OLD_OFFSETS
         self.coordinators.ask(CoordinatorKind.GROUP, group, request, check, at_least=3, at_most=at_most)
 
     def _add_group(self, transaction: Transaction, group: str) -> None:
@@ -154,7 +154,7 @@ class Transactions:
         self._ask(transaction.transactional_id, request, check)
 
     def end(self, transaction: Transaction, *, commit: bool) -> None:
-        """Commit or abort; the same end may be asked for again, by anybody. TransactionLost where it is too late."""
+        """Commit or abort. Repeating the same end is safe. Raise TransactionLost if the transaction was aborted."""
 
         def check(answer: EndTxnResponse) -> None:
             _check(transaction, f"transaction {transaction.transactional_id}", answer.error_code)
@@ -165,12 +165,12 @@ class Transactions:
             producer_epoch=transaction.epoch,
             committed=commit,
         )
-        self._ask(transaction.transactional_id, request, check, at_most=None if self.is_newer else LAST_OLD_END)
+        self._ask(transaction.transactional_id, request, check, at_most=None if self.has_version_2 else LAST_OLD_END)
 
     def ongoing(self, names: re.Pattern[str]) -> list[str]:
-        """The transactional ids, of those that match as a whole, whose transactions are open, on all brokers.
+        """Return the transactional ids with open transactions that match `names` completely, of all brokers.
 
-        Nothing where the cluster is older than Kafka 3.0 and cannot tell.
+        A cluster older than Kafka 3.0 cannot list them; the result is then empty.
         """
 
         def check(answer: ListTransactionsResponse) -> None:

@@ -11,7 +11,7 @@ key_entries.py       private keys and certificates from a store, as DER
 sasl.py              PLAIN, SCRAM and OAUTHBEARER
 oauth_settings.py    OauthLogin: the settings of SASL/OAUTHBEARER
 token_login.py       keeps a token fresh
-token_retrieval.py   gets a token from an endpoint or a file, or makes an unsigned one
+token_retrieval.py   gets a token from an endpoint or a file, or creates an unsigned one
 http_exchange.py     one bounded HTTP request to an identity provider
 redirects.py         HTTP redirects that never carry credentials to another host
 listener_probe.py    finds out which protocol a listener speaks, for a better error message

@@ -1,7 +1,7 @@
 """exchange: one bounded HTTP request to an identity provider, for tokens or for keys.
 
-Time, size and place are bounded: the whole exchange ends after `timeout_s`, an answer has at most `ANSWER_BYTES_MAX`
-bytes, and a redirect is not followed, so that credentials reach no other host. It blocks: it is not for the loop.
+The whole exchange ends after `timeout_s`. A response has at most `ANSWER_BYTES_MAX` bytes. Redirects are not followed,
+so that credentials reach no other host. The call blocks, so it must not be made on the loop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def exchange(
     connect_timeout_s: float = TIMEOUT_S,
     timeout_s: float = TIMEOUT_S,
 ) -> Answer:
-    """Return the answer whatever its status. Raise OSError if there is none."""
+    """Return the response, whatever its status. Raise OSError if there is none."""
     place = urlsplit(url)
     assert place.hostname is not None
     connection: http.client.HTTPConnection
@@ -50,7 +50,7 @@ def exchange(
     try:
         connection.connect()
         connection.sock.settimeout(timeout_s)
-        # A timeout of the socket counts for each piece that comes; the timer ends an answer that comes in drops.
+        # The socket's timeout applies to each read. The timer ends a response that arrives slowly, byte by byte.
         timer = threading.Timer(timeout_s, _cut_off, (connection.sock,))
         timer.daemon = True
         timer.start()
@@ -58,20 +58,20 @@ def exchange(
         response = connection.getresponse()
         data = response.read(ANSWER_BYTES_MAX + 1)
     except (http.client.HTTPException, ValueError) as error:
-        raise OSError(f"{url} does not answer in HTTP: {error!r:.200}") from error
+        raise OSError(f"{url} did not send a valid HTTP response: {error!r:.200}") from error
     finally:
         if timer is not None:
             timer.cancel()
         connection.close()
     if len(data) > ANSWER_BYTES_MAX:
-        raise OSError(f"{url} answers with more than {ANSWER_BYTES_MAX} bytes")
+        raise OSError(f"{url} sent more than {ANSWER_BYTES_MAX} bytes")
     if 300 <= response.status < 400:
         raise OSError(f"{url} redirects to {response.getheader('Location')!r:.200}, which is not followed")
     return Answer(response.status, data)
 
 
 def read_file_url(url: str) -> bytes:
-    """Return what a file:// address names. Raise OSError."""
+    """Return the content of a file:// URL. Raise OSError if it cannot be read or is too large."""
     with open(unquote(urlsplit(url).path), "rb") as file:
         data = file.read(ANSWER_BYTES_MAX + 1)
     if len(data) > ANSWER_BYTES_MAX:
@@ -81,4 +81,4 @@ def read_file_url(url: str) -> bytes:
 
 def _cut_off(connected: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # not that of TLS, which belongs to the other thread
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # not the TLS shutdown: the other thread uses the TLS state

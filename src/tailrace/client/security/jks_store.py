@@ -26,13 +26,13 @@ _WRONG_PASSWORD: Final = "the password is wrong, or the file is damaged"
 
 
 def read_jks(data: bytes, password: str | None, key_password: str | None) -> StoreEntries:
-    """Return the entries of a JKS file; without a password nothing is checked and keys are left out."""
+    """Return the entries of a JKS file. Without a password, nothing is verified and private keys are omitted."""
     if password is not None and not hmac.compare_digest(_digest(data[:-_DIGEST_BYTES], password), data[-20:]):
         raise UnreadableStore(_WRONG_PASSWORD)
     try:
         return _Reader(data[:-_DIGEST_BYTES]).entries(key_password if key_password is not None else password)
     except (struct.error, IndexError, UnicodeDecodeError):
-        raise UnreadableStore("it ends in the middle of an entry") from None
+        raise UnreadableStore("the file ends in the middle of an entry") from None
 
 
 class _Reader:
@@ -43,12 +43,12 @@ class _Reader:
     def entries(self, password: str | None) -> StoreEntries:
         version, count = self._number(), self._number()
         if version not in (1, 2):
-            raise UnreadableStore(f"version {version} of JKS is not known")
+            raise UnreadableStore(f"version {version} of JKS is not supported; versions 1 and 2 are")
         keys: list[KeyEntry] = []
         trusted: list[bytes] = []
         for _ in range(count):
             tag, alias = self._number(), self._text()
-            self._take(8)  # when it was made
+            self._take(8)  # its creation time
             if tag == _PRIVATE_KEY:
                 protected = self._bytes()
                 chain = tuple(self._certificate(version) for _ in range(self._number()))
@@ -57,7 +57,7 @@ class _Reader:
             elif tag == _CERTIFICATE:
                 trusted.append(self._certificate(version))
             else:
-                raise UnreadableStore(f"an entry of kind {tag} is not known")
+                raise UnreadableStore(f"unknown entry type {tag}")
         return StoreEntries(tuple(keys), tuple(trusted))
 
     def _take(self, size: int) -> bytes:
@@ -79,7 +79,7 @@ class _Reader:
     def _certificate(self, version: int) -> bytes:
         kind = self._text() if version == 2 else "X.509"
         if kind != "X.509":
-            raise UnreadableStore(f"certificates of kind {kind} are not known")
+            raise UnreadableStore(f"certificates of type {kind} are not supported; only X.509 is")
         return self._bytes()
 
 
@@ -88,7 +88,7 @@ def _digest(data: bytes, password: str) -> bytes:
 
 
 def _unprotected(protected: bytes, password: str, alias: str) -> bytes:
-    """Decrypt a key: salt, key XOR a stream of chained SHA-1 digests, and a digest that proves the password."""
+    """Decrypt a key. It is stored as a salt, the key XOR a stream of chained SHA-1 digests, and a check digest."""
     secret = _protected_octets(protected)
     word = password.encode("utf-16-be")
     salt, hidden, check = secret[:20], secret[20:-20], secret[-20:]
@@ -103,18 +103,18 @@ def _unprotected(protected: bytes, password: str, alias: str) -> bytes:
 
 
 def _protected_octets(der: bytes) -> bytes:
-    """Return what an EncryptedPrivateKeyInfo of Sun's key protector holds."""
+    """Return the encrypted bytes of an EncryptedPrivateKeyInfo of Sun's key protector."""
     outer, _ = _element(der, 0x30)
     algorithm, rest = _element(outer, 0x30)
     if not algorithm.startswith(_KEY_PROTECTOR):
-        raise UnreadableStore("a key is not protected as JKS protects keys")
+        raise UnreadableStore("a key is not encrypted with Sun's key protector, the scheme of JKS")
     return _element(rest, 0x04)[0]
 
 
 def _element(der: bytes, tag: int) -> tuple[bytes, bytes]:
-    """Return the content of a DER element, and what follows the element."""
+    """Return the content of a DER element, and the bytes after the element."""
     if der[0] != tag:
-        raise UnreadableStore("a key is not protected as JKS protects keys")
+        raise UnreadableStore("a key is not encrypted with Sun's key protector, the scheme of JKS")
     size, start = der[1], 2
     if size & 0x80:
         start = 2 + (size & 0x7F)

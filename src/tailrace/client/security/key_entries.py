@@ -28,7 +28,7 @@ class StoreEntries(NamedTuple):
 
     @property
     def authorities(self) -> tuple[bytes, ...]:
-        """Certificates that a trust store vouches for: trusted ones, and the first of each key, as Java has it."""
+        """The trusted certificates of a trust store: its certificate entries, and the first certificate of each key."""
         return (*self.trusted, *(one.chain[0] for one in self.keys if one.chain))
 
 

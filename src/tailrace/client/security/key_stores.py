@@ -25,14 +25,16 @@ def is_pem_file(path: str) -> bool:
 
 
 def read_store(path: str, password: str | None, key_password: str | None = None) -> StoreEntries:
-    """Return what a JKS or PKCS12 file holds, or raise UnreadableStore, which names the file and the reason."""
+    """Return the entries of a JKS or PKCS12 file. Raise UnreadableStore with the file and the reason."""
     try:
         data = _read_file(path)
         if data.startswith(MAGIC):
             return read_jks(data, password, key_password)
         if data.startswith(_SEQUENCE):
             if key_password not in (None, password):
-                raise UnreadableStore("ssl.key.password differs from its password; in a PKCS12 store both are the same")
+                raise UnreadableStore(
+                    "ssl.key.password differs from the store's password; in a PKCS12 store both must be the same"
+                )
             return _read_pkcs12(data, password)
         raise UnreadableStore(_reason(data))
     except UnreadableStore as error:
@@ -46,7 +48,7 @@ def _read_file(path: str) -> bytes:
     except OSError as error:
         raise UnreadableStore(error.strerror or str(error)) from error
     if len(data) > FILE_BYTES_MAX:
-        raise UnreadableStore(f"it has more than {FILE_BYTES_MAX} bytes")
+        raise UnreadableStore(f"the file has more than {FILE_BYTES_MAX} bytes")
     return data
 
 
@@ -54,10 +56,10 @@ def _reason(data: bytes) -> str:
     if not data:
         return "the file is empty"
     if _PEM in data:
-        return "it is PEM text, which needs the type PEM (ssl.keystore.type, ssl.truststore.type)"
+        return "the file is PEM text: set ssl.keystore.type or ssl.truststore.type to PEM"
     if data.startswith(JCEKS_MAGIC):
-        return "it has the format JCEKS; convert it with keytool -importkeystore -deststoretype PKCS12"
-    return "it has neither the format JKS nor PKCS12"
+        return "the file has the format JCEKS: convert it with keytool -importkeystore -deststoretype PKCS12"
+    return "the file has neither the format JKS nor PKCS12"
 
 
 def _read_pkcs12(data: bytes, password: str | None) -> StoreEntries:
@@ -65,7 +67,7 @@ def _read_pkcs12(data: bytes, password: str | None) -> StoreEntries:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
         raise UnreadableStore(
-            "it has the format PKCS12, which takes the package cryptography: pip install 'tailrace[keystores]'"
+            "the format PKCS12 needs the package cryptography: pip install 'tailrace[keystores]'"
         ) from None
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
@@ -91,7 +93,7 @@ def _pkcs12_reason(error: ValueError) -> str:
 
 
 def _chain(certificate: Any, others: list[Any]) -> list[Any]:
-    """Return the issuers of a certificate that a store holds, in order."""
+    """Return the issuers of a certificate that are in the store, in order."""
     found: list[Any] = []
     by_subject = {one.subject: one for one in others}
     while certificate.issuer != certificate.subject and certificate.issuer in by_subject:

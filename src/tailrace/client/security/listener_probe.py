@@ -1,11 +1,11 @@
-"""Find out which security protocol a listener speaks, after it ended a connection without an answer.
+"""Finds out which security protocol a listener uses, after it closed a connection without a response.
 
-A broker gives no reason when it closes a connection that uses the wrong security protocol, and retrying does not help.
-So a second connection asks the port directly:
+A broker gives no reason when it closes a connection with the wrong security protocol, and a retry does not help. So a
+second connection probes the port:
 
-- A connection without TLS ended before its first answer: does the port answer a TLS handshake?
-- A TLS handshake failed: does the port answer ApiVersions without TLS?
-- The first request after ApiVersions ended the connection: does the port answer SaslHandshake with its mechanisms?
+- A connection without TLS ended before its first response: does the port respond to a TLS handshake?
+- A TLS handshake failed: does the port respond to ApiVersions without TLS?
+- The first request after ApiVersions ended the connection: does the port respond to SaslHandshake with mechanisms?
 
 Each function returns the error to raise, or None if the probe found no reason.
 """
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tailrace.client.errors import UnsupportedSecurity
 from tailrace.client.network.address import Address
-from tailrace.client.network.patience import SystemClock
+from tailrace.client.network.retry_budget import SystemClock
 from tailrace.client.network.sockets import OpenSocket, PlainSocket, fill, opener
 from tailrace.client.security.security import Security
 from tailrace.model.errors import ErrorCode
@@ -41,7 +41,7 @@ _INT32: Final = Struct(">i")
 def explain_lost_connection(
     address: Address, security: Security, api_key: int, error: OSError
 ) -> UnsupportedSecurity | None:
-    """Explain why the broker ended a connection before it answered this request, the first one or the second."""
+    """Explain why the broker closed a connection before its response to the first or second request."""
     if is_tls_alert(error):
         return UnsupportedSecurity(f"{address} refuses the TLS connection: {tls_reason(error)}")
     if api_key == ApiKey.API_VERSIONS:
@@ -53,8 +53,8 @@ def explain_lost_connection(
         return None
     protocol = "SASL_PLAINTEXT" if security.tls is None else "SASL_SSL"
     return UnsupportedSecurity(
-        f"{address} requires SASL: security.protocol has to be {protocol}, "
-        f"with sasl.mechanism one of {', '.join(mechanisms) or 'none'}"
+        f"{address} requires SASL: set security.protocol to {protocol}, "
+        f"and sasl.mechanism to one of {', '.join(mechanisms) or 'none'}"
     )
 
 
@@ -65,33 +65,33 @@ def explain_failed_handshake(address: Address, security: Security, error: OSErro
     is_ended = isinstance(error, ssl.SSLError | ConnectionResetError | BrokenPipeError)
     if is_ended and not is_tls_alert(error) and _speaks_plain_kafka(address):
         protocol = "PLAINTEXT or SASL_PLAINTEXT" if security.sasl is None else "SASL_PLAINTEXT"
-        return UnsupportedSecurity(f"{address} does not speak TLS: security.protocol has to be {protocol}")
+        return UnsupportedSecurity(f"{address} does not use TLS: set security.protocol to {protocol}")
     if isinstance(error, ssl.SSLError):
         return UnsupportedSecurity(f"the TLS handshake with {address} failed: {tls_reason(error)}")
     return None
 
 
 def wants_tls(address: Address, security: Security) -> UnsupportedSecurity:
-    """Return the error for a listener that speaks TLS, and a client that does not."""
+    """Return the error for a listener with TLS and a client without."""
     protocols = "SSL or SASL_SSL" if security.sasl is None else "SASL_SSL"
-    return UnsupportedSecurity(f"{address} speaks TLS: security.protocol has to be {protocols}")
+    return UnsupportedSecurity(f"{address} uses TLS: set security.protocol to {protocols}")
 
 
 def is_tls_alert(error: OSError) -> bool:
-    """Return True if the other side sent a TLS alert."""
+    """Return True if the peer sent a TLS alert."""
     return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "").upper()
 
 
 def tls_reason(error: OSError) -> str:
-    """Return OpenSSL's reason in plain letters."""
+    """Return OpenSSL's reason as readable text."""
     reason = str(getattr(error, "reason", None) or error).lower().replace("_", " ")
     if "certificate required" in reason:
-        reason += " (ssl.keystore.location names the client's certificate)"
+        reason += " (set ssl.keystore.location to the client's certificate)"
     return reason
 
 
 def _speaks_tls(address: Address) -> bool:
-    """Return True if the port answers a TLS handshake, be it with an alert."""
+    """Return True if the port responds to a TLS handshake, even with an alert."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing is sent over this connection
@@ -118,7 +118,7 @@ def _sasl_mechanisms(address: Address, open_socket: OpenSocket) -> list[str] | N
 
 
 def _answer(address: Address, open_socket: OpenSocket, message: Message, version: int) -> Any:
-    """Send one request over a connection of its own. Return the answer, or None if there was none."""
+    """Send one request over a new connection. Return the response, or None if there is none."""
     api_key = message.SCHEMA.api_key
     assert api_key is not None
     clock = SystemClock()

@@ -1,8 +1,8 @@
-"""OauthLogin: how a client gets the token that it shows by SASL/OAUTHBEARER, as Kafka's client settings say it.
+"""OauthLogin: the settings by which a client gets its token for SASL/OAUTHBEARER. The names are Kafka's.
 
-`sasl.login.callback.handler.class` decides: without it the token is unsigned and made here, out of the
-`unsecuredLogin…` options of sasl.jaas.config; with OAuthBearerLoginCallbackHandler it comes from
-`sasl.oauthbearer.token.endpoint.url`, over HTTP or out of a file. An OauthLogin is a value, as Security is.
+`sasl.login.callback.handler.class` selects the source. Without it, the client creates an unsigned token from the
+`unsecuredLogin…` options of sasl.jaas.config. With OAuthBearerLoginCallbackHandler, the token comes from
+`sasl.oauthbearer.token.endpoint.url`, over HTTP or from a file. An OauthLogin is an immutable value, as Security is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assertion:
-    """A token that the client signs itself, in the place of a secret; or a file that has one."""
+    """A token that the client signs itself, instead of a secret; or a file with such a token."""
 
     file: str | None = None
     algorithm: str = "RS256"
@@ -53,7 +53,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEndpoint:
-    """Where a token comes from: http, https, or a file that has it."""
+    """The source of a token: an http or https URL, or a file."""
 
     url: str
     client_id: str | None = None
@@ -61,7 +61,7 @@ class TokenEndpoint:
     scope: str | None = None
     encodes_header: bool = False
     assertion: Assertion | None = None
-    is_jwt_bearer: bool = False  # the assertion is the grant, and not the client's identity
+    is_jwt_bearer: bool = False  # the assertion is the grant, not the client's identity
     tls: Tls | None = None
     connect_timeout_ms: int = _TIMEOUT_MS
     read_timeout_ms: int = _TIMEOUT_MS
@@ -81,8 +81,8 @@ class UnsignedToken:
 class OauthLogin:
     source: TokenEndpoint | UnsignedToken
     extensions: tuple[tuple[str, str], ...] = ()
-    # A token is replaced after this share of its life and a little more by chance, but not in its first seconds, and
-    # some seconds before it expires.
+    # A token is replaced after this share of its lifetime plus a random jitter, but not within min_period_s after it
+    # was issued, and at least buffer_s before it expires.
     window_factor: float = 0.8
     window_jitter: float = 0.05
     min_period_s: int = 60
@@ -97,7 +97,7 @@ class OauthLogin:
 
 
 def oauth_login_of(settings: Mapping[str, str], options: Mapping[str, str]) -> OauthLogin:
-    """Return what the settings and the options of sasl.jaas.config come to. Raise UnsupportedSecurity."""
+    """Build an OauthLogin from the settings and the options of sasl.jaas.config. Raise UnsupportedSecurity."""
     handler = settings.get(HANDLER, _UNSECURED).strip().rpartition(".")[2]
     source: TokenEndpoint | UnsignedToken
     if handler == _UNSECURED:
@@ -105,7 +105,7 @@ def oauth_login_of(settings: Mapping[str, str], options: Mapping[str, str]) -> O
     elif handler == _SECURED:
         prefix, source = _EXTENSION, _endpoint(settings, options)
     else:
-        raise UnsupportedSecurity(f"{HANDLER} is {handler}, a Java class that is not known here; {_SECURED} is")
+        raise UnsupportedSecurity(f"{HANDLER} is {handler!r}, which is not supported; use {_SECURED}")
     extensions = _named(options, prefix)
     for key, value in extensions:
         try:
@@ -137,7 +137,7 @@ def _number(
     except ValueError:
         raise UnsupportedSecurity(f"{name} is {text!r}, which is not a number") from None
     if not low <= value <= high:
-        raise UnsupportedSecurity(f"{name} is {text}; it is {low:g} to {high:g}")
+        raise UnsupportedSecurity(f"{name} is {text}; it must be between {low:g} and {high:g}")
     return value
 
 
@@ -153,8 +153,8 @@ def _unsigned(options: Mapping[str, str]) -> UnsignedToken:
     principal = options.get(f"{_LOGIN}PrincipalClaimName", "").strip() or "sub"
     if not any(name == principal and value for name, value in claims):
         raise UnsupportedSecurity(
-            f'sasl.jaas.config: {_LOGIN}StringClaim_{principal}="NAME" is missing: an unsigned token has to name '
-            f"somebody. For a token of an identity provider set {HANDLER} to …{_SECURED}"
+            f'sasl.jaas.config: {_LOGIN}StringClaim_{principal}="NAME" is missing: an unsigned token needs a '
+            f"principal. For a token of an identity provider set {HANDLER} to …{_SECURED}"
         )
     lifetime_s = _number(options, f"{_LOGIN}LifetimeSeconds", 3_600.0, float, 1, 1e9)
     return UnsignedToken(claims=tuple(claims), lifetime_s=lifetime_s)
@@ -168,14 +168,14 @@ def _endpoint(settings: Mapping[str, str], options: Mapping[str, str]) -> TokenE
         scheme, has_place = place.scheme, bool(place.path if place.scheme == "file" else place.hostname)
         place.port  # noqa: B018 - is checked when it is read
     except ValueError as error:
-        raise UnsupportedSecurity(f"{URL} is {url!r}, which is not an address: {error}") from None
+        raise UnsupportedSecurity(f"{URL} is {url!r}, which is not a URL: {error}") from None
     if scheme not in ("http", "https", "file") or not has_place:
-        raise UnsupportedSecurity(f"{URL} is {url!r}: it begins with https://, http:// or file://")
+        raise UnsupportedSecurity(f"{URL} is {url!r}; it must start with https://, http:// or file://")
     if retriever not in _RETRIEVERS:
-        raise UnsupportedSecurity(f"{RETRIEVER} is {retriever}: {', '.join(_RETRIEVERS)} are known here")
+        raise UnsupportedSecurity(f"{RETRIEVER} is {retriever}; supported are {', '.join(_RETRIEVERS)}")
     reads_file = retriever == "FileJwtRetriever" or (retriever == "DefaultJwtRetriever" and scheme == "file")
     if reads_file != (scheme == "file"):
-        raise UnsupportedSecurity(f"{RETRIEVER} is {retriever}, which does not read {url}")
+        raise UnsupportedSecurity(f"{RETRIEVER} is {retriever}, which cannot read {url}")
     if scheme == "file":
         return TokenEndpoint(url=url)
     is_jwt_bearer = retriever == "JwtBearerJwtRetriever"
@@ -183,9 +183,9 @@ def _endpoint(settings: Mapping[str, str], options: Mapping[str, str]) -> TokenE
     secret = settings.get(f"{_HTTP}.secret", options.get("clientSecret"))
     assertion = _assertion(settings, is_needed=is_jwt_bearer)
     if assertion is None and not (client_id and secret):
-        raise UnsupportedSecurity(f"{_HTTP}.id or {_HTTP}.secret is missing, without which {url} gives no token")
+        raise UnsupportedSecurity(f"{_HTTP}.id or {_HTTP}.secret is missing; {url} needs both")
     if settings.get("sasl.oauthbearer.header.urlencode", "false").lower() not in ("true", "false"):
-        raise UnsupportedSecurity("sasl.oauthbearer.header.urlencode is neither true nor false")
+        raise UnsupportedSecurity("sasl.oauthbearer.header.urlencode must be true or false")
     backoff_ms = _number(settings, "sasl.login.retry.backoff.ms", 100, int, 0, 86_400_000)
     return TokenEndpoint(
         url=url,
@@ -217,9 +217,9 @@ def _assertion(settings: Mapping[str, str], *, is_needed: bool) -> Assertion | N
     key_file = settings.get(f"{_ASSERTION}.private.key.file")
     algorithm = settings.get(f"{_ASSERTION}.algorithm", "RS256").strip().upper()
     if not key_file:
-        raise UnsupportedSecurity(f"{_ASSERTION}.private.key.file is missing, without which nothing can be signed")
+        raise UnsupportedSecurity(f"{_ASSERTION}.private.key.file is missing; it is needed to sign the assertion")
     if algorithm not in _ALGORITHMS:
-        raise UnsupportedSecurity(f"{_ASSERTION}.algorithm is {algorithm}: it is one of {', '.join(_ALGORITHMS)}")
+        raise UnsupportedSecurity(f"{_ASSERTION}.algorithm is {algorithm}; it must be one of {', '.join(_ALGORITHMS)}")
     return Assertion(
         algorithm=algorithm,
         key_file=key_file,

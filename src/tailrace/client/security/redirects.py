@@ -1,7 +1,7 @@
-"""open_url: an HTTP request whose credentials go to the host they are meant for, and to no other.
+"""open_url: an HTTP request that sends credentials only to the host of its URL.
 
-urllib sends a request's headers again wherever a redirect leads. Here a redirect to another host, port or scheme loses
-the Authorization header; one on the same host keeps it.
+urllib sends the headers again to the target of a redirect. `open_url` removes the Authorization header if the redirect
+leads to another host, port or scheme.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ def _place(url: str) -> tuple[str, str]:
 
 
 def open_url(request: urllib.request.Request, timeout_s: float) -> HTTPResponse:
-    """Send a request and follow redirects; an OSError if that fails."""
+    """Send a request and follow redirects. Raise OSError on failure."""
     return cast(HTTPResponse, urllib.request.build_opener(_Redirects).open(request, timeout=timeout_s))

@@ -1,8 +1,7 @@
-"""SASL: saying who we are, by PLAIN, SCRAM (RFC 5802) or OAUTHBEARER (RFC 7628), inside SaslHandshake and
-SaslAuthenticate.
+"""SASL authentication of a client: PLAIN, SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628) over SaslAuthenticate.
 
-An exchange is a generator: it yields what we say, is sent what the broker says, and returns at the end. It proves that
-the broker knows the password too, where the mechanism does.
+An exchange is a generator. It yields the client's messages, receives the broker's messages, and returns at the end.
+With SCRAM it also verifies that the broker knows the password.
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ from tailrace.protocol.messages import (
 )
 
 Exchange = Generator[bytes, bytes, None]
-# An exchange over SaslAuthenticate requests: version 0 of the handshake means bare frames.
+# With version 0 of the handshake, the messages are not wrapped in SaslAuthenticate requests.
 HANDSHAKE_AT_LEAST: Final = 1
 _ITERATIONS_MIN: Final = 4_096
 _ITERATIONS_MAX: Final = 1_000_000
 
 
 def authenticate(sasl: Sasl, ask: Callable[..., Any], where: object) -> int:
-    """Go through the exchange with a broker; for how many ms it counts, 0 for ever."""
+    """Authenticate with a broker. Return the session lifetime in ms; 0: unlimited."""
     shaken: SaslHandshakeResponse = ask(SaslHandshakeRequest(mechanism=sasl.mechanism), at_least=HANDSHAKE_AT_LEAST)
     if shaken.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise UnsupportedSecurity(f"{where} does not use SASL: security.protocol has to be PLAINTEXT, or SSL with TLS")
+        raise UnsupportedSecurity(f"{where} does not use SASL: set security.protocol to PLAINTEXT, or to SSL with TLS")
     if shaken.error_code:
         offered = ", ".join(shaken.mechanisms) or "none"
-        raise AuthenticationFailed(f"{where} does not take {sasl.mechanism}: it offers {offered}")
+        raise AuthenticationFailed(f"{where} does not accept sasl.mechanism {sasl.mechanism}: it offers {offered}")
     exchange = exchange_of(sasl)
-    words = next(exchange)
+    message = next(exchange)
     while True:
-        answer: SaslAuthenticateResponse = ask(SaslAuthenticateRequest(auth_bytes=words))
+        answer: SaslAuthenticateResponse = ask(SaslAuthenticateRequest(auth_bytes=message))
         if answer.error_code:
             why = answer.error_message or code_name(answer.error_code)
-            raise AuthenticationFailed(f"{where} does not let {sasl.username!r} in: {why}")
+            raise AuthenticationFailed(f"{where} refused to authenticate {sasl.username!r}: {why}")
         try:
-            words = exchange.send(bytes(answer.auth_bytes))
+            message = exchange.send(bytes(answer.auth_bytes))
         except StopIteration:
             return int(answer.session_lifetime_ms)
 
 
 def exchange_of(sasl: Sasl, nonce: str | None = None, *, may_wait: bool = True) -> Exchange:
-    """Return a new exchange. Without `may_wait` it takes the token that is there, and does not retrieve one."""
+    """Return a new exchange. Without `may_wait` it uses the current token and does not retrieve a new one."""
     if sasl.mechanism == oauthbearer.MECHANISM:
         return _oauthbearer(sasl, may_wait=may_wait)
     if sasl.mechanism == "PLAIN":
@@ -77,7 +76,7 @@ def _oauthbearer(sasl: Sasl, *, may_wait: bool) -> Exchange:
     if error:
         login.refused(token)
         yield oauthbearer.REFUSAL_SEEN
-        raise AuthenticationFailed(f"the broker refuses the token: {error.decode('utf-8', 'replace'):.200}")
+        raise AuthenticationFailed(f"the broker refused the token: {error.decode('utf-8', 'replace'):.200}")
 
 
 def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
@@ -86,19 +85,22 @@ def _scram(sasl: Sasl, nonce: str, digest: str) -> Exchange:
     server_first = (yield f"n,,{first}".encode()).decode()
     fields = _fields(server_first)
     if not fields.get("r", "").startswith(nonce) or fields["r"] == nonce:
-        raise AuthenticationFailed("the broker's answer does not belong to our question: its nonce is another")
+        raise AuthenticationFailed("the broker's SCRAM response has a wrong nonce")
     iterations = int(fields["i"]) if fields.get("i", "").isdecimal() else 0
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
-        raise AuthenticationFailed(f"the broker asks for {fields.get('i')} rounds of hashing")
+        raise AuthenticationFailed(
+            f"the broker requests {fields.get('i')} SCRAM iterations; "
+            f"the limits are {_ITERATIONS_MIN} to {_ITERATIONS_MAX}"
+        )
     salted = scram.salted_password(digest, sasl.password, base64.b64decode(fields["s"]), iterations)
     key = scram.client_key(digest, salted)
     without_proof = f"c=biws,r={fields['r']}"
-    said = f"{first},{server_first},{without_proof}".encode()
-    proof = scram.exclusive_or(key, scram.signature(digest, scram.stored_key(digest, key), said))
+    transcript = f"{first},{server_first},{without_proof}".encode()
+    proof = scram.exclusive_or(key, scram.signature(digest, scram.stored_key(digest, key), transcript))
     server_final = (yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode()).decode()
-    expected = base64.b64encode(scram.signature(digest, scram.server_key(digest, salted), said)).decode()
+    expected = base64.b64encode(scram.signature(digest, scram.server_key(digest, salted), transcript)).decode()
     if not hmac.compare_digest(_fields(server_final).get("v", ""), expected):
-        raise AuthenticationFailed("the broker does not know the password: it is not who it says it is")
+        raise AuthenticationFailed("the broker does not know the password: it may be an impostor")
 
 
 def _fields(text: str) -> dict[str, str]:

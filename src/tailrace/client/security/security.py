@@ -1,8 +1,8 @@
-"""Security: how a connection is made private and who it is that connects, as Kafka's client settings say it.
+"""Security: encryption and authentication of a connection, from Kafka's client settings.
 
-`security_of` reads security.protocol, ssl.* and sasl.*; certificates and keys are PEM, or in JKS and PKCS12 stores. A
-Security is a value: it travels to the workers of a job, and files that it names have to be there too. It never shows
-its secrets.
+`security_of` reads security.protocol, ssl.* and sasl.*. Certificates and keys are PEM, or in JKS and PKCS12 stores. A
+Security is an immutable value. It is sent to the workers of a Spark job, where the files that it names must exist as
+well. Its repr shows no secrets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailrace.model.security.jaas import parse_jaas
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", oauthbearer.MECHANISM)
-# How a client gets a token: `oauth_settings.py`.
+# Settings for retrieving a token, see `oauth_settings.py`.
 OAUTH_SETTINGS: Final = (
     "sasl.login.callback.handler.class",
     "sasl.login.connect.timeout.ms",
@@ -77,7 +77,7 @@ class Sasl:
     mechanism: str
     username: str
     password: str = field(repr=False)
-    oauth: OauthLogin | None = None  # with OAUTHBEARER, which has a token in the place of a password
+    oauth: OauthLogin | None = None  # for OAUTHBEARER, which uses a token instead of a password
     has_token: bool = False  # a delegation token: its id and its HMAC
 
 
@@ -91,10 +91,10 @@ PLAIN_TEXT: Final = Security()
 
 
 def security_of(settings: Mapping[str, str]) -> Security:
-    """What Kafka's settings, by their names in lower case, come to; UnsupportedSecurity for what is not spoken here."""
+    """Build a Security from Kafka's settings. Raise UnsupportedSecurity for settings that are not supported."""
     protocol = (settings.get("security.protocol") or "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
-        raise UnsupportedSecurity(f"security.protocol is {protocol!r}: it takes {', '.join(PROTOCOLS)}")
+        raise UnsupportedSecurity(f"security.protocol is {protocol!r}; it must be one of {', '.join(PROTOCOLS)}")
     for name in settings:
         for start, ending in (("ssl.", "SSL"), ("sasl.", "SASL")):
             if name.startswith(start) and ending not in protocol:
@@ -106,16 +106,16 @@ def security_of(settings: Mapping[str, str]) -> Security:
 
 
 def sasl_of(settings: Mapping[str, str]) -> Sasl:
-    """What sasl.mechanism and sasl.jaas.config say."""
+    """Build a Sasl from sasl.mechanism and sasl.jaas.config."""
     mechanism = settings.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism not in MECHANISMS:
-        raise UnsupportedSecurity(f"sasl.mechanism is {mechanism!r}: {', '.join(MECHANISMS)} are spoken here")
+        raise UnsupportedSecurity(f"sasl.mechanism is {mechanism!r}; supported are {', '.join(MECHANISMS)}")
     found = parse_jaas(settings.get("sasl.jaas.config") or "")
     if found is None:
-        raise UnsupportedSecurity('sasl.jaas.config is missing: MODULE required username="…" password="…";')
+        raise UnsupportedSecurity('sasl.jaas.config is missing; write: MODULE required username="…" password="…";')
     module = _MODULES[mechanism.split("-")[0]]
     if not found.is_a(module):
-        raise UnsupportedSecurity(f"sasl.jaas.config names {found.name}, and {mechanism} needs {module}")
+        raise UnsupportedSecurity(f"sasl.jaas.config has the module {found.name}; {mechanism} needs {module}")
     options = found.options
     if mechanism == oauthbearer.MECHANISM:
         login = oauth_login_of(settings, options)
@@ -124,7 +124,7 @@ def sasl_of(settings: Mapping[str, str]) -> Sasl:
         if name in OAUTH_SETTINGS:
             raise UnsupportedSecurity(f"{name} has no effect while sasl.mechanism is {mechanism}")
     if "username" not in options or "password" not in options:
-        raise UnsupportedSecurity("sasl.jaas.config has no username or no password")
+        raise UnsupportedSecurity("sasl.jaas.config needs both username and password")
     return Sasl(
         mechanism=mechanism,
         username=options["username"],

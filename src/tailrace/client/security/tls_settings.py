@@ -1,6 +1,6 @@
 """Tls: the keys and certificates of a connection, as Kafka's ssl.* settings give them.
 
-`tls_of` reads and checks the settings. A Tls is a value that never shows its secrets; `tls_socket.py` opens its files.
+`tls_of` reads and checks the settings. A Tls is a value whose repr shows no secrets. `tls_socket.py` opens its files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tailrace.model.security.pem import whole_pem
 _STORES: Final = {
     "ssl.truststore": "certificates",
     "ssl.keystore": "certificate.chain",
-}  # and their setting for PEM text
+}  # store: its setting for PEM text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Keys and certificates: PEM as a file or as text, or a Java store; without authorities those of the system count.
+    """Keys and certificates: PEM as a file or as text, or a Java store. The default authorities are the system's.
 
-    A store's type is PEM, JKS or PKCS12. None is found out from the file.
+    The type of a store is PEM, JKS or PKCS12. None: detected from the file.
     """
 
     authorities_file: str | None = None
@@ -40,14 +40,14 @@ class Tls:
 
 
 def tls_of(settings: Mapping[str, str]) -> Tls:
-    """What the ssl.* settings say."""
+    """Build a Tls from the ssl.* settings."""
     types = {store: _store_type(settings, store) for store in _STORES}
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     if algorithm not in ("https", ""):
-        raise UnsupportedSecurity(f"ssl.endpoint.identification.algorithm is {algorithm!r}: it takes https, or nothing")
+        raise UnsupportedSecurity(f"ssl.endpoint.identification.algorithm is {algorithm!r}; it must be https or empty")
     certificates, key = settings.get("ssl.keystore.certificate.chain"), settings.get("ssl.keystore.key")
     if (certificates is None) != (key is None):
-        raise UnsupportedSecurity("ssl.keystore.certificate.chain and ssl.keystore.key go together")
+        raise UnsupportedSecurity("ssl.keystore.certificate.chain and ssl.keystore.key must be set together")
     return Tls(
         authorities_file=settings.get("ssl.truststore.location"),
         authorities_type=types["ssl.truststore"],
@@ -64,7 +64,7 @@ def tls_of(settings: Mapping[str, str]) -> Tls:
 
 
 def with_kafkas_types(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a broker's ssl.* settings, with JKS as the type of stores that have none, as in Kafka."""
+    """Return a broker's ssl.* settings. The default type of a store is JKS, as in Kafka."""
     chosen = {key: text for key, text in settings.items() if key.startswith("ssl.") and text}
     for store, inline in _STORES.items():
         if {f"{store}.location", f"{store}.{inline}"} & set(chosen):
@@ -73,19 +73,19 @@ def with_kafkas_types(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _store_type(settings: Mapping[str, str], store: str) -> str | None:
-    """Return a store's type, or raise UnsupportedSecurity for one that contradicts the other settings."""
+    """Return the type of a store. Raise UnsupportedSecurity if it contradicts the other settings."""
     given = settings.get(f"{store}.type")
     kind = None if given is None else given.strip().upper()
     location, password = settings.get(f"{store}.location"), settings.get(f"{store}.password")
     if kind not in (None, "PEM", *TYPES):
-        raise UnsupportedSecurity(f"{store}.type is {given!r}: PEM, {', '.join(TYPES)} are read here")
+        raise UnsupportedSecurity(f"{store}.type is {given!r}; supported are PEM, {', '.join(TYPES)}")
     if location is None:
         if password is not None:
             raise UnsupportedSecurity(f"{store}.password has no effect without {store}.location")
     elif kind == "PEM" and password is not None:
-        raise UnsupportedSecurity(f"{store}.password: a PEM store has none; a key's is ssl.key.password")
+        raise UnsupportedSecurity(f"{store}.password: a PEM store has no password; use ssl.key.password for the key")
     elif kind in TYPES and password is None and store == "ssl.keystore":
         raise UnsupportedSecurity(f"{store}.password is missing: {location} is a store of type {kind}")
     if f"{store}.{_STORES[store]}" in settings and kind in TYPES:
-        raise UnsupportedSecurity(f"{store}.{_STORES[store]} is PEM text: {store}.type has to be PEM, not {kind}")
+        raise UnsupportedSecurity(f"{store}.{_STORES[store]} is PEM text: set {store}.type to PEM, not {kind}")
     return kind

@@ -1,4 +1,4 @@
-"""TlsSocket: a TCP connection with TLS around it."""
+"""TlsSocket: a TCP connection with TLS."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class TlsSocket:
         self.settimeout = self._socket.settimeout
         self.close = self._socket.close
 
-    def has_news(self) -> bool:
+    def has_input(self) -> bool:
         if self._socket.pending():
             return True
         self._socket.setblocking(False)
         try:
-            # TLS has no peeking. Tickets for a next session arrive unasked and are no news; reading deals with them. A
-            # byte that is taken belongs to nobody: with news a connection is not used again.
+            # TLS cannot peek. A read processes session tickets, which arrive at any time and are not input. It may
+            # consume a byte; that is harmless, because a connection with unexpected input is not used again.
             self._socket.recv(1)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return False
@@ -48,7 +48,7 @@ class TlsSocket:
 
 @lru_cache(maxsize=16)
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """UnsupportedSecurity if a certificate or key cannot be used."""
+    """Return an SSL context. Raise UnsupportedSecurity if a certificate or key cannot be used."""
     try:
         context = ssl.create_default_context(**authorities(tls))
         context.check_hostname = tls.checks_name
@@ -61,7 +61,7 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 
 
 def authorities(tls: Tls) -> Mapping[str, Any]:
-    """Return cafile and cadata for `load_verify_locations`; both are None where no trust store is set."""
+    """Return cafile and cadata for `load_verify_locations`; both are None if no trust store is set."""
     if tls.authorities_file is None or _is_pem(tls.authorities_file, tls.authorities_type):
         return {"cafile": tls.authorities_file, "cadata": tls.authorities}
     trusted = read_store(tls.authorities_file, tls.authorities_password).authorities
@@ -86,7 +86,7 @@ def _is_pem(path: str, kind: str | None) -> bool:
 
 
 def _load_store(context: ssl.SSLContext, path: str, tls: Tls) -> None:
-    """Load all keys of a store: OpenSSL keeps one of each algorithm, the first here."""
+    """Load all keys of a store. OpenSSL keeps one key per algorithm: the first of the store."""
     keys = read_store(path, tls.identity_password, tls.key_password).keys
     if not keys:
         raise UnreadableStore(f"key store {path} has no private key, or ssl.keystore.password is missing")
@@ -98,7 +98,10 @@ def _load_store(context: ssl.SSLContext, path: str, tls: Tls) -> None:
 
 
 def _load_text(context: ssl.SSLContext, pem: str, password: str | None) -> None:
-    """Load a key from text. Python reads keys from files only: one in memory, or one that only its owner can read."""
+    """Load a key from text. Python reads keys only from files, so the text is written to one.
+
+    The file is in memory if possible, otherwise a temporary file that only its owner can read.
+    """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("key"), "w") as memory:
             memory.write(pem)

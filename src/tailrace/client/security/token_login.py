@@ -1,11 +1,11 @@
-"""TokenLogin: the token that a client shows by SASL/OAUTHBEARER, kept while it is good and replaced in time.
+"""TokenLogin: the token of a client for SASL/OAUTHBEARER, cached and replaced before it expires.
 
-    token()        the token; retrieves one if there is none, or if it is time for the next
-    current()      the token that is there, without waiting; None if it has expired
-    keep_fresh()   a thread retrieves the next token in time, so that `current` always has one
+    token()        return the token; retrieve one if there is none, or if a new one is due
+    current()      return the current token without waiting; None if it has expired
+    keep_fresh()   start a thread that retrieves each next token in time, so that `current` always has one
 
 All connections with the same settings share one login (`login_of`). A token is replaced after `window_factor` of its
-life. If that fails, the old one stays in use until it expires.
+lifetime. If that fails, the old token is used until it expires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tailrace.client.security.token_retrieval import retrieve
 from tailrace.model.log_fields import fields
 from tailrace.model.security.jwt import CLAIMS_CHARS_MAX, MalformedToken, decode_part, split_token
 
-RETRY_S_MAX: Final = 10.0  # between two failures of the thread
+RETRY_S_MAX: Final = 10.0  # longest pause between two failed retrievals of the thread
 _log = logging.getLogger(__name__)
 
 
@@ -32,7 +32,7 @@ class _Token(NamedTuple):
     text: str
     issued_s: float
     expires_s: float
-    due_s: float  # when the next one is wanted
+    due_s: float  # time to retrieve the next one
 
 
 class TokenLogin:
@@ -45,14 +45,17 @@ class TokenLogin:
         self.settings = settings
         self._get = get
         self._clock_s = clock_s
-        self._lock = threading.Lock()  # one thread at a time retrieves
+        self._lock = threading.Lock()  # held while a thread retrieves a token
         self._token: _Token | None = None
         self._keepers = 0
         self._wakes = threading.Event()
-        self.failure = "it was not retrieved yet"  # why there is no token
+        self.failure = "it was not retrieved yet"  # the reason why there is no token
 
     def token(self) -> str:
-        """Return a token that is valid. Raise ClientError. Nobody waits while another thread replaces a valid token."""
+        """Return a valid token, or raise ClientError.
+
+        While another thread replaces a valid token, the old one is returned without waiting.
+        """
         text = self.current()
         if text is not None and (self._keepers or self._lock.locked()):
             return text
@@ -71,14 +74,14 @@ class TokenLogin:
         return token.text if token is not None and self._clock_s() < token.expires_s else None
 
     def refused(self, text: str) -> None:
-        """A broker has refused the token: replace it, unless it is so new that another would not help."""
+        """Mark a token that a broker refused for replacement, unless it is newer than min_period_s."""
         token = self._token
         if token is not None and token.text == text and self._clock_s() >= token.issued_s + self.settings.min_period_s:
             self._token = token._replace(due_s=0)
             self._wakes.set()
 
     def keep_fresh(self) -> None:
-        """Retrieve a token now, and the next ones on a thread until `release`. Raise ClientError for the first."""
+        """Retrieve a token now, and later ones on a thread until `release`. Raise ClientError if the first fails."""
         self.token()
         with self._lock:
             self._keepers += 1
@@ -97,7 +100,7 @@ class TokenLogin:
         while self._keepers and wakes is self._wakes:
             token = self._token
             wait_s = backoff_s if token is None else max(token.due_s - self._clock_s(), backoff_s)
-            wakes.wait(min(wait_s, 60.0))  # a clock that is set is noticed within a minute
+            wakes.wait(min(wait_s, 60.0))  # a change of the system clock is noticed within a minute
             wakes.clear()
             if token is not None and self._clock_s() < (self._token or token).due_s:
                 continue
@@ -105,9 +108,9 @@ class TokenLogin:
                 with self._lock:
                     self._retrieve()
                 backoff_s = 0.0
-            except Exception as error:  # a broker without a token is cut off: the thread goes on whatever happens
+            except Exception as error:  # the thread must survive: without a token the broker cannot connect
                 backoff_s = min(max(2 * backoff_s, 1.0), RETRY_S_MAX)
-                _log.warning("the token cannot be replaced", extra=fields(login=self.settings.name, error=error))
+                _log.warning("cannot retrieve a new token", extra=fields(login=self.settings.name, error=error))
 
     def _retrieve(self) -> _Token:
         try:
@@ -123,10 +126,10 @@ class TokenLogin:
         try:
             claims = decode_part(split_token(text)[1], CLAIMS_CHARS_MAX)
         except MalformedToken as error:
-            raise AuthenticationFailed(f"what was retrieved is not a JSON Web Token: {error}") from None
+            raise AuthenticationFailed(f"the retrieved token is not a JSON Web Token: {error}") from None
         expires = claims.get("exp")
         if isinstance(expires, bool) or not isinstance(expires, int | float) or not expires > now_s:
-            raise AuthenticationFailed(f"the token that was retrieved has expired, or never does: exp {expires!r:.40}")
+            raise AuthenticationFailed(f"the retrieved token has expired, or has no expiry: exp {expires!r:.40}")
         settings = self.settings
         share = settings.window_factor + random.random() * settings.window_jitter
         due_s = min(now_s + (expires - now_s) * share, expires - settings.buffer_s)

@@ -1,6 +1,6 @@
-"""retrieve: a token for SASL/OAUTHBEARER, from a token endpoint (RFC 6749, RFC 7523), out of a file, or made here.
+"""retrieve: gets a token for SASL/OAUTHBEARER from a token endpoint (RFC 6749, RFC 7523) or a file, or creates one.
 
-It blocks, for `retry_backoff_max_ms` and one answer at most: what may pass is tried again until then.
+The call blocks. Transient failures are retried for `retry_backoff_max_ms`, plus the time of one response.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tailrace.model.security.jwt import MalformedToken, encode_bytes, encode_par
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-# Answers that another try does not change.
+# HTTP statuses for which a retry does not help.
 _FINAL: Final = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505})
 
 
@@ -26,13 +26,13 @@ def retrieve(login: OauthLogin) -> str:
     """Return a new token. Raise AuthenticationFailed, with a reason that names no secret."""
     source = login.source
     if isinstance(source, UnsignedToken):
-        return unsigned_token(source, int(time.time() * 1_000) / 1_000)  # whole ms, as brokers count
+        return unsigned_token(source, int(time.time() * 1_000) / 1_000)  # whole milliseconds, the precision of brokers
     try:
         if source.url.startswith("file:"):
             return _text_of(source.url)
         return _token_in(_ask_until(source, time.monotonic() + source.retry_backoff_max_ms / 1_000), source.url)
     except OSError as error:
-        raise AuthenticationFailed(f"no token from {source.url}: {error}") from error
+        raise AuthenticationFailed(f"cannot get a token from {source.url}: {error}") from error
 
 
 def unsigned_token(source: UnsignedToken, now_s: float) -> str:
@@ -46,21 +46,21 @@ def _text_of(url: str) -> str:
 
 
 def _ask_until(source: TokenEndpoint, deadline_s: float) -> Answer:
-    """Ask until there is an answer that counts; the last failure is raised when the time is over."""
+    """Send requests until one succeeds. Raise the last failure when the time is over."""
     backoff_s = source.retry_backoff_ms / 1_000
     while True:
         try:
             answer = _ask(source)
             if answer.status in (200, 201):
                 return answer
-            failure = f"it answers with status {answer.status}: {_error_in(answer.body)}"
+            failure = f"HTTP status {answer.status}: {_error_in(answer.body)}"
             if answer.status in _FINAL:
-                raise AuthenticationFailed(f"no token from {source.url}: {failure}")
+                raise AuthenticationFailed(f"cannot get a token from {source.url}: {failure}")
         except OSError as error:
             failure = str(error)
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
-            raise AuthenticationFailed(f"no token from {source.url}: {failure}")
+            raise AuthenticationFailed(f"cannot get a token from {source.url}: {failure}")
         time.sleep(min(backoff_s, left_s))
         backoff_s = max(2 * backoff_s, 0.001)
 
@@ -102,12 +102,12 @@ def _token_in(answer: Answer, url: str) -> str:
     except (ValueError, AttributeError, RecursionError):
         token = None
     if not isinstance(token, str) or not token.strip():
-        raise AuthenticationFailed(f"{url} answers without an access_token")
+        raise AuthenticationFailed(f"the response of {url} has no access_token")
     return token.strip()
 
 
 def _error_in(body: bytes) -> str:
-    """Return what the endpoint says of the error (RFC 6749, section 5.2), in one short line."""
+    """Return the error of the endpoint (RFC 6749, section 5.2) as one short line."""
     try:
         found = json.loads(body)
         text = f"{found['error']} ({found.get('error_description', 'no description')})"
@@ -137,7 +137,7 @@ def assertion_of(assertion: Assertion, now_s: float) -> str:
                 header = {**template.get("header", {}), **header}
                 claims = {**template.get("payload", {}), **claims}
             except (ValueError, AttributeError, TypeError) as error:
-                raise UnsupportedSecurity(f"{assertion.template_file} is not a template: {error}") from None
+                raise UnsupportedSecurity(f"{assertion.template_file} is not a template in JSON: {error}") from None
     issued = int(now_s)
     claims |= {"iat": issued, "exp": issued + assertion.expires_s, "nbf": issued - assertion.not_before_s}
     if assertion.has_id:
@@ -152,5 +152,7 @@ def assertion_of(assertion: Assertion, now_s: float) -> str:
         message = f"{encode_part(header)}.{encode_part(claims)}"
         signature = JWSRegistry.algorithms[assertion.algorithm].sign(message.encode(), key)
     except (JoseError, MalformedToken, ValueError, TypeError) as error:
-        raise UnsupportedSecurity(f"{assertion.key_file} does not sign with {assertion.algorithm}: {error}") from None
+        raise UnsupportedSecurity(
+            f"{assertion.key_file} cannot be used to sign with {assertion.algorithm}: {error}"
+        ) from None
     return f"{message}.{encode_bytes(signature)}"

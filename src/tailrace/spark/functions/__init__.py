@@ -1,8 +1,8 @@
-"""Column functions for values with a schema registry's frame.
+"""Column functions for values with the frame of a schema registry.
 
-framing.py      the frame: a zero byte, the schema's id, the payload
-avro.py         framed Avro values as columns, without a jar
-avro_types.py   an Avro schema as Spark's type
+framing.py      the frame: a zero byte, the schema id, the payload
+avro.py         decodes framed Avro values without a jar
+avro_types.py   converts an Avro schema to a Spark type
 schemas.py      schemas from a dictionary or a registry
 """
 

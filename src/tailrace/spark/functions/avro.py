@@ -1,8 +1,8 @@
-"""Framed Avro values as columns, decoded in Python: no jar, and each value by the schema that it was written with.
+"""Decodes framed Avro values in Python, without a jar, each value by the schema that it was written with.
 
-Spark's own from_avro needs the jar `spark-avro` and one schema for all values. Here a value's id chooses the writer's
-schema, and Avro's rules of resolution carry it over to the reader's, so that a topic may hold several generations. The
-decoder is fastavro, which `pip install 'tailrace[avro]'` brings, on driver and workers.
+Spark's own from_avro needs the jar `spark-avro` and one schema for all values. Here the schema id of a value selects
+the writer's schema, and Avro's schema resolution converts the value to the reader's schema. So a topic may have values
+of several schema versions. The decoder is fastavro (`pip install 'tailrace[avro]'`, on driver and workers).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MODES = ("FAILFAST", "PERMISSIVE")
 def from_confluent_avro(
     value: ColumnOrName, reader_schema: str, schemas: str | Mapping[int, str], mode: str = "FAILFAST"
 ) -> Column:
-    """A framed Avro value as the type of reader_schema.
+    """Return a column with the decoded values, of the type of reader_schema.
 
-    schemas: those that values were written with, by id, or a registry's address. A null is null. What is no framed
-    value, or does not fit, ends the query, or with mode PERMISSIVE is null.
+    `schemas` has the writers' schemas by id, or is the URL of a schema registry. A null value stays null. A value
+    without the frame, or one that cannot be decoded, ends the query; with mode PERMISSIVE it becomes null.
     """
     if mode not in MODES:
-        raise ValueError(f"mode is {mode!r}: it takes {' or '.join(MODES)}")
-    _fastavro()  # told here, where the user is, and not by a task
+        raise ValueError(f"mode is {mode!r}; it must be {' or '.join(MODES)}")
+    _fastavro()  # raise a missing package here, not in a task
     returned = spark_type(reader_schema)
     decoder = AvroDecoder(reader_schema, schemas, is_permissive=mode == "PERMISSIVE")
 
@@ -47,7 +47,7 @@ def from_confluent_avro(
 
 
 class AvroDecoder:
-    """Decodes framed values one by one; travels to workers without what it has learnt."""
+    """A decoder of framed values. It is pickled to workers without its cached schemas."""
 
     def __init__(self, reader_schema: str, schemas: str | Mapping[int, str], *, is_permissive: bool = False) -> None:
         self._reader_text = reader_schema
@@ -73,16 +73,16 @@ class AvroDecoder:
         if len(value) < HEADER_SIZE or value[0] != 0:
             if self._is_permissive:
                 return None
-            raise ValueError(f"{value[:8]!r}… has no schema id: a framed value begins with a zero byte and the id")
+            raise ValueError(f"{value[:8]!r}… has no schema id: a framed value starts with a zero byte and the id")
         schema_id = int.from_bytes(value[1:HEADER_SIZE], "big")
-        writer = self._writer(schema_id)  # a schema that cannot be had is no matter of one value
+        writer = self._writer(schema_id)  # a missing schema is an error in every mode
         try:
             return _fastavro().schemaless_reader(io.BytesIO(value[HEADER_SIZE:]), writer, self._reader)
         except Exception as error:
             if self._is_permissive:
                 return None
             raise ValueError(
-                f"a value with schema {schema_id} cannot be read: {type(error).__name__} {error}"
+                f"a value with schema {schema_id} cannot be decoded: {type(error).__name__} {error}"
             ) from error
 
     def _writer(self, schema_id: int) -> Any:

@@ -1,4 +1,4 @@
-"""An Avro schema as Spark's type, by the rules of Spark's own from_avro."""
+"""Converts an Avro schema to a Spark type, by the rules of Spark's own from_avro."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LOGICAL = {
 
 
 class UnsupportedSchema(ValueError):
-    """An Avro schema that has no counterpart in Spark, or that we do not take."""
+    """An Avro schema that has no Spark type, or is not supported."""
 
 
 def spark_type(schema: str) -> types.DataType:
-    """The type of what values of this schema become."""
+    """Return the Spark type for values of this schema."""
     try:
         parsed = json.loads(schema)
     except ValueError:
@@ -40,17 +40,19 @@ def spark_type(schema: str) -> types.DataType:
 
 
 def _type(schema: Any, named: dict[str, Any]) -> tuple[types.DataType, bool]:
-    """The type, and whether it can be null."""
+    """Return the type, and True if it is nullable."""
     if isinstance(schema, list):
         others = [one for one in schema if one != "null"]
         if len(others) != 1:
-            raise UnsupportedSchema(f"a union of {json.dumps(schema)} is none of null and one type")
+            raise UnsupportedSchema(
+                f"the union {json.dumps(schema)} is not supported; only a union of null and one type is"
+            )
         return _type(others[0], named)[0], len(others) < len(schema)
     if isinstance(schema, str):
         if schema in _PRIMITIVES:
             return _PRIMITIVES[schema], schema == "null"
         if schema not in named or named[schema] is None:
-            raise UnsupportedSchema(f"{schema!r} is no type, or one that contains itself")
+            raise UnsupportedSchema(f"{schema!r} is not a known type, or it contains itself")
         return named[schema], False
     kind = schema["type"]
     if isinstance(kind, (dict, list)):
@@ -67,7 +69,7 @@ def _type(schema: Any, named: dict[str, Any]) -> tuple[types.DataType, bool]:
         values, nullable = _type(schema["values"], named)
         return types.MapType(types.StringType(), values, nullable), False
     if kind in ("record", "error"):
-        named[schema["name"]] = None  # while its fields are looked at
+        named[schema["name"]] = None  # during its own fields, to detect recursion
         fields = []
         for field in schema["fields"]:
             found, nullable = _type(field["type"], named)

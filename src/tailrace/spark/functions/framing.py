@@ -1,9 +1,9 @@
-"""The frame that serializers of a schema registry put around a value: a zero byte, the schema's id in four, a payload.
+"""The frame of a schema registry's serializers: a zero byte, the schema id in four bytes, and the payload.
 
     values.select(confluent_schema_id("value"), from_confluent_json("value", "id bigint, name string"))
 
-With Protobuf, a list of numbers stands before the payload: which message of the schema it is. Everything here is built
-of Spark's own functions, so nothing leaves the JVM. A value without the frame gives null.
+With Protobuf, a list of numbers before the payload selects the message type in the schema. These functions consist of
+Spark's own functions, so no data leaves the JVM. A value without the frame becomes null.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ColumnOrName = Column | str
 
 
 def confluent_schema_id(value: ColumnOrName) -> Column:
-    """The id of the schema that a value was written with."""
+    """Return the schema id of a framed value."""
     framed = _column(value)
     digits = F.hex(F.substring(framed, 2, 4))
     return F.when(_is_framed(framed), F.conv(digits, 16, 10).cast("bigint").cast("int"))
 
 
 def confluent_payload(value: ColumnOrName) -> Column:
-    """What stands behind the id, as binary. For Protobuf that begins with the list of message numbers."""
+    """Return the bytes after the schema id. For Protobuf they start with the list of message numbers."""
     framed = _column(value)
     return F.when(_is_framed(framed), F.substr(framed, F.lit(HEADER_SIZE + 1)))
 
@@ -32,15 +32,15 @@ def confluent_payload(value: ColumnOrName) -> Column:
 def from_confluent_json(
     value: ColumnOrName, schema: str | StructType | ArrayType | MapType, options: dict[str, str] | None = None
 ) -> Column:
-    """A framed JSON value as columns; schema and options are those of Spark's from_json."""
+    """Decode a framed JSON value. `schema` and `options` are those of Spark's from_json."""
     return F.from_json(confluent_payload(value).cast("string"), schema, options)
 
 
 def confluent_protobuf_payload(value: ColumnOrName) -> Column:
-    """What stands behind the list of message numbers.
+    """Return the bytes after the list of message numbers.
 
-    The list is its length and its numbers as zigzag varints, or one zero byte for [0]. A number of 64 or more, which is
-    a schema with that many messages side by side, gives null.
+    The list is its length and its numbers as zigzag varints, or one zero byte for [0]. A number of 64 or more is not
+    supported and gives null; it needs a schema with that many messages at one level.
     """
     rest = confluent_payload(value)
     count = F.conv(F.hex(F.substring(rest, 1, 1)), 16, 10).cast("int") / 2
@@ -52,9 +52,9 @@ def confluent_protobuf_payload(value: ColumnOrName) -> Column:
 def from_confluent_protobuf(
     value: ColumnOrName, message: str, descriptors: bytes, options: dict[str, str] | None = None
 ) -> Column:
-    """A framed Protobuf value as columns, by Spark's from_protobuf, which needs the jar `spark-protobuf`.
+    """Decode a framed Protobuf value with Spark's from_protobuf, which needs the jar `spark-protobuf`.
 
-    descriptors: the file descriptor set that `protoc --descriptor_set_out --include_imports` writes.
+    `descriptors` is the file descriptor set that `protoc --descriptor_set_out --include_imports` writes.
     """
     from pyspark.sql.protobuf.functions import from_protobuf
 
@@ -63,9 +63,9 @@ def from_confluent_protobuf(
 
 
 def to_confluent_frame(payload: ColumnOrName, schema_id: int) -> Column:
-    """A payload in its frame, for a topic whose readers expect one."""
+    """Return a payload with the frame, for consumers that expect one."""
     if not 0 <= schema_id < 2**31:
-        raise ValueError(f"{schema_id} is no schema id")
+        raise ValueError(f"{schema_id} is not a schema id (0 to {2**31 - 1})")
     return F.concat(F.lit(b"\0" + schema_id.to_bytes(4, "big")), _column(payload).cast("binary"))
 
 

@@ -1,7 +1,7 @@
-"""Where the schemas of framed values come from: a dictionary by id, or a registry's address.
+"""The schemas of framed values: from a dictionary by id, or from a schema registry.
 
-A registry is asked once for each id in each process, which is the workers' Python: the address has to be reachable from
-there. A name and password may stand in it: http://name:password@registry:8081
+Each Python worker queries the registry once per schema id, so the registry must be reachable from the workers. The URL
+may contain a user name and password: http://name:password@registry:8081
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _TIMEOUT_S: Final = 30
 
 
 class SchemaUnknown(Exception):
-    """The schema with an id cannot be had; says from where."""
+    """The schema with an id cannot be found."""
 
 
 class Schemas:
     def __init__(self, source: str | Mapping[int, str]) -> None:
-        """source: the registry's address, or the schemas by id."""
+        """Use the registry at a URL, or the given schemas by id."""
         self._url = source.rstrip("/") if isinstance(source, str) else None
         self._known = {} if isinstance(source, str) else dict(source)
 
@@ -32,7 +32,7 @@ class Schemas:
         if schema_id not in self._known:
             if self._url is None:
                 given = ", ".join(map(str, sorted(self._known))) or "none"
-                raise SchemaUnknown(f"there is no schema {schema_id} among those given: {given}")
+                raise SchemaUnknown(f"schema {schema_id} is not among the given schemas: {given}")
             self._known[schema_id] = self._fetch(schema_id)
         return self._known[schema_id]
 
@@ -40,7 +40,7 @@ class Schemas:
         assert self._url is not None
         parts = urlsplit(self._url)
         if parts.scheme not in ("http", "https"):
-            raise SchemaUnknown(f"{self._url!r} is no address of a registry: write http://host:8081")
+            raise SchemaUnknown(f"{self._url!r} is not the URL of a schema registry: write http://host:8081")
         where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         request = urllib.request.Request(f"{where}/schemas/ids/{schema_id}", headers={"Accept": "application/json"})
         if parts.username is not None:
@@ -50,9 +50,11 @@ class Schemas:
             with open_url(request, _TIMEOUT_S) as answer:
                 found = json.load(answer)
         except (OSError, ValueError) as error:  # urllib's errors are OSErrors
-            raise SchemaUnknown(f"schema {schema_id} cannot be had from {where}: {error}") from error
+            raise SchemaUnknown(f"schema {schema_id} cannot be read from {where}: {error}") from error
         if found.get("schemaType", "AVRO") != "AVRO":
-            raise SchemaUnknown(f"schema {schema_id} at {where} is {found['schemaType']} and not AVRO")
+            raise SchemaUnknown(f"schema {schema_id} at {where} has type {found['schemaType']}, not AVRO")
         if found.get("references"):
-            raise SchemaUnknown(f"schema {schema_id} at {where} refers to others, which is not followed here")
+            raise SchemaUnknown(
+                f"schema {schema_id} at {where} has references to other schemas, which are not supported"
+            )
         return str(found["schema"])

@@ -1,6 +1,6 @@
-"""The data directories that a job works on, narrowed to the topics and partitions that were asked for.
+"""The data directories of a job, limited to the requested topics and partitions.
 
-What only reads takes a directory in an object store as well.
+Jobs that only read accept directories in an object store as well.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from tailrace.spark.jobs.errors import JobError
 def open_directories(
     path: str | Sequence[str], *, topics: Sequence[str] = (), partitions: Sequence[int] = ()
 ) -> list[DataDirectory]:
-    """The directories, for one who changes them."""
+    """Open directories for a job that changes them."""
     for one in _paths(path):
         if is_remote(one):
-            raise JobError(f"{one} is in an object store, which is only read from: this job writes into the directory")
+            raise JobError(
+                f"{one} is in an object store, which is read-only; this job writes into the directory: use a local copy"
+            )
     return [directory for _, directory in open_readable(path, topics=topics, partitions=partitions)]
 
 
 def open_readable(
     path: str | Sequence[str], *, topics: Sequence[str] = (), partitions: Sequence[int] = ()
 ) -> list[tuple[Files, DataDirectory]]:
-    """The directories, each with the folders that are wanted; JobError if one cannot be looked at, or has none."""
+    """Open directories with the requested folders. Raise JobError if one cannot be read, or no folder matches."""
     paths = _paths(path)
     if not paths:
         raise JobError("no data directory was given")
@@ -52,7 +54,7 @@ def _open(path: str) -> tuple[Files, DataDirectory]:
     try:
         place = parse_place(path)
     except WrongAddress as error:
-        raise JobError(f"{path} is no directory and no address of one: {error}") from None
+        raise JobError(f"{path} is neither a directory nor the address of one: {error}") from None
     tidy = place.path
     if place.settings is None:
         tidy = os.path.normpath(tidy)

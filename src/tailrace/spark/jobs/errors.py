@@ -1,4 +1,4 @@
-"""JobError: why a job cannot do what was asked, in one sentence that names the place."""
+"""JobError: the reason why a job cannot run, in one sentence."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 
 class JobError(Exception):
-    """`status` is what the command line ends with: 2 for a question that cannot be answered, 1 for damage found."""
+    """An error of a job. `status` is the command's exit status: 2 if the job cannot run, 1 if the log is damaged."""
 
     def __init__(self, text: str, *, status: int = 2) -> None:
         super().__init__(text)
         self.status = status
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # It travels from a task to the driver, and keeps its kind and its status.
+        # The error is pickled from a task to the driver, with its class and status.
         return _restored, (type(self), str(self), self.status)
 
 

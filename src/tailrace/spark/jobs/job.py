@@ -1,16 +1,16 @@
-"""The frame of all jobs: plan on the driver, run tasks, collect or propose the result.
+"""The framework of all jobs: plan on the driver, run tasks, collect or propose the result.
 
-A job is a function `verb(spark, path, …)` that returns a value. It makes a list of tasks, small values that can be
-pickled and that name files and offsets, never open ones; each is one Spark task. What a task finds comes back in the
-order of the tasks. Records stay inside the workers: what travels is findings, numbers and names of files.
+A job is a function `verb(spark, path, …)` that returns a value. It makes a list of tasks: small picklable values with
+names of files and offsets, without open files. Each task is one Spark task. Results come back in the order of the
+tasks. Records stay inside the workers; only findings, numbers and file names are sent to the driver.
 
     run_tasks(spark, tasks, work)             [work(task), …]
     run_grouped(spark, tasks, work, merge)    {group: merge(group, results), …}, through a shuffle
 
-A `JobError` that `work` or `merge` raises is an answer: it is not tried again, and reaches the caller as it is. What
-else goes wrong (a worker dies, a disk fails) Spark tries again as it is told to, and then it becomes a JobError too.
+A `JobError` that `work` or `merge` raises is a result: the task is not retried, and the error is raised in the caller.
+For any other failure (a worker dies, a disk fails) Spark retries the task as configured, and then a JobError is raised.
 
-Spark schedules Python functions over RDDs here: they take any value, where `mapInArrow` would take Arrow and pandas.
+The tasks are Python functions over RDDs, because these accept any value; `mapInArrow` would need Arrow and pandas.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Merged = TypeVar("Merged")
 
-FAILED = -1  # the group of errors: it is told before all others
+FAILED = -1  # the group of errors, sorted before all others
 
 
 def run_tasks(spark: Any, tasks: Sequence[Task], work: Callable[[Task], Result], *, label: str) -> list[Result]:
-    """What `work` returns for each task, in their order; as many Spark tasks as there are tasks."""
+    """Run each task as one Spark task. Return the results of `work` in the order of the tasks."""
     return collected(spark, run_rdd(spark, tasks, work), label) if tasks else []
 
 
 def run_rdd(spark: Any, tasks: Any, work: Callable[[Any], Any]) -> Any:
-    """The answers of tasks (a sequence, or an RDD of them) as an RDD, for jobs with stages of their own."""
+    """Return the results of tasks (a sequence or an RDD) as an RDD, for jobs with further stages."""
     rdd = tasks if hasattr(tasks, "mapPartitions") else _tasks(spark, tasks)
     return rdd.map(partial(_answer, work))
 
 
 def collected(spark: Any, answers: Any, label: str) -> list[Any]:
-    """What an RDD of answers says; the first error of a task is raised."""
+    """Collect an RDD of results. Raise the first error of a task."""
     return [_opened(answer) for answer in _collect(spark, answers, label)]
 
 
@@ -56,10 +56,10 @@ def run_grouped(
     *,
     label: str,
 ) -> dict[int, Merged]:
-    """Results of tasks put together by group in a second stage.
+    """Run tasks, and merge their results by group in a second stage.
 
-    `work` gives group, place in the group and result, as many as it likes; `merge` gets a group and its results, in
-    order of their places. A group of which no task says anything is not in the answer.
+    `work` yields any number of tuples (group, position in the group, result). `merge` gets a group and its results,
+    ordered by position. Groups without results are not returned.
     """
     if not tasks:
         return {}
@@ -77,7 +77,9 @@ def _tasks(spark: Any, tasks: Sequence[Any]) -> Any:
     try:
         context = spark.sparkContext
     except Exception:  # an exception of PySpark's own
-        raise JobError("jobs need a Spark of which this process is the driver; Spark Connect has none") from None
+        raise JobError(
+            "jobs need a Spark session whose driver is this process; Spark Connect is not supported"
+        ) from None
     return context.parallelize(tasks, len(tasks))
 
 

@@ -1,4 +1,4 @@
-"""Packing: small pieces of work together into tasks of about the same size, large ones alone."""
+"""Packs small pieces of work into tasks of similar size; large pieces become tasks of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Piece = TypeVar("Piece")
 
 
 def pack(pieces: Iterable[Piece], size_of: Callable[[Piece], int], task_bytes: int) -> list[list[Piece]]:
-    """The pieces in their order, cut where a task would pass `task_bytes`; a larger piece is a task of its own."""
+    """Pack the pieces in order into tasks of at most `task_bytes`. A larger piece is a task of its own."""
     tasks: list[list[Piece]] = []
     filled = 0
     for piece in pieces:

@@ -1,7 +1,7 @@
-"""Place: a data directory or a running cluster, whichever a word on the command line means.
+"""Place: a data directory or a running cluster, from one argument of the command line.
 
 ./data   /var/lib/kafka   .        a directory
-s3://bucket/prefix   gs://bucket   a directory in an object store, which is only read from
+s3://bucket/prefix   gs://bucket   a directory in an object store (read-only)
 localhost:9092   kafka-1:9092,kafka-2:9092        a cluster
 """
 
@@ -26,7 +26,7 @@ from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
 from tailrace.spark.source.planning.offset_ranges import AT_EARLIEST, OffsetRange
 from tailrace.spark.source.transports.transport import Slice, Transport, open_transport
 
-_WHOLE = 2**62  # bytes of a slice that is not to be cut
+_WHOLE = 2**62  # maximum bytes of a slice, so that ranges are not cut
 _ADDRESS = re.compile(r"[^/\s]+:[0-9]+(,[^/\s]+)*")
 
 
@@ -34,21 +34,21 @@ _ADDRESS = re.compile(r"[^/\s]+:[0-9]+(,[^/\s]+)*")
 class Place:
     path: str | None = None
     bootstrap: str | None = None
-    store: StoreSettings | None = None  # of the path, if that is not on this machine
+    store: StoreSettings | None = None  # for a path in an object store
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """What a word means; JobError for one that is neither a directory nor an address."""
+        """Parse an argument. Raise JobError if it is neither a directory nor the address of a cluster."""
         if os.path.isdir(text):
             return cls(path=text)
         if is_remote(text):
             try:
                 place = parse_place(text)
             except WrongAddress as error:
-                raise JobError(f"{text} is no address of a directory: {error}") from None
+                raise JobError(f"{text} is not the address of a directory: {error}") from None
             return cls(path=place.path, store=place.settings)
         if not _ADDRESS.fullmatch(text):
-            raise JobError(f"{text} is neither a directory nor an address of a cluster (host:port)")
+            raise JobError(f"{text} is neither a directory nor the address of a cluster (host:port)")
         try:
             parse_bootstrap(text)
         except ClientError as error:
@@ -71,7 +71,7 @@ class Place:
 
     @contextmanager
     def opened(self, *, read_committed: bool = False) -> Iterator[Transport]:
-        with told():
+        with as_job_errors():
             transport = open_transport(self.options(read_committed=read_committed))
             try:
                 yield transport
@@ -80,8 +80,8 @@ class Place:
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """What keeps a log from being read is a JobError."""
+def as_job_errors() -> Iterator[None]:
+    """Raise errors of the source as JobErrors."""
     try:
         yield
     except DamagedLog as error:
@@ -92,7 +92,7 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def cluster_at(bootstrap: str) -> Iterator[ClusterClient]:
-    """A cluster whose errors are JobErrors."""
+    """Yield a client of a cluster. Its errors are raised as JobErrors."""
     try:
         with ClusterClient(bootstrap) as cluster:
             yield cluster
@@ -101,18 +101,18 @@ def cluster_at(bootstrap: str) -> Iterator[ClusterClient]:
 
 
 def whole_slice(transport: Transport, wanted: OffsetRange, options: ReadOptions) -> Slice:
-    """A range as one slice."""
+    """Return a range as one slice."""
     (found,) = transport.slices([wanted], options)
     return found
 
 
 def topic_pairs(words: Sequence[str]) -> dict[str, str]:
-    """`orders`, or `orders:copy` for a topic that has another name on the other side."""
+    """Parse topics: `orders`, or `orders:copy` for a topic with another name on the other side."""
     pairs: dict[str, str] = {}
     for word in words:
         here, _, there = word.partition(":")
         if not here or (":" in word and not there):
-            raise JobError(f"{word!r} is no topic: write NAME, or NAME:OTHER where it is called otherwise there")
+            raise JobError(f"{word!r} is not a topic: write NAME, or NAME:OTHER if it has another name there")
         if here in pairs:
             raise JobError(f"topic {here} is named twice")
         pairs[here] = there or here

@@ -1,4 +1,4 @@
-"""How far a job's tasks are: a line on standard error if that is a terminal, and nothing anywhere else."""
+"""Progress of a job's tasks: a line on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INTERVAL_S = 0.2
 
 
 class TaskProgress:
-    """Watches the stages that run while it is entered. A Spark that tells nothing of its stages is not watched."""
+    """A context manager that shows the running stages. Without a SparkContext (Spark Connect) it shows nothing."""
 
     def __init__(self, spark: Any, label: str, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -24,7 +24,7 @@ class TaskProgress:
         if self._stream.isatty():
             try:
                 self._tracker = spark.sparkContext.statusTracker()
-            except Exception:  # Spark Connect has no SparkContext, and says so with an exception of its own
+            except Exception:  # Spark Connect has no SparkContext and raises its own exception
                 self._tracker = None
 
     def __enter__(self) -> TaskProgress:
@@ -38,7 +38,7 @@ class TaskProgress:
             self.draw()
 
     def draw(self) -> None:
-        """Show the stages that are running now."""
+        """Draw the progress of the running stages."""
         done = total = running = 0
         stages = self._tracker.getActiveStageIds()
         for stage in stages:

@@ -1,7 +1,7 @@
-"""A Spark session for a job that was started from a command line: quiet, on one machine unless told otherwise.
+"""The Spark session of a job that is started from the command line. It logs only errors.
 
-Spark runs in Java. Whether there is one that is new enough (`spark/java.py`) is found out before Spark is started,
-because Spark tells it in a stack trace.
+Spark needs Java. The version is checked before Spark starts (`spark/java.py`), because Spark would report it with a
+stack trace.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _DEFAULTS = {
 
 @contextmanager
 def job_session(name: str, *, master: str = "local[*]", confs: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A session for one job, stopped after it; one that this process has already is used, and goes on.
+    """Yield a session for one job, and stop it afterwards. An active session of this process is used and not stopped.
 
-    JobError, one sentence, where there can be none.
+    Raise JobError with one sentence if there can be no session.
     """
     try:
         from pyspark.sql import SparkSession
@@ -61,17 +61,17 @@ def _open(kind: Any, name: str, master: str, confs: Mapping[str, str]) -> Any:
     builder = kind.builder.appName(f"tailrace {name}").master(settings.pop("spark.master", master))
     for setting, value in settings.items():
         builder = builder.config(setting, value)
-    with _quiet_java() as said:
+    with _quiet_java() as log:
         try:
             return builder.getOrCreate()
         except Exception as error:
-            why = first_sentence(error) if said is None else _complaint(said) or first_sentence(error)
-            raise JobError(f"Spark cannot be started with master {master}: {why}") from None
+            reason = first_sentence(error) if log is None else _first_error(log) or first_sentence(error)
+            raise JobError(f"Spark cannot be started with master {master}: {reason}") from None
 
 
 @contextmanager
 def _quiet_java() -> Iterator[str | None]:
-    """Java inherits a file in place of standard error, to which it and Spark say things that nobody asked for."""
+    """Redirect the standard error of Java to a file, because Java and Spark print messages of no use to the user."""
     if os.environ.get("TAILRACE_DEBUG"):
         yield None
         return
@@ -88,14 +88,14 @@ def _quiet_java() -> Iterator[str | None]:
         os.close(kept)
 
 
-def _complaint(path: str) -> str | None:
+def _first_error(path: str) -> str | None:
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file]
     return next((line for line in lines if "Exception" in line or line.startswith("Error")), None)
 
 
 def first_sentence(error: BaseException) -> str:
-    """What went wrong inside Spark, without its stack traces: Python's last line, or Java's first."""
+    """Return the message of an error of Spark without stack traces: Python's last line, or Java's first."""
     text = str(error).strip()
     python = re.findall(
         r"^(?:\w+\.)*(\w+(?:Error|Exception|Log|Option|Lost|Unreadable|Batch|Index)): (.+)$", text, re.M

@@ -1,7 +1,7 @@
-"""Decision: which transactions make up a micro-batch, once it is settled that they are to be committed.
+"""Decision: the transactions of a micro-batch that are to be committed.
 
-It is kept as the note beside a group's offset, in the transaction that settles it. A note has room for 4096 characters:
-what is longer is packed, and goes into as many groups as it takes, all in the same transaction.
+A decision is stored as the metadata of a group's committed offset, in a transaction of its own. Metadata has room for
+4096 characters. A longer decision is compressed and split over several groups, all in the same transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKED: Final = "zlib "
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one task wrote: its transaction, how many rows, and a digest of them that does not depend on their order."""
+    """The work of one task: its transaction, the number of rows, and a digest of the rows that ignores their order."""
 
     task: int
     attempt: int
@@ -35,16 +35,16 @@ class Share:
 
 
 def task_id(transactional_id: str, task: int, attempt: int) -> str:
-    """The transactional id of one attempt of one task: two attempts that run at once do not fence each other."""
+    """Return the transactional id of one attempt of a task, so that parallel attempts do not fence each other."""
     return f"{transactional_id}-{task}-{attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    number: int  # decisions of a query are counted, so that the last one is known among several
+    number: int  # the number of the decision; the largest is the latest
     query: str
     batch: int
-    topic: str  # one that the batch was written to: the group's offset is one of its partition 0
+    topic: str  # a topic of the batch: the decision is an offset of its partition 0
     shares: tuple[Share, ...]
 
 
@@ -64,7 +64,7 @@ def piece_count(first_note: str) -> int:
 
 
 def from_notes(notes: Sequence[str]) -> Decision:
-    """The decision again; ValueError for notes that are none."""
+    """Parse a decision. Raise ValueError if the notes are not a decision."""
     text = "".join(note.split(" ", 1)[1] for note in notes)
     if text.startswith(_PACKED):
         text = zlib.decompress(base64.b64decode(text.removeprefix(_PACKED))).decode()

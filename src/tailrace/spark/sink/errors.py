@@ -1,4 +1,4 @@
-"""What keeps the sink from writing: an exception per situation, each one sentence that names the place."""
+"""Errors of the sink: one exception per situation. The message is one sentence."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from tailrace.spark.source.errors import SourceError
 
 
 class SinkError(SourceError):
-    """Anything that keeps rows from being written."""
+    """The base class of errors of the sink."""
 
 
 class UnwritableRows(SinkError):
-    """Rows that make no records: a column of the wrong type, no topic, a partition that is not there."""
+    """Rows that cannot become records: a column of the wrong type, no topic, a partition that does not exist."""
 
 
 class NotWritten(SinkError):
-    """The cluster did not take what was sent, or cannot be reached."""
+    """The cluster refused the records, or cannot be reached."""
 
 
 class AnotherRun(SinkError):
-    """The same query runs elsewhere and has taken over, or this checkpoint is older than what was written."""
+    """Another driver of the same query has taken over, or this checkpoint is older than the written data."""
 
 
 class RowsChanged(SinkError):
-    """A micro-batch has to be written again in part, and its tasks did not get the same rows again."""
+    """A part of a micro-batch must be written again, but its tasks got different rows this time."""

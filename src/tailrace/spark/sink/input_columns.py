@@ -1,7 +1,6 @@
-"""Which columns of a DataFrame make records: those of Spark's Kafka sink, and `timestamp`.
+"""The columns of a DataFrame that make records: those of Spark's Kafka sink, and `timestamp`.
 
-`value` has to be there, and a topic: as a column or as an option. Columns that a topic read by Spark has besides, and
-any others, are left aside as Spark's sink does.
+`value` is required, and a topic, as a column or as an option. Other columns are ignored, as in Spark's sink.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _TYPES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class InputColumns:
-    """Where each column is, by its place in the rows; None for one that is not there."""
+    """The index of each column in the rows; None: the column is missing."""
 
     value: int
     key: int | None = None
@@ -35,18 +34,18 @@ class InputColumns:
 
 
 def input_columns(fields: Sequence[tuple[str, str]], topic_option: str | None) -> InputColumns:
-    """The columns among (name, type); UnwritableRows for what no record can be made of. A topic option goes first."""
+    """Find the columns among (name, type). A topic option overrides the column. Raise UnwritableRows for wrong ones."""
     places: dict[str, int] = {}
     for place, (name, kind) in enumerate(fields):
         allowed = _TYPES.get(name)
         if allowed is None or (name == "topic" and topic_option is not None):
             continue
         if kind not in allowed:
-            raise UnwritableRows(f"column {name!r} is of type {kind}, and has to be {' or '.join(allowed)}")
+            raise UnwritableRows(f"column {name!r} has type {kind}; it must be {' or '.join(allowed)}")
         places[name] = place
     if "value" not in places:
         names = ", ".join(name for name, _ in fields) or "none"
-        raise UnwritableRows(f"there is no column 'value': it holds the records, and the columns are {names}")
+        raise UnwritableRows(f"the column 'value' is missing; the columns are: {names}")
     if topic_option is None and "topic" not in places:
-        raise UnwritableRows("neither an option nor a column 'topic' says where to write to")
+        raise UnwritableRows("no topic: set the option 'topic', or add a column 'topic'")
     return InputColumns(**places)

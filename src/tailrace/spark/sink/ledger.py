@@ -1,11 +1,12 @@
-"""Ledger: what was decided about a query's micro-batches, kept in the cluster that they are written to.
+"""Ledger: the decisions about a query's micro-batches, stored in the target cluster.
 
-Its page is a group that is called as the query's transactional ids begin. The driver alone writes there, always in a
-transaction under that same name, so that of two drivers only the one that began last can: `open` fences the other.
+The decisions are committed offsets of a group. The name of the group is the prefix of the query's transactional ids.
+Only the driver writes there, always in a transaction with that name. So of two drivers only the latest one can write:
+`open` fences the other.
 
-    standing = ledger.open()            before a micro-batch: fence, read, carry out what was decided
-    ledger.decide(fence, decision)      all or nothing: from here on the micro-batch is to be seen
-    ledger.carry_out(decision)          commit the tasks' transactions, note that this is done
+    state = ledger.open()               before a micro-batch: fence, read, carry out the last decision
+    ledger.decide(fence, decision)      atomic: from here on the micro-batch will become visible
+    ledger.carry_out(decision)          commit the tasks' transactions, and mark the decision as finished
 
 The protocol as a whole: docs/decisions/0020-exactly-once-sink.md.
 """
@@ -28,25 +29,25 @@ from tailrace.spark.sink.decision import Decision, Share, from_notes, piece_coun
 from tailrace.spark.sink.errors import AnotherRun, NotWritten
 
 FINISHED: Final = "finished"
-FEW: Final = 8  # transactions are ended one after another; more of them by several threads
+SERIAL_MAX: Final = 8  # up to this number, transactions are ended one by one; more by several threads
 THREADS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The right to decide about the next micro-batch; a later `open` takes it away."""
+    """The right to decide about the next micro-batch. A later `open` revokes it."""
 
     transaction: Transaction
-    number: int  # of the last decision that was there
+    number: int  # of the last decision
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How things stand before a micro-batch."""
+class LedgerState:
+    """The state before a micro-batch."""
 
     fence: Fence
     last: Decision | None = None
-    lost: tuple[Share, ...] = ()  # of the last decision: what was aborted before it could be committed
+    lost: tuple[Share, ...] = ()  # shares of the last decision that were aborted before they could be committed
 
 
 class Ledger:
@@ -57,8 +58,8 @@ class Ledger:
         self._timeout_ms = timeout_ms
         self._task_ids = re.compile(re.escape(transactional_id) + r"-\d+-\d+")
 
-    def open(self) -> Standing:
-        """Take over from whoever wrote before. What was decided is carried out; what was not is aborted."""
+    def open(self) -> LedgerState:
+        """Take over from the previous driver. Its last decision is carried out; undecided transactions are aborted."""
         transaction = self._transactions.begin(self._id, self._timeout_ms)
         last = self.last_decision()
         lost: tuple[Share, ...] = ()
@@ -67,10 +68,10 @@ class Ledger:
             if not lost:
                 self._note_finished(last)
         self.abort_leftovers()
-        return Standing(Fence(transaction, last.number if last else 0), last, lost)
+        return LedgerState(Fence(transaction, last.number if last else 0), last, lost)
 
     def decide(self, fence: Fence, decision: Decision) -> None:
-        """Settle that a micro-batch is to be seen; AnotherRun if somebody else has taken over."""
+        """Decide that a micro-batch is committed. Raise AnotherRun if another driver has taken over."""
         notes = to_notes(decision)
         try:
             for group, note in zip(self._pages(len(notes)), notes, strict=True):
@@ -79,27 +80,31 @@ class Ledger:
             self._transactions.end(fence.transaction, commit=True)
         except TransactionLost as error:
             raise AnotherRun(
-                f"batch {decision.batch} is not committed: does the same query run elsewhere? {error}"
+                f"batch {decision.batch} is not committed: is the same query running twice? {error}"
             ) from None
 
     def carry_out(self, decision: Decision) -> None:
-        """Commit what was decided; NotWritten names the tasks whose transactions had been aborted before."""
+        """Commit the transactions of a decision. Raise NotWritten if some were aborted before."""
         lost = self.commit(decision.shares)
         if lost:
             tasks = ", ".join(str(share.task) for share in lost)
             raise NotWritten(
                 f"batch {decision.batch} lacks the rows of task {tasks}: their transactions were aborted before they "
-                "could be committed; started again, the query writes them again"
+                "could be committed; restart the query to write them again"
             )
         self._note_finished(decision)
         self.abort_leftovers()
 
-    def give_up(self, fence: Fence, shares: Iterable[Share]) -> None:
-        """Abort what tasks wrote, unless it was decided after all (then carry it out), or others have taken over."""
+    def abort_batch(self, fence: Fence, shares: Iterable[Share]) -> None:
+        """Abort the tasks' transactions. If the decision was made after all, carry it out instead.
+
+        If another driver has taken over, do nothing.
+        """
         try:
             self._transactions.end(fence.transaction, commit=False)
         except TransactionLost as error:
-            # Nothing to abort, or committed: the page tells. Anything else: whoever fenced us looks after it.
+            # INVALID_TXN_STATE: nothing to abort, or committed; the last decision shows which. With any other error,
+            # this driver is fenced, and the new one takes care of the transactions.
             if error.code != ErrorCode.INVALID_TXN_STATE:
                 return
         last = self.last_decision()
@@ -110,13 +115,13 @@ class Ledger:
             self.abort(shares)
 
     def commit(self, shares: Iterable[Share]) -> tuple[Share, ...]:
-        """Commit tasks' transactions; returns those that had been aborted before."""
+        """Commit tasks' transactions. Return the shares whose transactions were aborted before."""
         wanted = list(shares)
         return tuple(share for share, done in zip(wanted, self._end_all(wanted), strict=True) if not done)
 
     def _end_all(self, shares: list[Share]) -> list[bool]:
-        """Commit many at once: each waits for the coordinator's disk, and a broker answers a connection in turn."""
-        if len(shares) < FEW:
+        """Commit many transactions in parallel, over several connections: a broker handles one request of each."""
+        if len(shares) < SERIAL_MAX:
             return [self._is_ended(share, commit=True) for share in shares]
         cluster = self._coordinators.cluster
 
@@ -131,9 +136,9 @@ class Ledger:
             return [done for part in threads.map(end_some, parts) for done in part]
 
     def abort(self, shares: Iterable[Share]) -> None:
-        """Abort tasks' transactions, and what others of these tasks' attempts left open."""
+        """Abort tasks' transactions, and open transactions of other attempts."""
         for share in shares:
-            self._is_ended(share, commit=False)  # if not, it was aborted before
+            self._is_ended(share, commit=False)  # if this fails, it was aborted before
         self.abort_leftovers()
 
     def _is_ended(self, share: Share, *, commit: bool) -> bool:
@@ -144,7 +149,7 @@ class Ledger:
         return True
 
     def abort_leftovers(self) -> None:
-        """Abort what failed tasks, and attempts that came second, left open: readers wait for open transactions."""
+        """Abort open transactions of failed tasks and second attempts, because they block consumers."""
         for name in self._transactions.ongoing(self._task_ids):
             self._transactions.begin(name, self._timeout_ms)
 
@@ -153,8 +158,10 @@ class Ledger:
         if not offsets:
             return None
         place, newest = max(offsets.items(), key=lambda found: found[1].offset)
-        more = self._pages(piece_count(newest.note))[1:]
-        return from_notes([newest.note, *(committed_offsets(self._coordinators, page)[place].note for page in more)])
+        more = self._pages(piece_count(newest.metadata))[1:]
+        return from_notes(
+            [newest.metadata, *(committed_offsets(self._coordinators, page)[place].metadata for page in more)]
+        )
 
     def _pages(self, count: int) -> list[str]:
         return [self._id, *(f"{self._id}-{number}" for number in range(1, count))]
@@ -164,6 +171,6 @@ class Ledger:
         return max((found.offset for found in offsets.values()), default=0)
 
     def _note_finished(self, decision: Decision) -> None:
-        """So that the next `open` need not ask about each transaction. Nothing depends on it but time."""
+        """Mark the decision as finished, so that the next `open` is faster. Correctness does not depend on it."""
         place = TopicPartition(decision.topic, 0)
         commit_offset(self._coordinators, f"{self._id}-{FINISHED}", place, decision.number, "")

@@ -1,7 +1,7 @@
-"""WriteOptions: what a user asks of the sink, parsed and checked once, on the driver.
+"""WriteOptions: the options of the sink, parsed and checked once, on the driver.
 
-The names are those of Spark's Kafka sink, so that a query changes one word, and a few more. What that sink takes to
-tune a Java producer means nothing here and is told in a warning; a name that nobody knows is an error.
+The names are those of Spark's Kafka sink, and a few more, so that a query changes only its format. Options that tune a
+Java producer have no effect and log a warning. Unknown options are an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OWN = (
     "transactionalIdPrefix",
     "txnAppId",
     "txnVersion",
-    "checkpointLocation",  # Spark's own, which reaches us too
+    "checkpointLocation",  # an option of Spark that is passed to the sink as well
     "queryName",
 )
 _KAFKA = (
@@ -42,11 +42,11 @@ _KAFKA = (
     "kafka.enable.idempotence",
 )
 _REFUSED = {
-    "kafka.key.serializer": "keys are bytes: use DataFrame operations to make the key column",
-    "kafka.value.serializer": "values are bytes: use DataFrame operations to make the value column",
-    "kafka.transactional.id": "each task has one of its own; transactionalIdPrefix says how they begin",
-    "kafka.interceptor.classes": "there is no Java producer to intercept",
-    "kafka.partitioner.class": "keys are placed as Kafka's default partitioner does; a partition column says otherwise",
+    "kafka.key.serializer": "keys are bytes: create the key column with DataFrame operations",
+    "kafka.value.serializer": "values are bytes: create the value column with DataFrame operations",
+    "kafka.transactional.id": "each task has its own id; set their prefix with transactionalIdPrefix",
+    "kafka.interceptor.classes": "the sink has no Java producer",
+    "kafka.partitioner.class": "keys are partitioned as Kafka does by default; a partition column overrides",
 }
 _NAMES = OptionNames(
     own=_OWN,
@@ -71,7 +71,7 @@ _NAMES = OptionNames(
         "kafka.partitioner.adaptive.partitioning.enable",
         "kafka.partitioner.availability.timeout.ms",
     }),
-    why_without="it tunes a Java producer, and there is none here",
+    why_without="it tunes a Java producer, and the sink has none",
 )  # fmt: skip
 _CODECS = {codec.name.lower(): codec for codec in Codec}
 _ID = re.compile(r"[A-Za-z0-9._-]+")
@@ -83,9 +83,9 @@ class WriteOptions:
     settings: ClientSettings
     topic: str | None = None
     is_exactly_once: bool = True
-    # How all transactional ids of this query, or of this job, begin, and the group that keeps what was decided.
+    # The prefix of all transactional ids of this query or job, and the name of the group with its decisions.
     transactional_id: str = ""
-    version: int | None = None  # txnVersion: which write of this txnAppId a batch job is
+    version: int | None = None  # txnVersion: the number of this write of the txnAppId, for a batch job
     transaction_timeout_ms: int = 900_000
     codec: Codec = Codec.NONE
     level: int | None = None
@@ -94,17 +94,17 @@ class WriteOptions:
 
 
 def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
-    """The options of a write; WrongOption, with the option's name, for what is wrong with them."""
+    """Parse the options of a write. Raise WrongOption with the name of a wrong option."""
     options = OptionValues(given, _NAMES)
     options.check_names()
     bootstrap = options.get("kafka.bootstrap.servers")
     if bootstrap is None:
-        raise WrongOption("kafka.bootstrap.servers does not say where to write to")
+        raise WrongOption("kafka.bootstrap.servers is missing: set it to host:port of the cluster")
     if options.choice("kafka.acks", ("all", "-1"), "all") and not options.flag(
         "kafka.enable.idempotence", default=True
     ):
         raise WrongOption(
-            "kafka.enable.idempotence cannot be false: a record that is sent again must not be there twice"
+            "kafka.enable.idempotence cannot be false: a record that is sent again must not be written twice"
         )
     guarantee = options.choice("deliveryGuarantee", (EXACTLY_ONCE, AT_LEAST_ONCE), EXACTLY_ONCE)
     codec = _CODECS[options.choice("kafka.compression.type", tuple(_CODECS), "none")]
@@ -127,12 +127,12 @@ def write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
 
 
 def _transactional_id(options: OptionValues, is_stream: bool) -> str:
-    """A name that is the same whenever a query is started again, and that no other has."""
+    """Return a transactional id that is unique to a query and stays the same over restarts."""
     prefix = options.get("transactionalIdPrefix") or "tailrace-spark"
     name = options.get("txnAppId")
     for option, text in (("transactionalIdPrefix", prefix), ("txnAppId", name)):
         if text is not None and not _ID.fullmatch(text):
-            raise WrongOption(f"{option} is {text!r}: it takes letters, digits, dots, dashes and underscores")
+            raise WrongOption(f"{option} is {text!r}; it may have only letters, digits, dots, dashes and underscores")
     if name is not None:
         return f"{prefix}-{name}"
     location = options.get("checkpointLocation")
@@ -141,8 +141,8 @@ def _transactional_id(options: OptionValues, is_stream: bool) -> str:
         return f"{prefix}-{hashlib.sha256(place.encode()).hexdigest()[:16]}"
     if is_stream:
         raise WrongOption(
-            "exactly-once needs a name that stays over restarts: give this writer the option checkpointLocation "
-            "(the session's setting does not reach it) or txnAppId, or set deliveryGuarantee to at-least-once"
+            "exactly-once needs a name that is stable over restarts: set the option checkpointLocation of this writer "
+            "(the session's setting is not passed to it) or txnAppId, or set deliveryGuarantee to at-least-once"
         )
     return f"{prefix}-{uuid.uuid4().hex[:16]}"
 
@@ -154,7 +154,7 @@ def _version(options: OptionValues, is_stream: bool) -> int | None:
     if is_stream or (text is None and options.get("txnAppId") is None):
         return None
     if text is None or options.get("txnAppId") is None:
-        raise WrongOption("txnAppId and txnVersion belong together: they say which write of which application this is")
+        raise WrongOption("txnAppId and txnVersion must be set together: they identify the application and its write")
     if not text.strip().isdecimal():
-        raise WrongOption(f"txnVersion is {text!r}: it takes a whole number from 0 on")
+        raise WrongOption(f"txnVersion is {text!r}; it must be a whole number of at least 0")
     return int(text)

@@ -1,6 +1,6 @@
-"""A batch that a topic finds too large, in two: the way of Kafka's producer, for topics with a small max.message.bytes.
+"""Splits a batch that exceeds max.message.bytes of a topic into two, as Kafka's producer does.
 
-It is rare (the next batches are made smaller), so records are taken apart one by one.
+This is rare, because the next batches are made smaller. So the records are decoded one by one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tailrace.records.record import iter_records
 
 
 def split_batch(data: Buffer, level: int | None) -> tuple[bytes, bytes]:
-    """Two batches with half the records each, and the same places in the partition's sequence."""
+    """Return two batches with half the records each, with consecutive sequences."""
     batch = RecordBatch(memoryview(data))
     records = list(iter_records(batch))
     middle = len(records) // 2

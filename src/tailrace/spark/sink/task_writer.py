@@ -1,7 +1,8 @@
-"""TaskWriter: a task's rows, from Arrow batches to record batches to the brokers.
+"""TaskWriter: encodes the rows of a task, as Arrow batches, into record batches, and sends them to the brokers.
 
-Rows go to the partition that they name, or that of their key as Kafka's default partitioner has it; those of an Arrow
-batch that have neither go together to one partition, those of the next one to the next. No object is made per row.
+A row goes to the partition in its column `partition`, or to that of its key by Kafka's default partitioner. All other
+rows of an Arrow batch go to one partition, those of the next Arrow batch to the next partition. No object is created
+per row.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from tailrace.spark.sink.input_columns import InputColumns
 from tailrace.spark.sink.options import WriteOptions
 from tailrace.spark.sink.splitting import split_batch
 
-REQUEST_BYTES: Final = 4_194_304  # about so much goes out at once
+REQUEST_BYTES: Final = 4_194_304  # approximate size of one send
 
 
 class TaskWriter:
@@ -58,7 +59,7 @@ class TaskWriter:
         *,
         first_partition: int = 0,
     ) -> None:
-        """first_partition: where rows without a key go first, counted round; tasks begin at different ones."""
+        """Create a writer. `first_partition` is the first partition for rows without a key; tasks differ in it."""
         self._cluster = cluster
         self._producer = producer
         self._options = options
@@ -67,7 +68,7 @@ class TaskWriter:
         self._encoder = RowEncoder(options.batch_size)
         self._batches: list[OpenBatch] = []
         self._places: list[TopicPartition] = []
-        self._topics: dict[str, tuple[int, int]] = {}  # the number of its first batch, and how many partitions
+        self._topics: dict[str, tuple[int, int]] = {}  # index of its first batch, and number of partitions
         self._sealed: dict[TopicPartition, Buffer] = {}
         self._sealed_bytes = 0
 
@@ -84,7 +85,7 @@ class TaskWriter:
         return sorted({partition.topic for partition in self._producer.partitions})
 
     def write(self, rows: Any) -> None:
-        """Take the rows of an Arrow record batch; full batches go out."""
+        """Encode the rows of an Arrow record batch. Full batches are sent."""
         columns, count = self._columns, rows.num_rows
         if count == 0:
             return
@@ -98,7 +99,7 @@ class TaskWriter:
         targets = array("i", bytes(4 * count))
         wrong = choose_batches(targets, count, keys, partitions, codes, counts, firsts, keyless)
         if wrong != NO_ROW:
-            raise UnwritableRows(self._why_not(rows, wrong))
+            raise UnwritableRows(self._row_error(rows, wrong))
         values = bytes_input(rows.column(columns.value))
         headers = None if columns.headers is None else headers_input(rows.column(columns.headers))
         times = None if columns.timestamp is None else int_input(rows.column(columns.timestamp), 8)
@@ -115,14 +116,14 @@ class TaskWriter:
             self._seal(targets[row])
 
     def finish(self) -> None:
-        """Send what is left."""
+        """Send the remaining batches."""
         for number, batch in enumerate(self._batches):
             if batch.count:
                 self._seal(number)
         self._send()
 
     def _topic_codes(self, rows: Any) -> tuple[IntInput | None, list[str]]:
-        """For each row the number of its topic among the names; None where there is one for all."""
+        """Return the index of each row's topic in the names, and the names. The index is None for a single topic."""
         if self._options.topic is not None or self._columns.topic is None:
             assert self._options.topic is not None
             return None, [self._options.topic]
@@ -143,7 +144,7 @@ class TaskWriter:
             self._places += partitions
         return found
 
-    def _why_not(self, rows: Any, row: int) -> str:
+    def _row_error(self, rows: Any, row: int) -> str:
         columns = self._columns
         name = self._options.topic
         if name is None and columns.topic is not None:
@@ -153,10 +154,10 @@ class TaskWriter:
         assert columns.partition is not None
         there = self._topics[name][1]
         partition = rows.column(columns.partition)[row].as_py()
-        return f"a row asks for partition {partition} of {name}, which has {there}, counted from 0"
+        return f"a row has partition {partition}, but {name} has only the partitions 0 to {there - 1}"
 
     def _seal(self, number: int) -> None:
-        """Make a batch of what is in one, and send when the time has come: at most one batch a partition."""
+        """Complete an open batch. Before that, send sealed batches if the partition has one, or if there are enough."""
         batch, place = self._batches[number], self._places[number]
         if place in self._sealed or self._sealed_bytes >= REQUEST_BYTES:
             self._send()
@@ -198,15 +199,15 @@ class TaskWriter:
         try:
             return self._producer.send(batches, has_zstd=self._options.codec is Codec.ZSTD)
         except ClientError as error:
-            raise NotWritten(f"{self._options.bootstrap} does not take records: {error}") from None
+            raise NotWritten(f"{self._options.bootstrap} refused records: {error}") from None
 
     def _send_in_parts(self, partition: TopicPartition, data: Buffer, error: ClientError) -> None:
-        """Send a batch that was too large in two, and so on; NotWritten for what is wrong otherwise."""
+        """Send a batch that was too large in two halves, recursively. Raise NotWritten for any other error."""
         is_too_large = isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
         if not is_too_large or RecordBatch(memoryview(data)).record_count == 1:
             size = f" of {len(data)} bytes" if is_too_large else ""
-            said = str(error).removeprefix(f"{partition}: ")
-            raise NotWritten(f"{partition} at {self._options.bootstrap} does not take a batch{size}: {said}")
+            reason = str(error).removeprefix(f"{partition}: ")
+            raise NotWritten(f"{partition} at {self._options.bootstrap} refused a batch{size}: {reason}")
         self._encoder.limit = min(self._encoder.limit, max(1, len(data) // 2))
         for half in split_batch(data, self._options.level):
             for _, refusal in self._sent({partition: half}).items():
@@ -227,6 +228,6 @@ def int_input(column: Any, width: int) -> IntInput:
 
 def headers_input(column: Any) -> HeadersInput:
     validity, ends = column.buffers()[:2]
-    pairs = column.values  # all of them, whatever the column's offset
+    pairs = column.values  # all pairs, independent of the column's offset
     names, contents = bytes_input(pairs.field(0)), bytes_input(pairs.field(1))
     return HeadersInput(ends, validity if column.null_count else None, names, contents, column.offset)

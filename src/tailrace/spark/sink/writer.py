@@ -1,11 +1,11 @@
-"""What Spark calls: `writer()` and `streamWriter()` of the data source give these.
+"""The writers that Spark calls: `writer()` and `streamWriter()` of the data source return them.
 
-A task writes its rows in a transaction of its own and leaves it open; its message to the driver says which it is. The
-driver's `commit` settles the whole batch in one step and then commits the transactions; docs/decisions/
-0020-exactly-once-sink.md has the protocol and what every kind of crash leads to.
+A task writes its rows in a transaction of its own and leaves it open. Its message to the driver identifies the
+transaction. The driver's `commit` decides about the whole batch in one step, and then commits the transactions.
+docs/decisions/0020-exactly-once-sink.md describes the protocol and the effect of every crash.
 
-Spark makes a writer anew on the driver for every micro-batch, before its tasks begin; then the ledger is opened.
-Another one is made for each `commit` and `abort`, which know what tasks' messages tell them.
+Spark creates a new writer on the driver for every micro-batch before its tasks start; this writer opens the ledger.
+For each `commit` and `abort` Spark creates another one, which knows only the messages of the tasks.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from tailrace.client.producing.transactions import Transactions
 from tailrace.spark.sink.decision import Decision, Share, task_id
 from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged
 from tailrace.spark.sink.input_columns import InputColumns
-from tailrace.spark.sink.ledger import Fence, Ledger, Standing
+from tailrace.spark.sink.ledger import Fence, Ledger, LedgerState
 from tailrace.spark.sink.options import WriteOptions
 from tailrace.spark.sink.task_writer import TaskWriter
-from tailrace.spark.worker_process import kept_cluster
+from tailrace.spark.worker_process import reused_cluster
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-RESTART_MS = 15_000  # a broker that is started again is back by then; an address that is wrong is told soon enough
+RESTART_MS = 15_000  # long enough for a broker to restart, short enough to report a wrong address
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Which micro-batch of which query; of a batch job with txnAppId, which version."""
+    """The identity of a micro-batch: query and number; for a batch job with txnAppId, the version."""
 
     query: str
     number: int
@@ -46,7 +46,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the driver. Without a share it wrote nothing that has to be committed."""
+    """The message of a task to the driver. Without a share there is nothing to commit."""
 
     share: Share | None = None
     topic: str = ""
@@ -55,76 +55,78 @@ class TaskMessage(WriterCommitMessage):
 
 
 class LogWriter(DataSourceArrowWriter):
-    """A batch job: all or nothing, unless the driver dies while it commits."""
+    """The writer of a batch job: all or nothing, unless the driver dies during the commit."""
 
     def __init__(self, options: WriteOptions, columns: InputColumns) -> None:
         self._options = options
         self._columns = columns
         self._batch: Batch | None = None
-        self._standing: Standing | None = None
-        with connected(options, patience_ms=0) as coordinators:
+        self._state: LedgerState | None = None
+        with connected(options, wait_ms=0) as coordinators:
             check_topic(options, coordinators.cluster)
             if options.is_exactly_once and options.version is not None:
                 self._batch = Batch("", options.version)
-                self._standing = ledger_of(options, coordinators).open()
+                self._state = ledger_of(options, coordinators).open()
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
-        return write_task(iterator, self._options, self._columns, self._standing, self._batch)
+        return write_task(iterator, self._options, self._columns, self._state, self._batch)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.is_exactly_once:
-            fence = None if self._standing is None else self._standing.fence
+            fence = None if self._state is None else self._state.fence
             with connected(self._options) as coordinators:
-                give_up(ledger_of(self._options, coordinators), messages, fence)
+                abort_batch(ledger_of(self._options, coordinators), messages, fence)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
-    """A stream: each micro-batch exactly once, whatever ends before it is done."""
+    """The writer of a stream: each micro-batch exactly once, also after a crash."""
 
     def __init__(self, options: WriteOptions, columns: InputColumns, *, is_for_tasks: bool) -> None:
-        """is_for_tasks: a micro-batch is about to begin, with tasks that get copies of this writer."""
+        """Create a writer. With `is_for_tasks` a micro-batch is about to start; its tasks get copies of the writer."""
         self._options = options
         self._columns = columns
-        self._standing: Standing | None = None
+        self._state: LedgerState | None = None
         if is_for_tasks:
-            with connected(options, patience_ms=RESTART_MS) as coordinators:
+            with connected(options, wait_ms=RESTART_MS) as coordinators:
                 check_topic(options, coordinators.cluster)
                 if options.is_exactly_once:
-                    self._standing = ledger_of(options, coordinators).open()
+                    self._state = ledger_of(options, coordinators).open()
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         batch = current_batch() if self._options.is_exactly_once else None
-        if self._options.is_exactly_once and self._standing is None:
-            raise NotWritten("exactly-once needs a driver that looks before each micro-batch, and this one did not")
-        return write_task(iterator, self._options, self._columns, self._standing, batch)
+        if self._options.is_exactly_once and self._state is None:
+            raise NotWritten("internal error; please report it: the ledger was not opened before the micro-batch")
+        return write_task(iterator, self._options, self._columns, self._state, batch)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         commit(self._options, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        # Without a message there is no telling whether another run has taken over, and the transactions that are open
-        # its own: then the next run aborts them, or their timeout.
+        # Without a message it is unknown if another run has taken over, so that the open transactions are its own. Then
+        # the next run aborts them, or they time out.
         fence = next((one.fence for one in _written(messages) if one.fence is not None), None)
         if fence is not None:
             with connected(self._options) as coordinators:
-                give_up(ledger_of(self._options, coordinators), messages, fence)
+                abort_batch(ledger_of(self._options, coordinators), messages, fence)
 
 
 def current_batch() -> Batch:
-    """The micro-batch that this task belongs to, as Spark tells its tasks."""
+    """Return the micro-batch of this task, from Spark's local properties."""
     context = TaskContext.get()
     assert context is not None, "this runs in a task"
     query, number = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     if query is None or number is None:
-        raise NotWritten("exactly-once needs to know the micro-batch, and Spark does not tell; use at-least-once")
+        raise NotWritten(
+            "exactly-once needs the id of the micro-batch, and this Spark does not provide it; use at-least-once"
+        )
     return Batch(query, int(number))
 
 
 def current_attempt() -> tuple[int, int]:
-    """The task's number, and which attempt at it this is."""
+    """Return the number of the task and of this attempt."""
     context = TaskContext.get()
     assert context is not None, "this runs in a task"
     return context.partitionId(), context.attemptNumber()
@@ -134,15 +136,15 @@ def write_task(
     rows: Iterator[Any],
     options: WriteOptions,
     columns: InputColumns,
-    standing: Standing | None,
+    state: LedgerState | None,
     batch: Batch | None,
 ) -> TaskMessage:
     task, attempt = current_attempt()
-    fence = None if standing is None else standing.fence
+    fence = None if state is None else state.fence
     again = None
-    if standing is not None and batch is not None:
-        again = _share_to_write_again(standing, batch, task)
-        if again is _NOTHING:
+    if state is not None and batch is not None:
+        again = _share_to_repeat(state, batch, task)
+        if again is _ALREADY_WRITTEN:
             for _ in rows:
                 pass
             return TaskMessage()
@@ -166,34 +168,36 @@ def write_task(
             written = Share(task, attempt, producer.producer_id, producer.epoch, writer.rows, writer.digest)
         if again is not None and (again.rows, again.digest) != (written.rows, written.digest):
             raise RowsChanged(
-                f"task {task} has to write its rows of batch {batch.number if batch else ''} again, and got others: "
-                f"{written.rows} rows instead of {again.rows}; with the same sources, partitions and settings it gets "
-                "the same ones"
+                f"task {task} has to write its rows of batch {batch.number if batch else ''} again, but got different "
+                f"ones ({written.rows} rows instead of {again.rows}): use the same sources, partitions and settings as "
+                "before"
             )
         if not options.is_exactly_once or writer is None or not writer.rows:
             return TaskMessage()
         return TaskMessage(written, writer.topics[0], fence, batch)
 
 
-_NOTHING = Share(-1, -1, -1, -1, 0, 0)
+_ALREADY_WRITTEN = Share(-1, -1, -1, -1, 0, 0)
 
 
-def _share_to_write_again(standing: Standing, batch: Batch, task: int) -> Share | None:
-    """_NOTHING for a batch that is written; a share for what it lacks; None for a batch that is new."""
-    last = standing.last
+def _share_to_repeat(state: LedgerState, batch: Batch, task: int) -> Share | None:
+    """Return _ALREADY_WRITTEN if the batch is written, the share of the task if it is missing, None for a new batch."""
+    last = state.last
     if last is None or last.query != batch.query:
         return None
-    lost = {share.task: share for share in standing.lost}
+    lost = {share.task: share for share in state.lost}
     if batch.number == last.batch:
-        return lost.get(task, _NOTHING)
+        return lost.get(task, _ALREADY_WRITTEN)
     if batch.number < last.batch:
         raise AnotherRun(
-            f"batch {batch.number} was written before, and batches up to {last.batch} after it: the checkpoint is "
+            f"batch {batch.number} was written before, as were all batches up to {last.batch}: the checkpoint is "
             "older than the topic; use a new checkpoint, or another txnAppId, to write them again"
         )
     if lost:
         tasks = ", ".join(map(str, sorted(lost)))
-        raise AnotherRun(f"batch {last.batch} lacks the rows of task {tasks}, and batch {batch.number} comes after it")
+        raise AnotherRun(
+            f"batch {last.batch} lacks the rows of task {tasks}, so batch {batch.number} cannot be written"
+        )
     return None
 
 
@@ -216,7 +220,9 @@ def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
             lost = ledger.commit(shares)
             if lost:
                 tasks = ", ".join(str(share.task) for share in lost)
-                raise NotWritten(f"the rows of task {tasks} are not written: their transactions were aborted before")
+                raise NotWritten(
+                    f"the rows of task {tasks} are not written: their transactions were aborted before the commit"
+                )
             ledger.abort_leftovers()
             return
         number, topic = first.fence.number + 1, min(one.topic for one in written)
@@ -225,11 +231,11 @@ def commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]
         ledger.carry_out(decision)
 
 
-def give_up(ledger: Ledger, messages: Sequence[WriterCommitMessage | None], fence: Fence | None) -> None:
+def abort_batch(ledger: Ledger, messages: Sequence[WriterCommitMessage | None], fence: Fence | None) -> None:
     if fence is None:
         ledger.abort(_shares(messages))
     else:
-        ledger.give_up(fence, _shares(messages))
+        ledger.abort_batch(fence, _shares(messages))
 
 
 def ledger_of(options: WriteOptions, coordinators: Coordinators) -> Ledger:
@@ -237,7 +243,7 @@ def ledger_of(options: WriteOptions, coordinators: Coordinators) -> Ledger:
 
 
 def check_topic(options: WriteOptions, cluster: ClusterClient) -> None:
-    """A topic that is not there is told before a job begins."""
+    """Raise NotWritten before the job starts if its topic does not exist."""
     if options.topic is not None:
         try:
             cluster.topic(options.topic)
@@ -246,17 +252,20 @@ def check_topic(options: WriteOptions, cluster: ClusterClient) -> None:
 
 
 @contextmanager
-def connected(options: WriteOptions, patience_ms: int | None = None) -> Iterator[Coordinators]:
-    """A cluster that answers, waited for if need be: a broker may be about to start. Errors are one sentence."""
+def connected(options: WriteOptions, wait_ms: int | None = None) -> Iterator[Coordinators]:
+    """Yield a connected cluster, after waiting for it if needed, because a broker may be starting.
+
+    Client errors are raised as NotWritten.
+    """
     try:
-        with kept_cluster(options.bootstrap, options.settings) as coordinators:
-            patience = coordinators.cluster.patience(patience_ms)
+        with reused_cluster(options.bootstrap, options.settings) as coordinators:
+            budget = coordinators.cluster.retry_budget(wait_ms)
             while not coordinators.cluster.is_connected:
                 try:
                     coordinators.cluster.refresh(())
                     break
                 except Unreachable as error:
-                    if not error.is_retriable or not patience.pause():
+                    if not error.is_retriable or not budget.pause():
                         raise
             yield coordinators
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Columns as Arrow record batches: the buffers that were filled become arrays, nothing is copied."""
+"""Turns columns into Arrow record batches: the filled buffers become arrays without copying."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def arrow_schema(chosen: Sequence[Column], nullable: Sequence[bool]) -> Any:
 
 
 def arrow_batch(columns: RecordColumns, chosen: Sequence[Column], schema: Any, partition: TopicPartition) -> Any:
-    """What the columns hold now; their buffers belong to the batch, so `columns.reset()` has to follow."""
+    """Return the rows of the columns as a batch. It takes over their buffers, so call `columns.reset()` afterwards."""
     arrays = [_array(columns, column, field.type, partition) for column, field in zip(chosen, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -37,7 +37,7 @@ _OPERATORS: dict[type[Filter], str] = {
 
 
 class SliceTask(InputPartition):
-    """One slice, on its way to a task; without one there is nothing to read."""
+    """The slice for one task; None: nothing to read."""
 
     def __init__(self, slice_: Slice | None) -> None:
         self.slice = slice_
@@ -60,7 +60,7 @@ class LogReader(DataSourceReader):
             tasks = [SliceTask(found) for found in transport.slices(ranges, self._options)]
         finally:
             transport.close()
-        # Without any, Spark would make up one of its own.
+        # For an empty list, Spark would create a partition of its own.
         return list(tasks) or [SliceTask(None)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -68,10 +68,9 @@ class LogReader(DataSourceReader):
 
 
 class FilteringLogReader(LogReader):
-    """A LogReader that is told the query's conditions.
+    """A LogReader that uses the query's conditions to read less.
 
-    It narrows what is read and hands every condition back, so that Spark applies them all: a condition is used, never
-    trusted to be used up.
+    It returns every condition to Spark, so that Spark applies all of them to the rows.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802

@@ -50,9 +50,9 @@ class LogDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(dict(self.options), is_stream=False)
-        # A reader that takes conditions is refused where spark.sql.python.filterPushdown.enabled is not set, and the
-        # setting cannot be seen from here. Which of Spark's workers runs us can. And it has to be asked for: Spark 4.3
-        # keeps what a DataFrame's first query pushed down and reads no more in a second one.
+        # Spark refuses a reader with pushFilters unless spark.sql.python.filterPushdown.enabled is set. The setting is
+        # not visible here, but the worker module is. The option pushFilters is needed as well, because Spark 4.3 keeps
+        # the conditions of a DataFrame's first query, and a second query would read too little.
         can_push = options.push_filters and _PUSHDOWN_WORKER in sys.modules
         kind = FilteringLogReader if can_push else LogReader
         return kind(options, _plan(options, schema))
@@ -61,7 +61,7 @@ class LogDataSource(DataSource):
         options = read_options(dict(self.options), is_stream=True)
         return LogStreamReader(options, _plan(options, schema))
 
-    # The sink is imported where it is used: a query that only reads need not wait for it.
+    # The sink is imported when it is used, so that queries that only read start faster.
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from tailrace.spark.sink.writer import LogWriter
@@ -71,7 +71,7 @@ class LogDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from tailrace.spark.sink.writer import LogStreamWriter
 
-        # Spark makes a writer before a micro-batch, in this worker, and another one to commit it, in another.
+        # Spark creates a writer before a micro-batch in this worker, and another one for the commit in another worker.
         main = sys.modules["__main__"].__spec__
         is_for_tasks = _WRITE_WORKER in sys.modules or (main is not None and main.name == _WRITE_WORKER)
         plan = self._write_plan(schema, overwrite, is_stream=True)
@@ -81,10 +81,9 @@ class LogDataSource(DataSource):
         from tailrace.spark.sink.input_columns import input_columns
         from tailrace.spark.sink.options import write_options
 
-        if (
-            overwrite and not is_stream
-        ):  # a stream in complete mode appends all its rows each time, as with Spark's sink
-            raise WrongOption("a topic cannot be overwritten: the mode has to be append")
+        # A stream in complete mode appends all its rows each time, as with Spark's sink.
+        if overwrite and not is_stream:
+            raise WrongOption("a topic cannot be overwritten: use the mode append")
         options = write_options(dict(self.options), is_stream=is_stream)
         for warning in options.warnings:
             _log.warning("%s", warning)

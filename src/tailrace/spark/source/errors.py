@@ -1,4 +1,4 @@
-"""What keeps the source from reading: an exception per situation, each one sentence that names the place."""
+"""Errors of the source: one exception per situation. The message is one sentence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tailrace.model.ids import Offset, TopicPartition
 
 
 class SourceError(Exception):
-    """Anything that keeps the source from giving what was asked of it."""
+    """The base class of errors of the source."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors travel from a task to the driver; the default would call __init__ with the sentence alone.
+        # Errors are pickled from a task to the driver. The default would call __init__ with the message only.
         return _restored, (type(self), self.args, self.__dict__)
 
 
@@ -22,26 +22,26 @@ def _restored(kind: type[SourceError], arguments: tuple[Any, ...], state: dict[s
 
 
 class WrongOption(SourceError):
-    """An option that is missing, unknown, or cannot be what it says."""
+    """An option that is missing, unknown or invalid."""
 
 
 class UnknownLog(SourceError):
-    """A topic or partition that is not there."""
+    """A topic or partition that does not exist."""
 
 
 class OffsetRangeLost(SourceError):
-    """Records that were asked for and are no longer, or not, in the log."""
+    """Requested records that are not, or no longer, in the log."""
 
     def __init__(self, partition: TopicPartition, start: Offset, end: Offset, why: str) -> None:
         super().__init__(
-            f"offsets {start} to {end - 1} of {partition} are not there: {why}; "
-            'set failOnDataLoss to "false" to read what there is'
+            f"offsets {start} to {end - 1} of {partition} are missing: {why}; "
+            'set failOnDataLoss to "false" to read the remaining records'
         )
         self.partition = partition
 
 
 class DamagedLog(SourceError):
-    """Bytes in the log that are no valid batch."""
+    """Bytes in the log that are not a valid batch."""
 
     def __init__(self, partition: TopicPartition, offset: Offset, where: str, reason: str) -> None:
         super().__init__(f"{partition} is damaged at offset {offset} or after it ({where}): {reason}")
@@ -53,4 +53,4 @@ class Unreadable(SourceError):
 
 
 class NotCommitted(SourceError):
-    """A consumer group does not take the offsets of a stream, and never will."""
+    """A consumer group permanently refuses the offsets of a stream."""

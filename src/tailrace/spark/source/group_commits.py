@@ -1,8 +1,8 @@
-"""GroupCommits: how far a stream is, committed to a consumer group, so that lag tools see it.
+"""GroupCommits: commits the progress of a stream to a consumer group, so that lag tools show it.
 
-Only a picture: Spark's checkpoint says where a stream goes on, and nothing is ever read from the group. So a cluster
-that cannot take a commit just now is no reason to end a query; the next batch commits what is later anyway. A group
-that refuses for good, because it has members or is not allowed, ends it and is told.
+Spark's checkpoint decides where a stream resumes; the offsets of the group are never read. So a commit that fails for
+now does not end the query: the next batch commits later offsets anyway. A permanent refusal, because the group has
+members or the client lacks permission, ends the query with an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 from tailrace.client.cluster.cluster import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import ClientError
-from tailrace.client.groups.group_offsets import NotedOffset, commit_offsets
+from tailrace.client.groups.group_offsets import OffsetAndMetadata, commit_offsets
 from tailrace.spark.source.errors import NotCommitted
 from tailrace.spark.source.options import WireOptions
 from tailrace.spark.source.planning.offset_ranges import Offsets
@@ -27,13 +27,13 @@ class GroupCommits:
         self._coordinators = Coordinators(self._cluster)
 
     def commit(self, offsets: Offsets) -> None:
-        noted = {partition: NotedOffset(offset, "") for partition, offset in offsets.items()}
+        commits = {partition: OffsetAndMetadata(offset, "") for partition, offset in offsets.items()}
         try:
-            commit_offsets(self._coordinators, self._group, noted)
+            commit_offsets(self._coordinators, self._group, commits)
         except ClientError as error:
             if not error.is_retriable:
                 raise NotCommitted(f"offsets cannot be committed to group {self._group}: {error}") from None
-            _log.warning("offsets were not committed to group %s this time: %s", self._group, error)
+            _log.warning("cannot commit offsets to group %s, the next batch will retry: %s", self._group, error)
 
     def close(self) -> None:
         self._cluster.close()

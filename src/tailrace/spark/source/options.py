@@ -1,8 +1,8 @@
-"""ReadOptions: what a user asks of the source, parsed and checked once, on the driver.
+"""ReadOptions: the options of the source, parsed and checked once, on the driver.
 
-The names are those of Spark's Kafka source, so that a query changes one word. What that source takes to tune a Java
-consumer means nothing here and is told in a warning; what it refuses is refused; a name that nobody knows is an error,
-since it is most likely a slip.
+The names are those of Spark's Kafka source, so that a query changes only its format. Options that tune a Java consumer
+have no effect and log a warning. Options that Spark's source refuses are refused. Unknown options are an error, because
+they are most likely misspelled.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ _KAFKA = (
     "kafka.fetch.max.wait.ms",
     "kafka.max.partition.fetch.bytes",
 )
-# Spark's source refuses these: it sets them itself, and another value would read other records than were planned.
+# Spark's source refuses these: it sets them itself, and other values would read other records than planned.
 _REFUSED = {
-    "kafka.auto.offset.reset": "startingOffsets says where to start, and failOnDataLoss what to do when that is gone",
+    "kafka.auto.offset.reset": "use startingOffsets for the start, and failOnDataLoss for missing records",
     "kafka.key.deserializer": "keys are bytes: use DataFrame operations on the key column",
     "kafka.value.deserializer": "values are bytes: use DataFrame operations on the value column",
-    "kafka.enable.auto.commit": "Spark's checkpoint keeps the offsets; commitOffsetsToGroup shows them to others",
-    "kafka.interceptor.classes": "there is no consumer to intercept",
+    "kafka.enable.auto.commit": "Spark's checkpoint stores the offsets; commitOffsetsToGroup publishes them in a group",
+    "kafka.interceptor.classes": "the source has no Java consumer",
 }
-# These tune Java's consumer, or a group that it belongs to. There is neither here.
+# These tune a Java consumer or its group. The source has neither.
 _WITHOUT_EFFECT = frozenset({
     "groupidprefix",
     "kafkaconsumer.polltimeoutms",
@@ -96,13 +96,13 @@ _NAMES = OptionNames(
     kafka=_KAFKA,
     refused=_REFUSED,
     without_effect=_WITHOUT_EFFECT,
-    why_without="it tunes a Java consumer, and there is none here",
+    why_without="it tunes a Java consumer, and the source has none",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which partitions: all of some topics, all of topics whose whole name matches, or exactly these."""
+    """The selected partitions: all of some topics, all of topics whose whole name matches, or exactly these."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -110,11 +110,11 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The topics that are named, which therefore have to be there."""
+        """The named topics, which must exist."""
         return self.topics or tuple(dict.fromkeys(partition.topic for partition in self.partitions))
 
     def matches(self, topic: str, *, is_internal: bool) -> bool:
-        """Whether a topic that was found is meant; a pattern never means Kafka's own topics."""
+        """Return True if a topic is selected. A pattern never selects internal topics."""
         if self.pattern is not None:
             return not is_internal and re.fullmatch(self.pattern, topic) is not None
         return topic in self.names
@@ -122,14 +122,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireOptions:
-    """How to talk to a cluster."""
+    """Address, client settings and fetch sizes of a cluster."""
 
     bootstrap: str
     settings: ClientSettings = field(default_factory=ClientSettings)
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
-    max_partition_fetch_bytes: int = 16_777_216  # Kafka's 1 MB makes many round trips of a long read
+    max_partition_fetch_bytes: int = 16_777_216  # Kafka's default of 1 MB would need many requests for a long read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class ReadOptions:
     ending: Point = AT_LATEST
     no_match_is_latest: bool = False
     path: str | None = None
-    store: StoreSettings | None = None  # of the path, if that is not on this machine
+    store: StoreSettings | None = None  # for a path in an object store
     wire: WireOptions | None = None
     read_committed: bool = False
     fail_on_data_loss: bool = True
@@ -157,7 +157,7 @@ class ReadOptions:
 
 
 def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
-    """The options of a query; WrongOption, with the option's name, for what is wrong with them."""
+    """Parse the options of a query. Raise WrongOption with the name of a wrong option."""
     options = OptionValues(given, _NAMES)
     options.check_names()
     starting, ending = _starting(options, is_stream), _ending(options, is_stream)
@@ -165,7 +165,7 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     place = place_of(options)
     if place is None and wire is None:
         raise WrongOption(
-            "neither path (a data directory) nor kafka.bootstrap.servers (a running cluster) says what to read"
+            "the source is missing: set path (a data directory) or kafka.bootstrap.servers (a running cluster)"
         )
     if wire is None:
         for name in options.given_of(_KAFKA):
@@ -209,32 +209,32 @@ def read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
 def _commit_group(options: OptionValues, wire: WireOptions | None) -> str | None:
     group = options.get("commitOffsetsToGroup")
     if group is not None and not group.strip():
-        raise WrongOption("commitOffsetsToGroup is empty: it takes a group's name")
+        raise WrongOption("commitOffsetsToGroup is empty; it must be the name of a group")
     if group is not None and wire is None:
-        raise WrongOption("commitOffsetsToGroup needs kafka.bootstrap.servers: files keep no groups")
+        raise WrongOption("commitOffsetsToGroup needs kafka.bootstrap.servers, because groups are on the cluster")
     return group
 
 
 def _selection(options: OptionValues) -> Selection:
     given = [name for name in _SELECTIONS if options.get(name) is not None]
     if len(given) != 1:
-        found = f"{' and '.join(given)} are given" if given else "none is given"
-        raise WrongOption(f"exactly one of {', '.join(_SELECTIONS)} says what to read, and {found}")
+        found = f"{' and '.join(given)} are set" if given else "none is set"
+        raise WrongOption(f"exactly one of {', '.join(_SELECTIONS)} must be set; {found}")
     text = (options.get(given[0]) or "").strip()
     if given[0] == "subscribe":
         topics = tuple(dict.fromkeys(filter(None, (name.strip() for name in text.split(",")))))
         if not topics:
-            raise WrongOption(f"subscribe is {text!r}: it takes topics, separated by commas")
+            raise WrongOption(f"subscribe is {text!r}; it must be topics, separated by commas")
         return Selection(topics=topics)
     if given[0] == "assign":
         partitions = parse_partitions(text, "assign")
         if not partitions:
-            raise WrongOption(f'assign is {text!r}: it takes {{"topic": [0, 1]}}')
+            raise WrongOption(f'assign is {text!r}; it must be {{"topic": [0, 1]}}')
         return Selection(partitions=tuple(partitions))
     try:
         re.compile(text)
     except re.error as error:
-        raise WrongOption(f"subscribePattern {text!r} is no regular expression: {error}") from None
+        raise WrongOption(f"subscribePattern {text!r} is not a regular expression: {error}") from None
     if not text:
         raise WrongOption("subscribePattern is empty")
     return Selection(pattern=text)
@@ -243,7 +243,7 @@ def _selection(options: OptionValues) -> Selection:
 def _starting(options: OptionValues, is_stream: bool) -> Point:
     point = _point(options, "starting", AT_LATEST if is_stream else AT_EARLIEST)
     if not is_stream:
-        _refuse_place(point, LATEST, "startingOffsets", "latest", "a batch query would read nothing")
+        _refuse_place(point, LATEST, "startingOffsets", "latest", "a batch query would read no records")
     return point
 
 
@@ -252,33 +252,35 @@ def _ending(options: OptionValues, is_stream: bool) -> Point:
     if is_stream and given:
         raise WrongOption(f"{given[0]} is for batch queries: a stream does not end")
     point = _point(options, "ending", AT_LATEST)
-    _refuse_place(point, EARLIEST, "endingOffsets", "earliest", "nothing would be read")
+    _refuse_place(point, EARLIEST, "endingOffsets", "earliest", "the query would read no records")
     return point
 
 
-def _refuse_place(point: Point, place: int, option: str, word: str, why: str) -> None:
+def _refuse_place(point: Point, place: int, option: str, name: str, why: str) -> None:
     if point.is_by_time:
         return
     if point.offsets is None and point.place == place:
-        raise WrongOption(f"{option} cannot be {word}: {why}")
+        raise WrongOption(f"{option} cannot be {name}: {why}")
     for partition, offset in (point.offsets or {}).items():
         if offset == place:
-            raise WrongOption(f"{option} cannot be {word} ({place}) for {partition}: {why}")
+            raise WrongOption(f"{option} cannot be {name} ({place}) for {partition}: {why}")
 
 
 def _point(options: OptionValues, which: str, default: Point) -> Point:
-    """One time for all goes before times for each, and those before offsets, as in Spark's source."""
+    """Parse a starting or ending point. One time for all overrides times by partition, and these override offsets."""
     time = options.get(f"{which}Timestamp")
     if time is not None:
         if not time.strip().isdecimal():
-            raise WrongOption(f"{which}Timestamp is {time!r}: it takes milliseconds since 1970")
+            raise WrongOption(f"{which}Timestamp is {time!r}; it must be milliseconds since 1970")
         return Point(time=int(time))
     times = options.get(f"{which}OffsetsByTimestamp")
     if times is not None:
         parsed = parse_offsets(times, f"{which}OffsetsByTimestamp")
         for partition, moment in parsed.items():
             if moment < 0:
-                raise WrongOption(f"{which}OffsetsByTimestamp has {moment} for {partition}, which is no time")
+                raise WrongOption(
+                    f"{which}OffsetsByTimestamp has {moment} for {partition}; it must be milliseconds since 1970"
+                )
         return Point(times=parsed)
     offsets = options.get(f"{which}Offsets")
     if offsets is None:
@@ -289,7 +291,9 @@ def _point(options: OptionValues, which: str, default: Point) -> Point:
     parsed = parse_offsets(offsets, f"{which}Offsets")
     for partition, offset in parsed.items():
         if offset < EARLIEST:
-            raise WrongOption(f"{which}Offsets has {offset} for {partition}: -2 is earliest, -1 is latest")
+            raise WrongOption(
+                f"{which}Offsets has {offset} for {partition}; it must be an offset, -2 (earliest) or -1 (latest)"
+            )
     return Point(offsets=parsed)
 
 

@@ -1,8 +1,7 @@
-"""The columns of the table: those of Spark's Kafka source, and more when asked for.
+"""The columns of the table: those of Spark's Kafka source, and optional ones.
 
-Which columns are read is the user's schema, if one is given (`.schema("value binary")` decodes nothing else), or else
-the seven that Spark's source has, with `headers` if includeHeaders is set and facts of the batches if includeBatchFacts
-is.
+With a schema, such as `.schema("value binary")`, only its columns are read and decoded. The default is the seven
+columns of Spark's source. includeHeaders adds `headers`, and includeBatchFacts adds columns about the batches.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
-    spark_type: str  # as Spark writes it: simpleString
-    bit: int  # what has to be decoded for it; 0 for what is the same in all rows
+    spark_type: str  # the simpleString of the type
+    bit: int  # the field to decode; 0: the same value in all rows
 
 
 TOPIC = Column("topic", "string", 0)
@@ -54,19 +53,19 @@ def default_columns(*, headers: bool, batch_facts: bool) -> tuple[Column, ...]:
 
 
 def ddl(chosen: Sequence[Column]) -> str:
-    """The columns as Spark takes them for a schema."""
+    """Return the columns as a DDL string for Spark."""
     return ", ".join(f"`{column.name}` {column.spark_type}" for column in chosen)
 
 
 def chosen_columns(fields: Sequence[tuple[str, str]]) -> tuple[Column, ...]:
-    """The columns that a user's schema names, as (name, type); WrongOption for one that the log does not have."""
+    """Return the columns of a user's schema (name, type). Raise WrongOption for an unknown column."""
     found = []
     for name, spark_type in fields:
         column = KNOWN.get(name)
         if column is None:
-            raise WrongOption(f"there is no column {name!r}: the log has {', '.join(KNOWN)}")
+            raise WrongOption(f"there is no column {name!r}; the columns are {', '.join(KNOWN)}")
         if column.spark_type != spark_type:
-            raise WrongOption(f"column {name!r} is a {column.spark_type}, and the schema asks for {spark_type}")
+            raise WrongOption(f"column {name!r} has type {column.spark_type}, but the schema has {spark_type}")
         found.append(column)
     return tuple(found)
 

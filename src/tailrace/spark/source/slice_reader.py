@@ -1,4 +1,4 @@
-"""What a task does: a slice of the log to Arrow batches, without control, aborted and unasked-for records."""
+"""Reads a slice of the log as Arrow batches, in a task, without control records, aborted and unselected records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tailrace.spark.worker_process import settle
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What all tasks of a query have in common."""
+    """The common settings of all tasks of a query."""
 
     columns: tuple[Column, ...]
     nullable: tuple[bool, ...]
@@ -27,7 +27,7 @@ class ReadPlan:
 
 
 def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
-    """The slice's records as Arrow batches of some megabytes."""
+    """Yield the records of the slice as Arrow batches of some megabytes."""
     settle()
     wanted = slice_.range
     columns = RecordColumns(

@@ -1,7 +1,7 @@
-"""The options that say where a log is and, in an object store, how to get at it.
+"""Options for the location of a log and, in an object store, for access to it.
 
-pyarrow's words in the spelling of Spark's options; those that Hadoop's connector has a name for are known by it, too.
-What is not said, credentials above all, is looked for in the environment of each worker, as the store's own tools do.
+The names are pyarrow's, spelled like options of Spark. The names of Hadoop's connector are accepted as well. Omitted
+ones, such as credentials, are read from the environment of each worker, as the store's own tools do.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _AMAZON_ONLY = ("region", "accessKey", "secretKey", "sessionToken", "roleArn")
 
 
 def place_of(options: OptionValues) -> Place | None:
-    """What `path` names; None without one."""
+    """Return the location in `path`; None without one."""
     given = options.get("path")
-    said = {name: _said(options, name) for name in _HADOOP}
+    given_values = {name: _given_value(options, name) for name in _HADOOP}
     settings = StoreSettings(
-        endpoint_override=said["endpointOverride"],
-        region=said["region"],
-        access_key=said["accessKey"],
-        secret_key=said["secretKey"],
-        session_token=said["sessionToken"],
-        role_arn=said["roleArn"],
+        endpoint_override=given_values["endpointOverride"],
+        region=given_values["region"],
+        access_key=given_values["accessKey"],
+        secret_key=given_values["secretKey"],
+        session_token=given_values["sessionToken"],
+        role_arn=given_values["roleArn"],
         anonymous=options.flag("anonymous"),
     )
     if given is None:
@@ -43,33 +43,33 @@ def place_of(options: OptionValues) -> Place | None:
             place = parse_place(given, settings)
         except WrongAddress as error:
             raise WrongOption(
-                f"path takes a directory that every worker can see, or an address such as s3://bucket/prefix: {error}"
+                f"path must be a directory that every worker sees, or an address such as s3://bucket/prefix: {error}"
             ) from None
     if place is None or place.settings is None:
         for name in options.given_of([name.lower() for name in STORE_OPTIONS]):
             options.warnings.append(f"{name} has no effect: it is for a path in an object store")
     else:
-        _check(place.path.partition("://")[0], said, place.settings)
+        _check(place.path.partition("://")[0], given_values, place.settings)
     return place
 
 
-def _said(options: OptionValues, name: str) -> str | None:
+def _given_value(options: OptionValues, name: str) -> str | None:
     own, hadoop = options.get(name), options.get(_HADOOP[name])
     if own is not None and hadoop is not None and own != hadoop:
-        raise WrongOption(f"{name} and {_HADOOP[name]} are the same option, and say different things")
+        raise WrongOption(f"{name} and {_HADOOP[name]} are the same option, but have different values")
     return own if own is not None else hadoop
 
 
-def _check(scheme: str, said: dict[str, str | None], settings: StoreSettings) -> None:
+def _check(scheme: str, given_values: dict[str, str | None], settings: StoreSettings) -> None:
     if (settings.access_key is None) != (settings.secret_key is None):
-        raise WrongOption("accessKey and secretKey belong together, and only one of them is given")
+        raise WrongOption("accessKey and secretKey must be set together, but only one of them is")
     if settings.session_token is not None and settings.access_key is None:
-        raise WrongOption("sessionToken belongs to an accessKey and a secretKey, and they are not given")
+        raise WrongOption("sessionToken needs accessKey and secretKey, and they are not set")
     if settings.anonymous and settings.access_key is not None:
-        raise WrongOption("anonymous means without keys, and accessKey gives one")
+        raise WrongOption("anonymous and accessKey cannot be set together")
     for name in _AMAZON_ONLY if scheme in GOOGLE else ():
-        if said[name] is not None:
+        if given_values[name] is not None:
             raise WrongOption(
-                f"{name} is for s3://; Google's store takes the credentials of its own tools "
+                f"{name} is for s3:// only; Google's store uses the credentials of its own tools "
                 "(GOOGLE_APPLICATION_CREDENTIALS), or anonymous"
             )

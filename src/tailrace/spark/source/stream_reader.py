@@ -1,11 +1,11 @@
 """LogStreamReader: the log as a stream of micro-batches.
 
-Spark keeps the offsets in its checkpoint and asks, for each batch, how far the stream goes now (`latestOffset`) and for
-the tasks between two offsets (`partitions`), the same ones again after a failure. The driver keeps one reader for the
-life of a query; tasks have copies.
+Spark stores the offsets in its checkpoint. For each batch it calls `latestOffset` for the end of the batch, and
+`partitions` for the tasks between two offsets; after a failure it calls `partitions` again with the same offsets. The
+driver keeps one reader for the lifetime of a query; tasks have copies.
 
-A partition that appears later is read from its beginning. What a stream was reading and is gone, or was cut back, is
-data loss: an error, or with failOnDataLoss=false passed over.
+A new partition is read from its beginning. If a partition is deleted or truncated, records are lost: this is an error,
+or with failOnDataLoss=false the lost records are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tailrace.spark.source.batch_reader import SliceTask, read_task
 from tailrace.spark.source.errors import OffsetRangeLost
 from tailrace.spark.source.group_commits import GroupCommits
 from tailrace.spark.source.options import ReadOptions
-from tailrace.spark.source.planning.admission import admitted, is_too_little
+from tailrace.spark.source.planning.admission import admitted, should_wait
 from tailrace.spark.source.planning.offset_ranges import (
     Offsets,
     offsets_from_json,
@@ -49,8 +49,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._transport: Transport | None = None
         self._commits: GroupCommits | None = None
         self._seen: dict[TopicPartition, Offset] | None = None
-        self._last_batch_s: float | None = None  # when a batch was last let through
-        self._target: dict[TopicPartition, Offset] | None = None  # where a Trigger.AvailableNow ends
+        self._last_batch_s: float | None = None  # the time of the last batch that was not delayed
+        self._target: dict[TopicPartition, Offset] | None = None  # the end offsets of a Trigger.AvailableNow
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_transport": None, "_commits": None}
@@ -63,7 +63,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> JsonOffset:  # noqa: N802
         transport, options = self.transport, self._options
-        transport.look_again()
+        transport.refresh()
         partitions = transport.partitions(options.selection)
         starts = resolve_start(options.starting, partitions, transport, no_match_is_latest=options.no_match_is_latest)
         return offsets_to_json(starts)
@@ -85,7 +85,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._latest()
 
     def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802
-        """What the last look showed, before any limit: enough for a report, and no further question."""
+        """Return the end offsets of the last query, before any limit, without another request."""
         return None if self._seen is None else offsets_to_json(self._seen)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -94,12 +94,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not moved:
             return []
         transport = self.transport
-        transport.look_again()
+        transport.refresh()
         fail = self._options.fail_on_data_loss
         there = set(transport.partitions(self._options.selection, missing_ok=True))
         for partition in sorted(set(moved) - there):
             if fail:
-                raise OffsetRangeLost(partition, starts.get(partition, 0), moved[partition], "the partition is gone")
+                raise OffsetRangeLost(
+                    partition, starts.get(partition, 0), moved[partition], "the partition was deleted"
+                )
             del moved[partition]
         begins = {partition: starts.get(partition, 0) for partition in moved}
         ranges = readable_ranges(begins, moved, transport, fail_on_data_loss=fail)
@@ -109,7 +111,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition, self._plan)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark is done with what lies before these offsets: told to a group, if one is named."""
+        """Commit the offsets to the group of commitOffsetsToGroup, if set: Spark has processed the records before."""
         options = self._options
         if options.commit_group is None or options.wire is None:
             return
@@ -127,12 +129,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self) -> dict[TopicPartition, Offset]:
         transport = self.transport
-        transport.look_again()
+        transport.refresh()
         self._seen = transport.latest(transport.partitions(self._options.selection, missing_ok=True))
         return self._seen
 
     def _within_target(self, starts: Offsets) -> dict[TopicPartition, Offset]:
-        """The target, without going back where the stream has got further."""
+        """Return the target, but not less than the current offsets."""
         assert self._target is not None
         return {partition: max(end, starts.get(partition, 0)) for partition, end in self._target.items()}
 
@@ -141,7 +143,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         for partition, start in sorted(starts.items()):
             if partition not in latest:
-                raise OffsetRangeLost(partition, start, start + 1, "the partition is gone")
+                raise OffsetRangeLost(partition, start, start + 1, "the partition was deleted")
             if latest[partition] < start:
                 raise OffsetRangeLost(partition, latest[partition], start, f"the log now ends at {latest[partition]}")
 
@@ -152,7 +154,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         minimum = options.min_offsets_per_trigger
         if minimum is not None and self._target is None and self._last_batch_s is not None:
             waited_ms = (now_s - self._last_batch_s) * 1000
-            if is_too_little(starts, latest, minimum, waited_ms, options.max_trigger_delay_ms):
+            if should_wait(starts, latest, minimum, waited_ms, options.max_trigger_delay_ms):
                 return starts
         self._last_batch_s = now_s
         return admitted(starts, latest, limit.max_rows) if isinstance(limit, ReadMaxRows) else latest

@@ -11,7 +11,7 @@ from tests.support.golden import golden, golden_names
 
 
 def decoded(record: dict[str, Any]) -> list[Any]:
-    """A line of JSON in the form of the golden manifests."""
+    """Return a JSON line in the form of the golden manifests."""
 
     def data(fields: dict[str, Any], name: str) -> str | None:
         text = fields[name]
@@ -24,7 +24,7 @@ def decoded(record: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
-def test_what_the_java_consumer_read(name: str, tmp_path: Path) -> None:
+def test_cat_prints_the_records_that_the_java_consumer_read(name: str, tmp_path: Path) -> None:
     path = golden(name).unpack(tmp_path)
     for expected in golden(name).manifest["partitions"]:
         chosen = ["--topic", expected["topic"], "--partition", expected["partition"], "--json"]
@@ -45,7 +45,7 @@ def offsets(*arguments: object) -> list[int]:
     return [record["offset"] for record in tailrace("log", "cat", *arguments, "--json").json_lines]
 
 
-def test_json_tells_the_partition_only_where_it_matters(broker: Path) -> None:
+def test_json_has_the_partition_only_for_several_partitions_or_with_more(broker: Path) -> None:
     one = tailrace("log", "cat", broker / "audit-0", "--json", "--max", 1).json_lines
     assert list(one[0]) == ["offset", "timestamp", "key", "value", "headers"]
     many = tailrace("log", "cat", broker, "--topic", "orders", "--json").json_lines
@@ -55,13 +55,13 @@ def test_json_tells_the_partition_only_where_it_matters(broker: Path) -> None:
     assert (more["leaderEpoch"], more["producerId"], more["producerEpoch"], more["sequence"]) == (0, 1, 0, 0)
 
 
-def test_text_is_one_line_a_record(broker: Path) -> None:
+def test_text_output_has_one_line_per_record(broker: Path) -> None:
     lines = tailrace("log", "cat", broker / "payments-0", "--max", 5).lines
     assert lines[3] == "payments-0\t3\t2023-11-14 22:13:19.950\tkey-3\tvalue-3\ttrace=3 none=null"
     assert lines[4].split("\t")[3] == "null"
 
 
-def test_a_range_and_a_maximum(broker: Path) -> None:
+def test_cat_prints_the_offset_range_up_to_the_maximum(broker: Path) -> None:
     assert offsets(broker / "orders-0", "--from-offset", 5, "--to-offset", 9) == [5, 6, 7, 8]
     assert offsets(broker / "orders-0", "--from-offset", 5, "--max", 2) == [5, 6]
     assert offsets(broker / "audit-0", "--from-offset", 0, "--max", 1) == [22]
@@ -69,14 +69,14 @@ def test_a_range_and_a_maximum(broker: Path) -> None:
     assert len(offsets(broker, "--max", 7)) == 7
 
 
-def test_times(broker: Path) -> None:
+def test_cat_prints_the_records_of_a_time_range(broker: Path) -> None:
     everything = tailrace("log", "cat", broker / "orders-0", "--json").json_lines
     start, end = "2023-11-14T22:13:22Z", 1_700_000_005_000
     expected = [r["offset"] for r in everything if 1_700_000_002_000 <= r["timestamp"] < end]
     assert offsets(broker / "orders-0", "--from-timestamp", start, "--to-timestamp", end) == expected
 
 
-def test_filters(broker: Path) -> None:
+def test_cat_prints_records_that_match_key_pattern_and_header(broker: Path) -> None:
     everything = tailrace("log", "cat", broker / "orders-0", "--json").json_lines
     assert offsets(broker / "orders-0", "--key", "key-3") == [r["offset"] for r in everything if r["key"] == "key-3"]
     assert offsets(broker / "orders-0", "--grep", r"e-1\d$") == [
@@ -88,16 +88,16 @@ def test_filters(broker: Path) -> None:
     assert offsets(broker / "orders-0", "--header", "trace=15", "--key", "nobody") == []
     ran = tailrace("log", "cat", broker, "--grep", "(")
     assert (ran.status, ran.out) == (2, "")
-    assert "is no regular expression" in ran.err
+    assert "is not a regular expression" in ran.err
 
 
-def test_encodings(broker: Path) -> None:
+def test_cat_prints_keys_in_hex_and_base64(broker: Path) -> None:
     arguments = ["log", "cat", broker / "orders-0", "--json", "--max", 1, "--encoding"]
     assert tailrace(*arguments, "hex").json_lines[0]["key"] == b"key-0".hex()
     assert tailrace(*arguments, "base64").json_lines[0]["key"] == base64.b64encode(b"key-0").decode()
 
 
-def test_damage_is_reported_and_the_rest_is_shown(tmp_path: Path) -> None:
+def test_cat_reports_a_damaged_batch_and_prints_the_others(tmp_path: Path) -> None:
     path = golden("crashed-bad-crc").unpack(tmp_path)
     ran = tailrace("log", "cat", path, "--json")
     assert ran.status == 1
@@ -106,7 +106,7 @@ def test_damage_is_reported_and_the_rest_is_shown(tmp_path: Path) -> None:
     assert "00000000000000000000.log at position 160" in ran.err
 
 
-def test_a_partition_that_cannot_be_opened_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_cat_prints_the_other_partitions_if_one_cannot_be_opened(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain", "idempotent")
     log = max((path / "idempotent-0").glob("*.log"))
     log.unlink()

@@ -1,4 +1,4 @@
-"""The picture of a read."""
+"""The chart of an explained read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bar(lines: list[str]) -> str:
     return next(line for line in lines if line.strip() and set(line.strip()) <= set("─▒█"))[2:]
 
 
-def test_the_slice_and_the_walk_are_where_they_are() -> None:
+def test_the_chart_shows_slice_and_walk_at_their_positions() -> None:
     log = small_log(64)
     size = log.size // 64
     lines = read_text(explain_offset(log, 34, 10 * size, Isolation.LOG_END))
@@ -32,17 +32,17 @@ def test_the_slice_and_the_walk_are_where_they_are() -> None:
     assert bar(lines).count("▒") == 34 - start
 
 
-def test_probes_are_numbered_where_they_look() -> None:
+def test_the_chart_numbers_the_index_probes_at_their_positions() -> None:
     log = small_log(64)
-    told = explain_offset(log, 34, 100, Isolation.LOG_END)
-    lines = read_text(told)
+    explained = explain_offset(log, 34, 100, Isolation.LOG_END)
+    lines = read_text(explained)
     marks = lines[lines.index(next(line for line in lines if "─" in line)) - 1]
-    for number, probe in enumerate(told.walks[0].search.probes, 1):
+    for number, probe in enumerate(explained.walks[0].search.probes, 1):
         cell = probe.points_to * 64 // log.size
         assert marks[2 + cell] in (str(number), *map(str, range(1, number)))
 
 
-def test_a_long_walk_is_shortened() -> None:
+def test_a_long_walk_is_printed_shortened() -> None:
     log = open_small(settings={"index.interval.bytes": "1000000"})
     for n in range(100):
         append(log, b"x", timestamp=NOW_MS + n)
@@ -52,10 +52,11 @@ def test_a_long_walk_is_shortened() -> None:
     assert any(line.strip().startswith("…") for line in lines)
     assert any("has no entries" in line for line in lines)
     lines = timestamp_text(explain_timestamp(log, NOW_MS + 99))
-    assert any("opened: here it is" in line for line in lines)
+    assert any("records read: found" in line for line in lines)
 
 
-def test_an_empty_log_can_be_explained() -> None:
+def test_a_read_of_an_empty_log_is_explained() -> None:
     log = open_small()
     assert any("Nothing" in line for line in read_text(explain_offset(log, 0, 100, Isolation.READ_UNCOMMITTED)))
-    assert any("no record is that late" in line for line in timestamp_text(explain_timestamp(log, 2 * NOW_MS)))
+    lines = timestamp_text(explain_timestamp(log, 2 * NOW_MS))
+    assert any("no record is at or after that time" in line for line in lines)

@@ -14,7 +14,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return golden("broker-clean").unpack(tmp_path_factory.mktemp("broker"))
 
 
-def test_a_line_for_each_partition(broker: Path) -> None:
+def test_ls_prints_a_line_for_each_partition(broker: Path) -> None:
     ran = tailrace("log", "ls", broker)
     assert (ran.status, ran.err) == (0, "")
     assert "node 1 of cluster" in ran.lines[0]
@@ -25,13 +25,13 @@ def test_a_line_for_each_partition(broker: Path) -> None:
     assert "10 partitions, 12 segments, 14.2 KB" in ran.lines
 
 
-def test_a_line_for_each_segment(broker: Path) -> None:
+def test_ls_with_segments_prints_a_line_for_each_segment(broker: Path) -> None:
     ran = tailrace("log", "ls", broker, "--topic", "payments", "--segments")
     rows = [line.split() for line in ran.lines if line.startswith("payments-0")]
     assert [row[1:3] for row in rows] == [["0", "5"], ["5", "19"]]
 
 
-def test_json_has_the_same_and_more(broker: Path) -> None:
+def test_ls_as_json_has_segments_and_states(broker: Path) -> None:
     document = tailrace("log", "ls", broker, "--json").json
     assert document["stoppedCleanly"] is True
     facts = {partition["name"]: partition for partition in document["partitions"]}
@@ -44,18 +44,18 @@ def test_json_has_the_same_and_more(broker: Path) -> None:
     ]
 
 
-def test_topics_and_partitions_select(broker: Path) -> None:
+def test_ls_lists_only_the_named_topics_and_partitions(broker: Path) -> None:
     document = tailrace("log", "ls", broker, "--topic", "orders", "--topic", "audit", "--partition", "1", "--json").json
     assert [partition["name"] for partition in document["partitions"]] == ["orders-1"]
 
 
-def test_one_partitions_folder_will_do(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ls_accepts_the_folder_of_one_partition(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [p["name"] for p in tailrace("log", "ls", broker / "audit-0", "--json").json["partitions"]] == ["audit-0"]
     monkeypatch.chdir(broker / "audit-0")
     assert [p["name"] for p in tailrace("log", "ls", ".", "--json").json["partitions"]] == ["audit-0"]
 
 
-def test_a_directory_without_partitions(tmp_path: Path) -> None:
+def test_ls_of_a_directory_without_partitions_has_status_0(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text(
         "version=1\ncluster.id=c\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAw\n"
     )
@@ -63,7 +63,7 @@ def test_a_directory_without_partitions(tmp_path: Path) -> None:
     assert (ran.status, ran.lines[-1]) == (0, "no partitions yet")
 
 
-def test_problems_are_told_below_and_the_rest_is_listed(tmp_path: Path) -> None:
+def test_ls_lists_all_partitions_and_the_problems_below(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data")
     with open(max((path / "plain-0").glob("*.log")), "ab") as log:
         log.write(b"torn")
@@ -77,7 +77,7 @@ def test_problems_are_told_below_and_the_rest_is_listed(tmp_path: Path) -> None:
     assert any("the last 4 bytes are no batch" in line for line in problems)
 
 
-def test_an_unreadable_partition_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_ls_lists_the_other_partitions_if_one_is_unreadable(tmp_path: Path) -> None:
     path = write_directory(tmp_path / "data", "plain", "idempotent")
     log = max((path / "plain-0").glob("*.log"))
     log.unlink()

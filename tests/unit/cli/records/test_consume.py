@@ -1,4 +1,4 @@
-"""What goes wrong while records are read, at a cluster without sockets; the rest is tested at real ones."""
+"""Errors of `consume`, with a fake cluster without sockets. Other tests use real clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = TopicPartition("t", 0)
 
 
 class Reading:
-    """One partition of single-record batches at offsets 0 to 9, one of them an answer."""
+    """A fake cluster with one partition of ten batches with one record each. A fetch returns one batch."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fake = FakeCluster()
@@ -30,7 +30,7 @@ class Reading:
             one = RecordBatch(memoryview(batch(b"v%d" % offset)))
             one.set_offset_and_epoch(offset, 0)
             self.batches.append(one)
-        self.deleted_at: dict[int, int] = {}  # when asked for this offset, the log starts at that one
+        self.deleted_at: dict[int, int] = {}  # fetch offset → log start offset from then on
         monkeypatch.setattr("tailrace.cli.connecting.ClusterClient", lambda bootstrap, settings: self.fake.client())
 
     def list_offsets(self, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
@@ -64,24 +64,24 @@ def values(ran: Ran) -> list[str]:
 @pytest.mark.parametrize(
     "how", [[], ["--follow", "--from", "beginning", "--max", "7"]], ids=["to the end", "following"]
 )
-def test_records_that_are_deleted_meanwhile_are_passed_over_and_told(reading: Reading, how: list[str]) -> None:
+def test_records_deleted_during_the_read_are_skipped_with_a_warning(reading: Reading, how: list[str]) -> None:
     reading.deleted_at = {2: 5}
     ran = tailrace("consume", "t", "--json", *how)
     assert ran.status == 0
     assert values(ran) == ["v0", "v1", "v5", "v6", "v7", "v8", "v9"]
-    assert ran.err == "tailrace: t-0: offsets 2 to 4 were deleted meanwhile\n"
+    assert ran.err == "tailrace: t-0: offsets 2 to 4 were deleted during the read\n"
 
 
-def test_a_damaged_batch_ends_it_after_what_was_right(reading: Reading) -> None:
+def test_consume_stops_at_a_damaged_batch_after_printing_earlier_ones(reading: Reading) -> None:
     reading.batches[3].view[CRC_POSITION] ^= 1
     ran = tailrace("consume", "t", "--json")
     assert (ran.status, values(ran)) == (2, ["v0", "v1", "v2"])
     assert "damaged batch of t-0: checksum" in ran.err
 
 
-def test_a_batch_that_cannot_be_decoded(reading: Reading) -> None:
+def test_consume_stops_at_a_batch_that_cannot_be_decoded(reading: Reading) -> None:
     one = reading.batches[3]
-    one.view[60] = 9  # nine records, it says; the checksum is made to hold
+    one.view[60] = 9  # a wrong record count of nine, with a correct checksum
     crc = RecordBatch(one.view).computed_crc()
     one.view[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")
     ran = tailrace("consume", "t", "--json")
@@ -89,7 +89,7 @@ def test_a_batch_that_cannot_be_decoded(reading: Reading) -> None:
     assert ran.err.startswith("tailrace: t-0: RecordBatch(offsets 3..3, 9 records")
 
 
-def test_a_silent_broker_is_not_waited_for_longer_than_asked(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consume_from_a_silent_broker_ends_at_the_timeout(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     reading.fake.handle(ApiKey.FETCH, lambda request, version: SILENCE)
     monkeypatch.setattr(
         "tailrace.cli.connecting.ClusterClient",

@@ -16,7 +16,7 @@ def found(key: bytes | None, value: bytes | None, *headers: RecordHeader) -> Fou
     return FoundRecord(Record(7, 1000, TimestampType.CREATE_TIME, key, value, headers), BATCH)
 
 
-def test_what_is_no_utf8_is_base64_and_says_so() -> None:
+def test_bytes_that_are_not_utf8_are_printed_as_marked_base64() -> None:
     record = found(b"\xff\xfe", "größe".encode(), RecordHeader("h", b"\x80"), RecordHeader("n", None))
     fields = json.loads(json_record(record, "utf8"))
     assert (fields["key"], fields["keyEncoding"]) == ("//4=", "base64")
@@ -29,13 +29,13 @@ def test_what_is_no_utf8_is_base64_and_says_so() -> None:
     assert text_record(record, "utf8", PARTITION).split("\t")[3:] == ["base64://4=", "größe", "h=base64:gA== n=null"]
 
 
-def test_a_chosen_encoding_is_no_fallback() -> None:
+def test_chosen_encoding_is_not_marked() -> None:
     fields = json.loads(json_record(found(b"\xff", b"\xff"), "base64"))
     assert (fields["key"], fields["value"]) == ("/w==", "/w==")
     assert "keyEncoding" not in fields
     assert text_record(found(b"\xff", None), "hex", PARTITION).split("\t")[3:] == ["ff", "null"]
 
 
-def test_a_record_keeps_to_its_line_and_commands_no_terminal() -> None:
+def test_control_characters_of_a_record_are_escaped() -> None:
     line = text_record(found(b"a\tb", b"one\ntwo\x1b[31m\x00"), "utf8", PARTITION)
     assert line.split("\t")[3:] == ["a\\tb", "one\\ntwo\\x1b[31m\\x00"]

@@ -22,11 +22,11 @@ from tailrace.cli.records.start_place import Start, StartPlace, start_place
         ("2023-11-14", StartPlace(Start.TIME, 1_699_920_000_000)),
     ],
 )
-def test_places_to_start(text: str, expected: StartPlace) -> None:
+def test_every_form_of_from_is_parsed(text: str, expected: StartPlace) -> None:
     assert start_place(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "middle", "--5", "@soon", "1e3", "1969-01-01"])
-def test_what_is_no_place(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="no place to start"):
+def test_malformed_from_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a start"):
         start_place(text)

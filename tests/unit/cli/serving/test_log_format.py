@@ -25,13 +25,13 @@ def test_text_has_time_level_logger_message_and_fields() -> None:
     )
 
 
-def test_what_a_client_sends_cannot_break_a_line() -> None:
+def test_control_characters_in_a_log_line_are_escaped() -> None:
     line = TextLines().format(record("bad\nINFO forged", client_id='a b" x=1\n2026 INFO forged'))
     assert "\n" not in line
     assert line.endswith('bad\\nINFO forged client_id="a b\\" x=1\\n2026 INFO forged"')
 
 
-def test_json_has_a_member_for_each_field() -> None:
+def test_a_json_log_line_has_a_member_for_each_field() -> None:
     line = JsonLines().format(record(topic="orders", partitions=3, dirs=("a", "b"), error=OSError("disk")))
     assert json.loads(line) == {
         "time": "2026-01-31T12:00:00.123Z",
@@ -46,11 +46,11 @@ def test_json_has_a_member_for_each_field() -> None:
     assert "\n" not in line
 
 
-def test_a_field_does_not_take_the_place_of_the_level() -> None:
+def test_a_field_named_level_does_not_override_the_level() -> None:
     assert json.loads(JsonLines().format(record(level="none")))["level"] == "info"
 
 
-def test_a_traceback_is_kept_in_both() -> None:
+def test_a_traceback_is_logged_in_text_and_json() -> None:
     made = record()
     try:
         raise ValueError("why")

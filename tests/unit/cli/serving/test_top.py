@@ -1,4 +1,4 @@
-"""What `tailrace top` makes of two readings."""
+"""`tailrace top` computes rates from two readings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def views() -> dict[str, object]:
     return compare(before, read_metrics(Scrape(AFTER), "here:9404", 1_002.0))
 
 
-def test_rates_are_differences_over_the_time_between() -> None:
+def test_rates_are_differences_divided_by_the_interval() -> None:
     view = views()
     assert view["rates"] == {
         "messages_in_per_s": 100.0,
@@ -79,7 +79,7 @@ def test_rates_are_differences_over_the_time_between() -> None:
     assert facts["uptime_s"] == 62.0
 
 
-def test_apis_have_rates_errors_and_the_quantiles_of_the_interval() -> None:
+def test_apis_have_rates_errors_and_quantiles_of_the_interval() -> None:
     apis = views()["apis"]
     assert isinstance(apis, list)
     fetch, metadata = apis
@@ -90,7 +90,7 @@ def test_apis_have_rates_errors_and_the_quantiles_of_the_interval() -> None:
     assert (metadata["api"], metadata["p99_ms"], metadata["local_ms"]) == ("Metadata", None, None)
 
 
-def test_the_busiest_topic_comes_first() -> None:
+def test_the_busiest_topic_is_listed_first() -> None:
     topics = views()["topics"]
     assert isinstance(topics, list)
     assert [one["topic"] for one in topics] == ["orders", "quiet"]
@@ -104,7 +104,7 @@ def test_the_busiest_topic_comes_first() -> None:
     }
 
 
-def test_a_broker_that_was_started_again_shows_no_negative_rates() -> None:
+def test_rates_are_not_negative_after_a_restart_of_the_broker() -> None:
     before = read_metrics(Scrape(AFTER), "here", 1_000.0)
     view = compare(before, read_metrics(Scrape(BEFORE), "here", 1_002.0))
     assert min(view["rates"].values()) == 0
@@ -122,7 +122,7 @@ def test_a_new_topic_has_no_rate_yet() -> None:
     assert show(view, "12:00:00")[1] == "cluster c   1 brokers   controller 1"
 
 
-def test_a_screen_has_no_more_lines_than_it_has_room_for() -> None:
+def test_output_is_limited_to_the_height_of_the_screen() -> None:
     now = read_metrics(Scrape(AFTER), "here", 1_002.0)
     now.topics.update({f"topic-{number:03d}": TopicReading() for number in range(100)})
     lines = show(compare(now, now), "12:00:00", height=24)
@@ -131,7 +131,7 @@ def test_a_screen_has_no_more_lines_than_it_has_room_for() -> None:
     assert len(show(compare(now, now), "12:00:00")) > 100
 
 
-def test_labels_are_read_as_they_were_written() -> None:
+def test_escaped_labels_of_metrics_are_unescaped() -> None:
     scrape = Scrape('a{x="1,2\\"}",y="back\\\\slash\\nline"} 1.5\na 2\n')
     assert [(dict(one.labels), one.value) for one in scrape.samples("a")] == [
         ({"x": '1,2"}', "y": "back\\slash\nline"}, 1.5),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.cluster.cluster import ClusterClient, LeaderOf, PartitionAnswer
+from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,
@@ -32,7 +32,7 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
 
 def list_offsets(cluster: FakeCluster, node_id: int) -> None:
-    """Let a broker answer as a leader does: it knows its own partitions, and their epoch."""
+    """Let a broker respond as a leader that knows its own partitions and their epoch."""
 
     def answer(request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         topics = []
@@ -66,19 +66,19 @@ def cluster() -> FakeCluster:
 
 
 def asked(cluster: FakeCluster, api_key: ApiKey) -> list[int]:
-    """Which brokers were asked."""
+    """Return the brokers that received requests."""
     return [one.node_id for one in cluster.asked if one.api_key == api_key]
 
 
-# ------------------------------------------------------------------------------------------------------ the first words
+# ------------------------------------------------------------------------------------------------------ first requests
 
 
-def test_nothing_is_sent_before_something_is_asked(cluster: FakeCluster) -> None:
+def test_the_client_connects_with_its_first_request(cluster: FakeCluster) -> None:
     cluster.client()
     assert cluster.opened == 0
 
 
-def test_nobody_there_is_told_at_once(cluster: FakeCluster) -> None:
+def test_an_unreachable_bootstrap_address_is_reported_without_retries(cluster: FakeCluster) -> None:
     for broker in cluster.brokers.values():
         broker.is_up = False
     with pytest.raises(Unreachable, match="kafka:9002"):
@@ -86,14 +86,14 @@ def test_nobody_there_is_told_at_once(cluster: FakeCluster) -> None:
     assert cluster.clock.pauses == []
 
 
-def test_the_second_address_will_do(cluster: FakeCluster) -> None:
+def test_the_second_bootstrap_address_is_used_if_the_first_is_unreachable(cluster: FakeCluster) -> None:
     cluster.brokers[1].is_up = False
     client = cluster.client((Address("nowhere", 1), *cluster.bootstrap))
     assert list(client.metadata.brokers) == [2]
     assert cluster.clock.pauses == []
 
 
-def test_brokers_and_topics_are_remembered(cluster: FakeCluster) -> None:
+def test_brokers_and_topics_are_cached(cluster: FakeCluster) -> None:
     client = cluster.client()
     assert client.metadata.cluster_id == "fake"
     assert [one.leader for one in client.topic("t").partitions] == [1, 2, 1]
@@ -105,13 +105,13 @@ def test_brokers_and_topics_are_remembered(cluster: FakeCluster) -> None:
     assert len(client.topic("t", fresh=True).partitions) == 4
 
 
-def test_all_topics_by_name(cluster: FakeCluster) -> None:
+def test_topics_are_returned_sorted_by_name(cluster: FakeCluster) -> None:
     cluster.add_topic("a", 1)
     client = cluster.client()
     assert [topic.name for topic in client.topics()] == ["a", "t"]
 
 
-def test_a_topic_that_is_not_there_gets_a_moment_to_appear(cluster: FakeCluster) -> None:
+def test_a_missing_topic_is_queried_again_for_the_grace_period(cluster: FakeCluster) -> None:
     client = cluster.client()
     began = cluster.clock.now
     with pytest.raises(UnknownTopic, match="there is no topic 'other'"):
@@ -125,17 +125,17 @@ def test_a_topic_that_is_not_there_gets_a_moment_to_appear(cluster: FakeCluster)
     assert client.topic("other").name == "other"
 
 
-def test_a_topic_that_may_not_be_seen_is_refused_at_once(cluster: FakeCluster) -> None:
+def test_an_unauthorized_topic_is_refused_without_retries(cluster: FakeCluster) -> None:
     cluster.topics["t"].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(Refused, match="TOPIC_AUTHORIZATION_FAILED"):
         cluster.client().topic("t")
     assert cluster.clock.pauses == []
 
 
-# ------------------------------------------------------------------------------------------------- any one, leaders
+# ------------------------------------------------------------------------------------------------- any broker, leaders
 
 
-def test_one_connection_a_broker(cluster: FakeCluster) -> None:
+def test_each_broker_gets_one_connection(cluster: FakeCluster) -> None:
     client = cluster.client()
     for _ in range(3):
         client.ask_any(DescribeClusterRequest())
@@ -143,19 +143,19 @@ def test_one_connection_a_broker(cluster: FakeCluster) -> None:
     assert cluster.opened == 2
 
 
-def test_each_leader_is_asked_once_for_all_its_partitions(cluster: FakeCluster) -> None:
+def test_each_leader_gets_one_request_for_all_its_partitions(cluster: FakeCluster) -> None:
     assert latest_offsets(cluster.client(), [T2, T1, T0]) == {T2: 102, T1: 201, T0: 100}
     assert asked(cluster, ApiKey.LIST_OFFSETS) == [1, 2]
 
 
-def test_all_leaders_are_asked_before_the_first_is_waited_for(cluster: FakeCluster) -> None:
+def test_requests_to_all_leaders_are_sent_before_the_first_response_is_read(cluster: FakeCluster) -> None:
     order: list[str] = []
 
-    def build(leaders: list[LeaderOf]) -> ListOffsetsRequest:
+    def build(leaders: list[LedPartition]) -> ListOffsetsRequest:
         order.append("asked")
         return ListOffsetsRequest()
 
-    def read(answer: ListOffsetsResponse, leaders: list[LeaderOf]) -> list[PartitionAnswer]:
+    def read(answer: ListOffsetsResponse, leaders: list[LedPartition]) -> list[PartitionAnswer]:
         order.append("answered")
         return [PartitionAnswer(leader.partition, 1) for leader in leaders]
 
@@ -163,7 +163,7 @@ def test_all_leaders_are_asked_before_the_first_is_waited_for(cluster: FakeClust
     assert order == ["asked", "asked", "answered", "answered"]
 
 
-def test_a_leader_that_has_changed_is_found(cluster: FakeCluster) -> None:
+def test_the_new_leader_is_found_after_a_leader_change(cluster: FakeCluster) -> None:
     client = cluster.client()
     client.topic("t")
     cluster.topics["t"].leaders = [1, 1, 2]
@@ -172,7 +172,7 @@ def test_a_leader_that_has_changed_is_found(cluster: FakeCluster) -> None:
     assert len(cluster.clock.pauses) == 1
 
 
-def test_only_what_failed_is_asked_again(cluster: FakeCluster) -> None:
+def test_only_failed_partitions_are_retried(cluster: FakeCluster) -> None:
     client = cluster.client()
     client.topic("t")
     cluster.topics["t"].leaders = [1, 2, 2]
@@ -181,21 +181,21 @@ def test_only_what_failed_is_asked_again(cluster: FakeCluster) -> None:
     assert partitions == [(1, [0, 2]), (2, [1]), (2, [2])]
 
 
-def test_a_partition_without_a_leader_is_waited_for_until_the_time_is_over(cluster: FakeCluster) -> None:
+def test_a_partition_without_a_leader_is_retried_until_the_timeout(cluster: FakeCluster) -> None:
     cluster.topics["t"].leaders[1] = -1
     client = cluster.client(total_timeout_ms=5000)
-    with pytest.raises(Refused, match="t-1: it has no leader"):
+    with pytest.raises(Refused, match="t-1: the partition has no leader"):
         latest_offsets(client, [T0, T1])
     assert sum(cluster.clock.pauses) == pytest.approx(5.0)
     assert asked(cluster, ApiKey.LIST_OFFSETS) == [1]
 
 
-def test_errors_can_be_values(cluster: FakeCluster) -> None:
-    def read(answer: ListOffsetsResponse, leaders: list[LeaderOf]) -> list[PartitionAnswer]:
+def test_errors_are_returned_as_values_on_request(cluster: FakeCluster) -> None:
+    def read(answer: ListOffsetsResponse, leaders: list[LedPartition]) -> list[PartitionAnswer]:
         error = Refused("t", ErrorCode.POLICY_VIOLATION)
         return [PartitionAnswer(one.partition, 5, error if one.partition == T0 else None) for one in leaders]
 
-    def build(leaders: list[LeaderOf]) -> ListOffsetsRequest:
+    def build(leaders: list[LedPartition]) -> ListOffsetsRequest:
         return ListOffsetsRequest()
 
     client = cluster.client()
@@ -206,22 +206,22 @@ def test_errors_can_be_values(cluster: FakeCluster) -> None:
         client.ask_leaders([T0, T1], build, read)
 
 
-def test_a_partition_that_the_answer_leaves_out_is_an_error(cluster: FakeCluster) -> None:
+def test_a_partition_that_the_response_omits_is_an_error(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.LIST_OFFSETS, lambda request, version: ListOffsetsResponse())
-    with pytest.raises(Refused, match="kafka:9001 left it out"):
+    with pytest.raises(Refused, match="kafka:9001 omitted the partition"):
         latest_offsets(cluster.client(), [T0])
 
 
-def test_a_partition_that_is_new_is_looked_for_and_one_that_is_not_there_told(cluster: FakeCluster) -> None:
+def test_a_new_partition_is_found_and_a_missing_one_is_reported(cluster: FakeCluster) -> None:
     client = cluster.client()
     client.topic("t")
     cluster.topics["t"].leaders.append(2)
     assert latest_offsets(client, [TopicPartition("t", 3)])
-    with pytest.raises(UnknownPartition, match="t has no partition 4: there are 4"):
+    with pytest.raises(UnknownPartition, match="t has no partition 4; it has 0 to 3"):
         latest_offsets(client, [TopicPartition("t", 4)])
 
 
-def test_topics_without_ids_are_asked_for_by_name(cluster: FakeCluster) -> None:
+def test_topics_without_ids_are_requested_by_name(cluster: FakeCluster) -> None:
     def versions(name: str) -> list[int]:
         cluster.asked.clear()
         client = cluster.client()
@@ -238,10 +238,10 @@ def test_topics_without_ids_are_asked_for_by_name(cluster: FakeCluster) -> None:
     assert versions("t") == [11]
 
 
-# ------------------------------------------------------------------------------------------ what breaks, and returns
+# ------------------------------------------------------------------------------------------ failures and retries
 
 
-def test_a_lost_connection_is_made_again(cluster: FakeCluster) -> None:
+def test_a_request_is_retried_after_a_lost_connection(cluster: FakeCluster) -> None:
     client = cluster.client()
     answers = [HANG_UP, SILENCE]
     real = cluster.brokers[2].handlers[ApiKey.LIST_OFFSETS]
@@ -253,7 +253,7 @@ def test_a_lost_connection_is_made_again(cluster: FakeCluster) -> None:
     assert len(cluster.clock.pauses) == 2
 
 
-def test_a_connection_that_ended_while_idle_is_made_again_without_a_word(cluster: FakeCluster) -> None:
+def test_an_idle_connection_that_the_broker_closed_is_replaced(cluster: FakeCluster) -> None:
     client = cluster.client()
     latest_offsets(client, [T0, T1])
     for broker in cluster.brokers.values():
@@ -263,7 +263,7 @@ def test_a_connection_that_ended_while_idle_is_made_again_without_a_word(cluster
     assert cluster.clock.pauses == []
 
 
-def test_a_cluster_that_restarts_is_waited_for(cluster: FakeCluster) -> None:
+def test_requests_succeed_after_a_restart_of_the_cluster(cluster: FakeCluster) -> None:
     client = cluster.client()
     latest_offsets(client, [T0, T1])
     for broker in cluster.brokers.values():
@@ -281,7 +281,7 @@ def test_a_cluster_that_restarts_is_waited_for(cluster: FakeCluster) -> None:
     assert len(cluster.clock.pauses) >= 4
 
 
-def test_a_cluster_that_stays_away_is_given_up(cluster: FakeCluster) -> None:
+def test_a_cluster_that_stays_unreachable_times_out(cluster: FakeCluster) -> None:
     client = cluster.client(total_timeout_ms=3000)
     latest_offsets(client, [T0])
     for broker in cluster.brokers.values():
@@ -292,10 +292,10 @@ def test_a_cluster_that_stays_away_is_given_up(cluster: FakeCluster) -> None:
     assert cluster.clock.now - began == pytest.approx(3.0, abs=1.0)
 
 
-def test_a_broker_that_cannot_be_reached_where_it_says_is_named(cluster: FakeCluster) -> None:
+def test_an_unreachable_advertised_address_is_reported_with_its_broker(cluster: FakeCluster) -> None:
     cluster.brokers[1].handlers[ApiKey.METADATA] = lambda request, version: _moved(cluster, request)
     client = cluster.client(cluster.bootstrap[:1], total_timeout_ms=1000)
-    words = "broker 2 says that it listens on inside:9092, which cannot be reached: connection refused"
+    words = "broker 2 advertises inside:9092, which cannot be reached: connection refused"
     with pytest.raises(Unreachable, match=words):
         latest_offsets(client, [T1])
 
@@ -306,15 +306,15 @@ def _moved(cluster: FakeCluster, request: object) -> object:
     return answer
 
 
-def test_a_broker_that_there_is_not(cluster: FakeCluster) -> None:
-    with pytest.raises(UnknownBroker, match="no broker 7 among 1, 2"):
+def test_an_unknown_broker_id_is_reported(cluster: FakeCluster) -> None:
+    with pytest.raises(UnknownBroker, match="no active broker 7; active brokers: 1, 2"):
         cluster.client().ask_node(7, DescribeClusterRequest())
 
 
-def test_an_interrupted_question_leaves_no_answer_for_the_next(cluster: FakeCluster) -> None:
+def test_an_interrupted_request_closes_its_connection(cluster: FakeCluster) -> None:
     client = cluster.client()
 
-    def read(answer: ListOffsetsResponse, leaders: list[LeaderOf]) -> list[PartitionAnswer]:
+    def read(answer: ListOffsetsResponse, leaders: list[LedPartition]) -> list[PartitionAnswer]:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -322,7 +322,7 @@ def test_an_interrupted_question_leaves_no_answer_for_the_next(cluster: FakeClus
     assert latest_offsets(client, [T0, T1]) == {T0: 100, T1: 201}
 
 
-def test_closing_closes_all(cluster: FakeCluster) -> None:
+def test_close_closes_all_connections(cluster: FakeCluster) -> None:
     with cluster.client() as client:
         latest_offsets(client, [T0, T1])
     assert all(one.is_closed for broker in cluster.brokers.values() for one in broker.connections)
@@ -343,14 +343,14 @@ def created(code: int) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(error_code=code)])
 
 
-def test_a_change_goes_to_the_controller(cluster: FakeCluster) -> None:
+def test_a_change_is_sent_to_the_controller(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.CREATE_TOPICS, lambda request, version: created(0))
     cluster.controller = 2
     create(cluster.client())
     assert asked(cluster, ApiKey.CREATE_TOPICS) == [2]
 
 
-def test_a_change_follows_the_controller(cluster: FakeCluster) -> None:
+def test_a_change_is_retried_at_the_new_controller(cluster: FakeCluster) -> None:
     client = cluster.client()
     assert client.metadata.controller_id == 1
     cluster.controller = 2
@@ -360,7 +360,7 @@ def test_a_change_follows_the_controller(cluster: FakeCluster) -> None:
     assert asked(cluster, ApiKey.CREATE_TOPICS) == [1, 2]
 
 
-def test_a_change_without_a_known_controller_goes_to_anyone(cluster: FakeCluster) -> None:
+def test_a_change_without_a_known_controller_is_sent_to_any_broker(cluster: FakeCluster) -> None:
     cluster.controller = -1
     cluster.handle(ApiKey.CREATE_TOPICS, lambda request, version: created(0))
     create(cluster.client())
@@ -372,7 +372,7 @@ def test_a_change_without_a_known_controller_goes_to_anyone(cluster: FakeCluster
     [(HANG_UP, ConnectionLost), (SILENCE, AnswerTimedOut), (created(ErrorCode.REQUEST_TIMED_OUT), Refused)],
 )
 @pytest.mark.parametrize("controller", [1, -1])
-def test_a_change_that_may_have_been_made_is_not_asked_for_again(
+def test_a_change_that_may_have_been_carried_out_is_not_retried(
     cluster: FakeCluster, answer: object, error: type[ClientError], controller: int
 ) -> None:
     cluster.controller = controller
@@ -382,7 +382,7 @@ def test_a_change_that_may_have_been_made_is_not_asked_for_again(
     assert len(asked(cluster, ApiKey.CREATE_TOPICS)) == 1
 
 
-def test_a_change_that_was_not_sent_is(cluster: FakeCluster) -> None:
+def test_a_change_that_was_not_sent_is_retried(cluster: FakeCluster) -> None:
     client = cluster.client()
     client.topic("t")
     cluster.handle(ApiKey.CREATE_TOPICS, lambda request, version: created(0))
@@ -392,7 +392,7 @@ def test_a_change_that_was_not_sent_is(cluster: FakeCluster) -> None:
     assert asked(cluster, ApiKey.CREATE_TOPICS) == [2]
 
 
-def test_found_offsets_tell_what_was_found(cluster: FakeCluster) -> None:
+def test_found_offsets_have_offset_timestamp_and_leader_epoch(cluster: FakeCluster) -> None:
     from tailrace.client.offsets import OffsetSpec, find_offsets
 
     found = find_offsets(cluster.client(), {T0: OffsetSpec.EARLIEST})

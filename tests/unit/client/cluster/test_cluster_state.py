@@ -1,4 +1,4 @@
-"""What is said of a cluster's partitions, brokers and controllers, from what they answered."""
+"""The state of a cluster's partitions, brokers and controllers, and its text."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ def state(*partitions: PartitionState, brokers: tuple[BrokerState, ...] = ()) ->
     return ClusterState("id", quorum(LEADER), brokers, partitions)
 
 
-def test_a_lag_is_the_leaders_end_less_the_followers() -> None:
+def test_a_lag_is_the_end_offset_of_the_leader_minus_that_of_the_follower() -> None:
     one = partition(ends={1: 100, 2: 60, 3: 100})
     assert (one.lags, one.max_lag) == ({2: 40, 3: 0}, 40)
 
 
-def test_a_follower_that_was_asked_later_than_its_leader_does_not_lag_below_nothing() -> None:
+def test_a_lag_is_never_negative() -> None:
     assert partition(ends={1: 100, 2: 101, 3: 99}).lags == {2: 0, 3: 1}
 
 
-def test_what_could_not_be_asked_is_not_guessed() -> None:
+def test_the_lag_of_an_unreachable_replica_is_unknown() -> None:
     assert partition(ends={1: 100, 3: 90}).lags == {2: None, 3: 10}
     assert partition(leader=None, ends={2: 5, 3: 5}).lags == {1: None, 2: None, 3: None}
 
 
-def test_a_replica_that_a_reassignment_adds_may_take_its_time() -> None:
+def test_a_replica_that_a_reassignment_adds_is_not_out_of_sync() -> None:
     moving = Reassignment((1, 2, 3, 4), (4,), (1,))
     one = partition(replicas=(1, 2, 3, 4), isr=(1, 2, 3), moving=moving)
     assert not one.is_under_replicated
     assert partition(replicas=(1, 2, 3, 4), isr=(1, 2), moving=moving).out_of_sync == (3,)
 
 
-def test_a_partition_cannot_need_more_in_sync_than_it_has_replicas() -> None:
+def test_min_isr_is_limited_by_the_number_of_replicas() -> None:
     assert partition(isr=(1,), min_isr=2).is_under_min_isr
     assert not partition(isr=(1, 2), min_isr=2).is_under_min_isr
     assert not partition(replicas=(1, 2), isr=(1, 2), min_isr=3).is_under_min_isr
@@ -84,35 +84,35 @@ def test_problems_are_counted() -> None:
     ]
     assert state(partition()).problems() == []
     assert state(partition(), brokers=(broker(1), broker(2, is_fenced=True))).problems(2) == [
-        "1 brokers, and 2 are expected"
+        "1 active brokers, 2 expected"
     ]
 
 
-def test_disks_that_failed_and_brokers_that_are_silent_are_problems() -> None:
+def test_failed_log_directories_and_silent_brokers_are_problems() -> None:
     failed = LogDirectoryState("/data/2", ErrorCode.KAFKA_STORAGE_ERROR, 0, -1, -1)
     ill = state(brokers=(broker(1, directories=(failed,)), broker(2, error="it did not answer")))
     assert ill.problems() == [
         "broker 1: /data/2: the broker's disk failed (KAFKA_STORAGE_ERROR)",
-        "broker 2 cannot be asked: it did not answer",
+        "broker 2 does not respond: it did not answer",
     ]
 
 
-def test_a_controller_that_does_not_follow_is_a_problem() -> None:
+def test_a_controller_that_does_not_follow_the_leader_is_a_problem() -> None:
     there, gone = QuorumReplica(3001, 505, 99_000, 99_500), QuorumReplica(3002, 100, 60_000, 60_000)
     ill = ClusterState("id", quorum(LEADER, there, gone), (), ())
-    assert ill.problems() == ["controller 3002 does not follow the quorum's leader"]
+    assert ill.problems() == ["controller 3002 does not follow the leader of the quorum"]
     assert ill.quorum is not None
     assert [ill.quorum.lag(one) for one in (LEADER, there, gone)] == [0, 5, 410]
     assert ill.quorum.behind_ms(gone) == 40_000
 
 
-def test_a_node_with_a_new_disk_is_shown_as_it_is_now() -> None:
+def test_a_node_with_a_new_directory_is_shown_once() -> None:
     twice = (QuorumReplica(1, 300, 0, 50_000, "old"), QuorumReplica(1, 510, 0, 99_990, "new"))
     lines = show(ClusterState("id", quorum(LEADER)._replace(observers=twice), (), ()), [], with_all=False)
     assert [line.split()[-3:] for line in lines if "observer" in line] == [["510", "0", "now"]]
 
 
-def test_few_are_listed_worst_first_and_all_if_asked() -> None:
+def test_unhealthy_partitions_are_listed_worst_first_and_all_with_all() -> None:
     ill = state(*(partition(n, isr=(1, 2), min_isr=2) for n in range(30)), partition(30, leader=None), partition(31))
     lines = show(ill, ill.problems(), with_all=False)
     listed = [line.split()[0] for line in lines if line.startswith("orders-")]
@@ -122,14 +122,14 @@ def test_few_are_listed_worst_first_and_all_if_asked() -> None:
     assert len(state_json(ill, [], with_all=False)["partitions"]) == 31
 
 
-def test_of_those_that_lag_the_last_is_first() -> None:
+def test_lagging_partitions_are_listed_by_decreasing_lag() -> None:
     behind = state(*(partition(n, ends={1: 100, 2: 100 - n, 3: 100}) for n in range(4)))
     lines = show(behind, behind.problems(), with_all=False)
     assert [line.split()[0] for line in lines if line.startswith("orders-")] == ["orders-3", "orders-2", "orders-1"]
     assert "largest lag of a follower: 3 records, orders-3" in lines
 
 
-def test_a_volume_with_two_directories_is_free_once() -> None:
+def test_the_free_space_of_a_shared_volume_counts_once() -> None:
     twice = tuple(LogDirectoryState(path, 0, 10, 1 << 40, 1 << 30) for path in ("/a", "/b"))
     lines = show(state(brokers=(broker(directories=twice),)), [], with_all=False)
     (row,) = [line.split() for line in lines if " active " in line]

@@ -18,21 +18,21 @@ from tailrace.client.network.bootstrap import parse_bootstrap
         ("localhost", [("localhost", 9092)]),
     ],
 )
-def test_a_bootstrap_list(text: str, expected: list[tuple[str, int]]) -> None:
+def test_a_bootstrap_list_is_parsed_into_addresses(text: str, expected: list[tuple[str, int]]) -> None:
     assert parse_bootstrap(text) == tuple(Address(*one) for one in expected)
 
 
 @pytest.mark.parametrize("text", ["", ",", "a:b", "a:0", "a:65536", "a:9999999", "::1:9092", "a b:1", "http://x/y:1"])
-def test_what_is_no_address(text: str) -> None:
+def test_a_malformed_bootstrap_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidAddress):
         parse_bootstrap(text)
 
 
-def test_what_asks_for_more_than_plain_text_is_refused() -> None:
+def test_a_bootstrap_address_with_a_secure_protocol_is_refused() -> None:
     with pytest.raises(UnsupportedSecurity, match="SASL_SSL"):
         parse_bootstrap("SASL_SSL://kafka:9093")
 
 
-def test_addresses_are_written_as_they_are_read() -> None:
+def test_an_address_is_printed_as_it_is_parsed() -> None:
     for text in ("kafka:9092", "[::1]:9092"):
         assert [str(address) for address in parse_bootstrap(text)] == [text]

@@ -39,7 +39,7 @@ def cluster() -> FakeCluster:
     return cluster
 
 
-def test_a_request_goes_out_in_the_highest_version_both_have(cluster: FakeCluster) -> None:
+def test_a_request_uses_the_highest_common_version(cluster: FakeCluster) -> None:
     newest = api(ApiKey.DESCRIBE_CLUSTER).offered.high
     assert connect(cluster).request(DescribeClusterRequest()).cluster_id == f"asked in version {newest}"
     cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 1)
@@ -49,32 +49,32 @@ def test_a_request_goes_out_in_the_highest_version_both_have(cluster: FakeCluste
     assert connect(cluster).request(DescribeClusterRequest(), at_most=0).cluster_id == "asked in version 0"
 
 
-def test_a_version_that_is_not_stable_is_not_used() -> None:
+def test_an_unstable_version_is_not_used() -> None:
     connection = connect(FakeCluster())
     connection.broker_versions[ApiKey.INIT_PRODUCER_ID] = Versions(0, 99)
     assert connection.version(ApiKey.INIT_PRODUCER_ID) == api(ApiKey.INIT_PRODUCER_ID).versions.high - 1
 
 
-def test_what_the_broker_does_not_know_is_told(cluster: FakeCluster) -> None:
+def test_an_api_that_the_broker_lacks_is_reported(cluster: FakeCluster) -> None:
     cluster.brokers[1].versions[ApiKey.DESCRIBE_CLUSTER] = Versions(0, 1)
     del cluster.brokers[1].versions[ApiKey.FETCH]
     connection = connect(cluster)
-    with pytest.raises(UnsupportedByBroker, match="kafka:9001 does not know Fetch requests"):
+    with pytest.raises(UnsupportedByBroker, match="kafka:9001 does not support Fetch requests"):
         connection.version(ApiKey.FETCH)
-    with pytest.raises(UnsupportedByBroker, match="kafka:9001 speaks DescribeCluster 0-1, and 2 is needed"):
+    with pytest.raises(UnsupportedByBroker, match="kafka:9001 supports DescribeCluster versions 0-1; 2 is required"):
         connection.request(DescribeClusterRequest(), at_least=2)
-    # A field that the version lacks, and that must not be dropped in silence.
+    # A field that the version lacks must not be dropped silently.
     with pytest.raises(UnsupportedByBroker, match="DescribeCluster"):
         connection.request(DescribeClusterRequest(include_fenced_brokers=True))
     assert connection.request(DescribeClusterRequest()).cluster_id == "asked in version 1"
 
 
-def test_an_old_broker_is_asked_for_its_versions_again(cluster: FakeCluster) -> None:
+def test_api_versions_is_repeated_in_a_version_of_the_broker(cluster: FakeCluster) -> None:
     cluster.brokers[1].versions[ApiKey.API_VERSIONS] = Versions(0, 2)
     assert connect(cluster).broker_versions[ApiKey.API_VERSIONS].high == 2
 
 
-def test_a_broker_that_only_says_no_to_the_version_is_asked_in_the_first_one(cluster: FakeCluster) -> None:
+def test_api_versions_falls_back_to_version_0(cluster: FakeCluster) -> None:
     asked = []
     broker = cluster.brokers[1]
 
@@ -87,20 +87,20 @@ def test_a_broker_that_only_says_no_to_the_version_is_asked_in_the_first_one(clu
     assert asked == [api(ApiKey.API_VERSIONS).offered.high, 0]
 
 
-def test_an_answer_may_come_in_pieces() -> None:
+def test_a_response_may_arrive_in_pieces() -> None:
     cluster = FakeCluster(chunk=3)
     cluster.handle(ApiKey.DESCRIBE_CLUSTER, describe)
     assert connect(cluster).request(DescribeClusterRequest()).cluster_id == "asked in version 2"
 
 
-def test_nobody_there() -> None:
+def test_a_refused_connection_is_reported() -> None:
     cluster = FakeCluster()
     cluster.brokers[1].is_up = False
     with pytest.raises(Unreachable, match="no broker can be reached at kafka:9001: connection refused"):
         connect(cluster)
 
 
-def test_no_answer_in_time(cluster: FakeCluster) -> None:
+def test_a_missing_response_times_out_and_closes_the_connection(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: SILENCE)
     connection = connect(cluster)
     began = cluster.clock.now
@@ -112,15 +112,15 @@ def test_no_answer_in_time(cluster: FakeCluster) -> None:
     assert cluster.brokers[1].connections[0].is_closed
 
 
-def test_the_broker_hangs_up(cluster: FakeCluster) -> None:
+def test_a_connection_closed_by_the_broker_is_reported(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: HANG_UP)
     connection = connect(cluster)
-    with pytest.raises(ConnectionLost, match="DescribeCluster: the broker closed it"):
+    with pytest.raises(ConnectionLost, match="DescribeCluster: the broker closed the connection"):
         connection.request(DescribeClusterRequest())
     assert not connection.is_usable
 
 
-def test_a_connection_that_ended_while_idle_is_noticed(cluster: FakeCluster) -> None:
+def test_a_connection_that_ended_while_idle_is_not_usable(cluster: FakeCluster) -> None:
     connection = connect(cluster)
     assert connection.is_usable
     cluster.brokers[1].connections[0].is_ended = True
@@ -129,15 +129,15 @@ def test_a_connection_that_ended_while_idle_is_noticed(cluster: FakeCluster) -> 
         connection.request(DescribeClusterRequest())
 
 
-def test_an_answer_to_something_else(cluster: FakeCluster) -> None:
+def test_a_response_with_a_wrong_correlation_id_is_refused(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: b"\0\0\0\7\0")
     connection = connect(cluster)
-    with pytest.raises(InvalidAnswer, match="answered request 7 where 2 "):
+    with pytest.raises(InvalidAnswer, match="sent a response to request 7 instead of 2 "):
         connection.request(DescribeClusterRequest())
     assert not connection.is_usable
 
 
-def test_an_answer_that_cannot_be_read(cluster: FakeCluster) -> None:
+def test_a_malformed_response_is_refused(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.DESCRIBE_CLUSTER, lambda request, version: b"\0\0\0\2\0\0\0")
     with pytest.raises(InvalidAnswer, match="DescribeClusterResponse"):
         connect(cluster).request(DescribeClusterRequest())
@@ -150,12 +150,14 @@ def test_an_answer_that_cannot_be_read(cluster: FakeCluster) -> None:
     ("first_bytes", "error", "words"),
     [
         (b"HTTP/1.1 400 Bad Request", InvalidAnswer, "is it a Kafka broker"),
-        (b"\x15\x03\x03\x00\x02\x02\x0a", UnsupportedSecurity, "speaks TLS"),
+        (b"\x15\x03\x03\x00\x02\x02\x0a", UnsupportedSecurity, "uses TLS"),
         (b"\x00\x00\x00\x00", InvalidAnswer, "is it a Kafka broker"),
         (b"\xff\xff\xff\xff", InvalidAnswer, "is it a Kafka broker"),
     ],
 )
-def test_who_is_no_kafka_broker_is_found_out(first_bytes: bytes, error: type[Exception], words: str) -> None:
+def test_a_server_that_is_not_a_kafka_broker_is_reported(
+    first_bytes: bytes, error: type[Exception], words: str
+) -> None:
     cluster = FakeCluster()
 
     def no_frame(request: object, version: int) -> object:
@@ -167,7 +169,7 @@ def test_who_is_no_kafka_broker_is_found_out(first_bytes: bytes, error: type[Exc
         connect(cluster)
 
 
-def test_several_requests_may_be_under_way(cluster: FakeCluster) -> None:
+def test_several_requests_may_be_in_flight(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.INIT_PRODUCER_ID, lambda request, version: InitProducerIdResponse(producer_id=7))
     connection = connect(cluster)
     first = connection.send(DescribeClusterRequest())
@@ -178,7 +180,7 @@ def test_several_requests_may_be_under_way(cluster: FakeCluster) -> None:
     assert connection.is_usable
 
 
-def test_what_is_not_answered_is_not_waited_for(cluster: FakeCluster) -> None:
+def test_a_request_without_a_response_is_not_waited_for(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.PRODUCE, lambda request, version: SILENCE)
     connection = connect(cluster)
     connection.send_unanswered(ProduceRequest(acks=0))
@@ -186,7 +188,7 @@ def test_what_is_not_answered_is_not_waited_for(cluster: FakeCluster) -> None:
     assert connection.request(DescribeClusterRequest()).cluster_id == "asked in version 2"
 
 
-def test_large_parts_are_sent_as_they_are(cluster: FakeCluster) -> None:
+def test_large_parts_are_sent_without_copying(cluster: FakeCluster) -> None:
     cluster.handle(ApiKey.PRODUCE, lambda request, version: SILENCE)
     connection = connect(cluster)
     records = memoryview(bytes(range(256)) * 400)

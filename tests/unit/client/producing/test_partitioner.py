@@ -4,7 +4,7 @@ import pytest
 
 from tailrace.client.producing.partitioner import murmur2, partition_of_key
 
-# What Kafka's Utils.murmur2 (signed) and BuiltInPartitioner.partitionForKey(key, 7) give.
+# The results of Kafka's Utils.murmur2 (signed) and BuiltInPartitioner.partitionForKey(key, 7).
 JAVA = [
     ("", 275646681, 2),
     ("00", 375494588, 0),
@@ -22,7 +22,7 @@ JAVA = [
 
 
 @pytest.mark.parametrize(("key", "signed_hash", "partition"), JAVA)
-def test_keys_go_where_java_puts_them(key: str, signed_hash: int, partition: int) -> None:
+def test_keys_have_the_partitions_of_the_java_client(key: str, signed_hash: int, partition: int) -> None:
     data = bytes.fromhex(key)
     assert murmur2(data) == signed_hash % 2**32
     assert murmur2(memoryview(data)) == signed_hash % 2**32

@@ -20,7 +20,10 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Writing:
-    """Two partitions on two brokers. `answers` are taken in turn (an error code, HANG_UP, SILENCE), then all is well"""
+    """A cluster with two partitions on two brokers.
+
+    `answers` are used in turn (an error code, HANG_UP or SILENCE); later requests succeed.
+    """
 
     def __init__(self) -> None:
         self.fake = FakeCluster(brokers=2)
@@ -55,7 +58,7 @@ class Writing:
 
     @property
     def sent(self) -> list[tuple[int, int, int, int]]:
-        """Partition, producer id, epoch and sequence of every batch that arrived."""
+        """Return partition, producer id, epoch and sequence of every received batch."""
         found = []
         for one in self.fake.asked:
             if one.api_key == ApiKey.PRODUCE:
@@ -66,7 +69,7 @@ class Writing:
         return found
 
 
-def test_a_batch_goes_to_each_leader() -> None:
+def test_each_leader_gets_its_batch() -> None:
     writing = Writing()
     found = BatchProducer(writing.cluster).send({T0: batch(b"a"), T1: batch(b"b")})
     assert found == {T0: Produced(T0, 40), T1: Produced(T1, 41)}
@@ -76,7 +79,7 @@ def test_a_batch_goes_to_each_leader() -> None:
     ]
 
 
-def test_sequences_count_records_a_partition() -> None:
+def test_sequences_count_the_records_of_each_partition() -> None:
     writing = Writing()
     producer = BatchProducer(writing.cluster)
     for partitions in ([T0], [T0, T1], [T0, T1]):
@@ -84,7 +87,7 @@ def test_sequences_count_records_a_partition() -> None:
     assert writing.sent == [(0, 71, 0, 0), (0, 71, 0, 3), (1, 71, 0, 0), (0, 71, 0, 6), (1, 71, 0, 3)]
 
 
-def test_the_callers_bytes_are_left_alone() -> None:
+def test_the_batch_of_the_caller_is_not_modified() -> None:
     data = batch(b"a")
     before = bytes(data)
     writing = Writing()
@@ -95,7 +98,7 @@ def test_the_callers_bytes_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("trouble", [HANG_UP, SILENCE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND])
-def test_a_batch_whose_answer_was_lost_is_sent_again_as_the_same(trouble: Any) -> None:
+def test_a_batch_is_sent_again_unchanged_after_a_lost_response(trouble: Any) -> None:
     writing = Writing()
     producer = BatchProducer(writing.cluster)
     producer.send({T0: batch(b"a")})
@@ -104,13 +107,13 @@ def test_a_batch_whose_answer_was_lost_is_sent_again_as_the_same(trouble: Any) -
     assert [sequence for _, _, _, sequence in writing.sent] == [0, 1, 1, 1]
 
 
-def test_a_batch_that_was_written_long_ago_is_delivered() -> None:
+def test_a_duplicate_without_offset_counts_as_delivered() -> None:
     writing = Writing()
     writing.answers = [HANG_UP, ErrorCode.DUPLICATE_SEQUENCE_NUMBER]
     assert BatchProducer(writing.cluster).send({T0: batch(b"a")}) == {T0: Produced(T0, -1)}
 
 
-def test_after_a_failure_the_producer_is_another() -> None:
+def test_a_failure_is_followed_by_a_new_producer_id() -> None:
     writing = Writing()
     producer = BatchProducer(writing.cluster)
     producer.send({T0: batch(b"a")})
@@ -123,7 +126,7 @@ def test_after_a_failure_the_producer_is_another() -> None:
     assert writing.sent[-1] == (0, 72, 0, 0)
 
 
-def test_the_time_for_a_batch_is_limited() -> None:
+def test_delivery_of_a_batch_times_out() -> None:
     writing = Writing()
     writing.answers = [ErrorCode.NOT_ENOUGH_REPLICAS] * 1000
     with pytest.raises(NotDelivered, match="NOT_ENOUGH_REPLICAS"):
@@ -131,16 +134,16 @@ def test_the_time_for_a_batch_is_limited() -> None:
     assert sum(writing.fake.clock.pauses) == pytest.approx(5.0)
 
 
-def test_without_idempotence_batches_go_as_they_are() -> None:
+def test_without_idempotence_batches_are_sent_unchanged() -> None:
     writing = Writing()
     BatchProducer(writing.cluster, idempotent=False).send({T0: batch(b"a")})
     BatchProducer(writing.cluster, acks=Acks.LEADER).send({T0: batch(b"a")})
     assert writing.sent == [(0, -1, -1, -1)] * 2
-    with pytest.raises(ValueError, match="needs acks from all"):
+    with pytest.raises(ValueError, match="needs acks=ALL"):
         BatchProducer(writing.cluster, acks=Acks.LEADER, idempotent=True)
 
 
-def test_acks_0_waits_for_nobody() -> None:
+def test_acks_0_waits_for_no_response() -> None:
     writing = Writing()
     producer = BatchProducer(writing.cluster, acks=Acks.NONE)
     assert producer.send({T0: batch(b"a"), T1: batch(b"b")}) == {T0: Produced(T0, -1), T1: Produced(T1, -1)}
@@ -149,7 +152,7 @@ def test_acks_0_waits_for_nobody() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 100, bytes(batch(b"a") + batch(b"b")), bytes(batch(b"a"))[:-1]])
-def test_what_is_not_exactly_one_batch_is_a_mistake(data: bytes) -> None:
+def test_bytes_that_are_not_exactly_one_batch_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="t-0"):
         BatchProducer(Writing().cluster).send({T0: data})
 
@@ -160,12 +163,12 @@ def test_zstd_is_not_sent_to_a_broker_that_cannot_read_it() -> None:
         broker.versions[ApiKey.PRODUCE] = Versions(3, 6)
     producer = BatchProducer(writing.cluster)
     assert producer.send({T0: batch(b"a", codec=Codec.LZ4)})
-    with pytest.raises(NotDelivered, match="Produce 3-6, and 7") as raised:
+    with pytest.raises(NotDelivered, match="Produce versions 3-6; 7") as raised:
         producer.send({T0: batch(b"a", codec=Codec.ZSTD)})
     assert isinstance(raised.value.errors[T0], UnsupportedByBroker)
 
 
-def test_the_record_to_blame_is_named() -> None:
+def test_a_refusal_names_the_invalid_record() -> None:
     writing = Writing()
     blamed = ProduceResponse.BatchIndexAndErrorMessage(batch_index=3, batch_index_error_message="no key")
     answer = ProduceResponse.PartitionProduceResponse(

@@ -1,4 +1,4 @@
-"""Key stores made by the JDK's keytool and by openssl (tests/support/tls/stores/make.sh): read, used, or refused."""
+"""Key stores of the JDK's keytool and of openssl (tests/support/tls/stores/make.sh) are read, used, or refused."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def test_an_expired_certificate_is_loaded_and_refused_by_the_other_side() -> Non
         ("broker.p12", "wrong1", "the password is wrong"),
         ("java.p12", "wrong1", "the password is wrong"),
         ("other-key.jks", PASSWORD, "password of key 'client' is wrong .ssl.key.password"),
-        ("other.jceks", PASSWORD, "format JCEKS; convert it with keytool"),
+        ("other.jceks", PASSWORD, "format JCEKS: convert it with keytool"),
         ("missing.jks", PASSWORD, "No such file"),
         ("make.sh", PASSWORD, "neither the format JKS nor PKCS12"),
-        ("../broker.pem", PASSWORD, "it is PEM text, which needs the type PEM"),
+        ("../broker.pem", PASSWORD, "the file is PEM text: set ssl.keystore.type"),
         ("nothing.jks", PASSWORD, "no private key"),
         ("nothing.p12", PASSWORD, "no private key"),
         ("trust.jks", PASSWORD, "no private key"),
@@ -136,12 +136,12 @@ def test_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
 def test_settings_that_contradict_each_other_are_refused() -> None:
     for settings, reason in (
         ({"ssl_keystore_type": "BKS"}, "ssl.keystore.type is 'BKS'"),
-        ({"ssl_keystore_type": "PEM"}, "a PEM store has none"),
+        ({"ssl_keystore_type": "PEM"}, "a PEM store has no password"),
         ({"ssl_keystore_password": ""}, "ssl.keystore.password is missing"),
     ):
         with pytest.raises(InvalidConfig, match=reason):
             listener("broker.jks", **settings)
-    with pytest.raises(InvalidConfig, match="in a PKCS12 store both are the same"):
+    with pytest.raises(InvalidConfig, match="in a PKCS12 store both must be the same"):
         listener("broker.p12", ssl_key_password="other")
 
 
@@ -154,6 +154,6 @@ def test_no_private_key_is_left_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_passwords_do_not_show() -> None:
+def test_passwords_are_not_in_the_repr() -> None:
     tls = tls_of({"ssl.keystore.location": "x", "ssl.keystore.password": "p1", "ssl.truststore.location": "y"})
     assert "p1" not in repr(tls)

@@ -1,4 +1,4 @@
-"""OAUTHBEARER for clients: settings, tokens from an endpoint, from a file and unsigned, and when they are replaced."""
+"""OAUTHBEARER for clients: settings, tokens from an endpoint, from a file and unsigned, and their replacement."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def claims_of(token: str) -> dict[str, Any]:
     return decode_part(token.split(".")[1])
 
 
-def test_an_unsigned_token_says_what_the_jaas_options_say() -> None:
+def test_an_unsigned_token_has_the_claims_of_the_jaas_options() -> None:
     options = (
         'unsecuredLoginStringClaim_sub="alice" unsecuredLoginNumberClaim_level="7" '
         'unsecuredLoginListClaim_scope="|a|b" unsecuredLoginLifetimeSeconds="60" unsecuredLoginExtension_trace="x y"'
@@ -83,7 +83,7 @@ def test_an_unsigned_token_says_what_the_jaas_options_say() -> None:
     assert login.extensions == (("trace", "x y"),)
 
 
-def test_settings_travel_and_keep_their_secrets() -> None:
+def test_settings_can_be_pickled_and_hide_their_secrets() -> None:
     found = security_of(secured("https://identity.example.org/token"))
     assert pickle.loads(pickle.dumps(found)) == found
     assert "secret'" not in repr(found)
@@ -95,7 +95,7 @@ def test_a_token_comes_from_the_endpoint_with_client_credentials(provider: Ident
     assert provider.forms == [{"grant_type": "client_credentials", "scope": "a b"}]
 
 
-def test_credentials_of_the_jaas_options_are_used_without_settings(provider: IdentityProvider) -> None:
+def test_credentials_of_the_jaas_options_are_the_default(provider: IdentityProvider) -> None:
     settings = secured(provider.token_url)
     for name in ("id", "secret"):
         del settings[f"sasl.oauthbearer.client.credentials.client.{name}"]
@@ -144,10 +144,10 @@ def test_an_assertion_is_signed_with_the_private_key(
     assert (claims["iss"], claims["extra"], claims["exp"] - claims["iat"], len(claims["jti"])) == ("me", 1, 300, 36)
 
 
-def test_an_endpoint_that_fails_for_a_moment_is_asked_again(provider: IdentityProvider) -> None:
+def test_a_transient_failure_of_the_endpoint_is_retried(provider: IdentityProvider) -> None:
     provider.status = 503
     began = time.monotonic()
-    with pytest.raises(AuthenticationFailed, match=r"no token from http://127.*/token: it answers with status 503"):
+    with pytest.raises(AuthenticationFailed, match=r"cannot get a token from http://127.*/token: HTTP status 503"):
         retrieve(login_in(secured(provider.token_url)))
     assert provider.requests["/token"] >= 2
     assert time.monotonic() - began < 5
@@ -161,7 +161,7 @@ def test_an_endpoint_that_fails_for_a_moment_is_asked_again(provider: IdentityPr
         ({"sasl.oauthbearer.token.endpoint.url": "file:///nowhere/token"}, "No such file"),
     ],
 )  # fmt: skip
-def test_a_token_that_cannot_be_had_is_told_with_its_reason(
+def test_a_failed_retrieval_is_reported_with_its_reason(
     provider: IdentityProvider, changes: dict[str, str], words: str
 ) -> None:
     with pytest.raises(AuthenticationFailed, match=words) as error:
@@ -172,15 +172,15 @@ def test_a_token_that_cannot_be_had_is_told_with_its_reason(
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (200, b"{}", "without an access_token"),
-        (200, b"[1]", "without an access_token"),
-        (200, b'{"access_token": 7}', "without an access_token"),
+        (200, b"{}", "has no access_token"),
+        (200, b"[1]", "has no access_token"),
+        (200, b'{"access_token": 7}', "has no access_token"),
         (200, b"x" * (ANSWER_BYTES_MAX + 1), "more than 524288 bytes"),
         (302, b"", "redirects to None, which is not followed"),
         (400, b"\x1b[31mred", "status 400: .31mred|red"),
     ],
 )
-def test_an_answer_that_is_no_token_is_refused(
+def test_a_response_without_a_token_is_refused(
     provider: IdentityProvider, status: int, body: bytes, words: str
 ) -> None:
     provider.status, provider.body = status, body
@@ -189,7 +189,7 @@ def test_an_answer_that_is_no_token_is_refused(
     assert str(error.value).isprintable()
 
 
-def test_an_answer_that_comes_too_slowly_is_cut_off(provider: IdentityProvider) -> None:
+def test_a_slow_response_is_cut_off_at_the_timeout(provider: IdentityProvider) -> None:
     provider.delay_s = 2.0
     began = time.monotonic()
     with pytest.raises(OSError, match=r".*"):
@@ -197,7 +197,7 @@ def test_an_answer_that_comes_too_slowly_is_cut_off(provider: IdentityProvider) 
     assert time.monotonic() - began < 1.5
 
 
-def test_https_needs_an_authority_that_is_believed() -> None:
+def test_https_needs_a_trusted_authority() -> None:
     with IdentityProvider(tls=True) as provider:
         settings = secured(provider.token_url)
         with pytest.raises(AuthenticationFailed, match="certificate"):
@@ -207,7 +207,7 @@ def test_https_needs_an_authority_that_is_believed() -> None:
         assert claims_of(retrieve(login_in(settings)))["sub"] == "alice"
 
 
-# When tokens are replaced
+# Replacement of tokens
 
 
 class Source:
@@ -232,7 +232,7 @@ def number(token: str) -> int:
     return int(claims_of(token)["n"])
 
 
-def test_a_token_is_kept_for_the_window_factor_of_its_life() -> None:
+def test_a_token_is_used_for_the_window_factor_of_its_lifetime() -> None:
     source = Source()
     login = source.login()
     assert login.current() is None
@@ -243,7 +243,7 @@ def test_a_token_is_kept_for_the_window_factor_of_its_life() -> None:
     assert number(login.token()) == 2
 
 
-def test_a_token_is_replaced_before_its_last_seconds_but_not_in_its_first() -> None:
+def test_a_token_is_replaced_before_its_buffer_but_after_its_min_period() -> None:
     source = Source()
     login = source.login(buffer_s=300)
     login.token()
@@ -258,7 +258,7 @@ def test_a_token_is_replaced_before_its_last_seconds_but_not_in_its_first() -> N
     assert number(login.token()) == 2
 
 
-def test_the_old_token_stays_in_use_while_there_is_no_new_one() -> None:
+def test_the_old_token_is_used_until_a_new_one_is_retrieved() -> None:
     source = Source()
     login = source.login()
     login.token()
@@ -304,12 +304,12 @@ def test_a_thread_keeps_the_token_fresh_until_it_is_released() -> None:
     assert source.count == after
 
 
-def test_nobody_waits_for_a_slow_endpoint_while_the_old_token_is_valid() -> None:
+def test_a_slow_endpoint_does_not_delay_callers_while_the_old_token_is_valid() -> None:
     source = Source()
     login = source.login()
     login.token()
     source.now_s += 900
-    with login._lock:  # as a thread that retrieves holds it
+    with login._lock:  # like a thread that is retrieving a token
         assert number(login.token()) == 1
 
 
@@ -332,7 +332,7 @@ def test_the_thread_survives_an_unexpected_error() -> None:
     assert (source.count >= 2, failures) == (True, [])
 
 
-def test_what_is_retrieved_has_to_be_a_token_that_is_valid() -> None:
+def test_an_invalid_or_expired_token_is_refused() -> None:
     for text in ("x", "e30.e30.x", f"e30.{encode_part({'exp': 5})}.x", f"e30.{encode_part({'exp': True})}.x"):
         login = TokenLogin(OauthLogin(source=TokenEndpoint(url="http://x")), lambda settings, text=text: text)  # type: ignore[misc]
         with pytest.raises(AuthenticationFailed):
@@ -342,7 +342,7 @@ def test_what_is_retrieved_has_to_be_a_token_that_is_valid() -> None:
 # The exchange
 
 
-def test_the_exchange_shows_the_token_and_acknowledges_a_refusal() -> None:
+def test_the_exchange_sends_the_token_and_acknowledges_a_refusal() -> None:
     sasl = security_of(UNSECURED).sasl
     assert sasl is not None
     exchange = exchange_of(sasl)
@@ -362,32 +362,32 @@ def test_without_waiting_the_exchange_fails_until_there_is_a_token() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"sasl.jaas.config": f"{MODULE};", "sasl.login.callback.handler.class": ""}, "is missing|not known"),
-        ({"sasl.login.callback.handler.class": "com.example.Mine"}, "Mine, a Java class that is not known"),
-        ({"sasl.oauthbearer.token.endpoint.url": ""}, "it begins with https://"),
-        ({"sasl.oauthbearer.token.endpoint.url": "http:///token"}, "it begins with https://"),
-        ({"sasl.oauthbearer.token.endpoint.url": "ftp://x"}, "it begins with https://"),
+        ({"sasl.jaas.config": f"{MODULE};", "sasl.login.callback.handler.class": ""}, "is missing|not supported"),
+        ({"sasl.login.callback.handler.class": "com.example.Mine"}, "'Mine', which is not supported"),
+        ({"sasl.oauthbearer.token.endpoint.url": ""}, "it must start with https://"),
+        ({"sasl.oauthbearer.token.endpoint.url": "http:///token"}, "it must start with https://"),
+        ({"sasl.oauthbearer.token.endpoint.url": "ftp://x"}, "it must start with https://"),
         ({"sasl.oauthbearer.client.credentials.client.secret": ""}, "client.secret is missing"),
         ({"sasl.oauthbearer.jwt.retriever.class": "x.Mine"}, "retriever.class is Mine"),
-        ({"sasl.oauthbearer.jwt.retriever.class": "x.FileJwtRetriever"}, "does not read http"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "x.FileJwtRetriever"}, "cannot read http"),
         ({"sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever"}, "private.key.file is missing"),
         ({"sasl.oauthbearer.assertion.claim.iss": "me"}, "private.key.file is missing"),
-        ({"sasl.login.refresh.window.factor": "0.1"}, "it is 0.5 to 1"),
+        ({"sasl.login.refresh.window.factor": "0.1"}, "it must be between 0.5 and 1"),
         ({"sasl.login.refresh.window.factor": "x"}, "is not a number"),
         ({"sasl.jaas.config": f"{MODULE} extension_auth=x;"}, "extension name 'auth' is invalid"),
         ({"sasl.jaas.config": "x.PlainLoginModule required;"}, "OAUTHBEARER needs OAuthBearerLoginModule"),
         ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": "x.PlainLoginModule required;"}, "has no effect while"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(changes: dict[str, str], words: str) -> None:
+def test_invalid_oauth_settings_are_refused(changes: dict[str, str], words: str) -> None:
     with pytest.raises(UnsupportedSecurity, match=words):
         security_of(secured("http://127.0.0.1:1/token", **changes))
 
 
-def test_an_unsigned_token_without_a_name_is_refused() -> None:
+def test_an_unsigned_token_without_a_principal_is_refused() -> None:
     with pytest.raises(UnsupportedSecurity, match="unsecuredLoginStringClaim_sub"):
         security_of({**BASE, "sasl.jaas.config": f"{MODULE};"})
 
 
-def test_the_answer_of_an_identity_provider_is_read_as_json(provider: IdentityProvider) -> None:
+def test_the_response_of_an_identity_provider_is_read_as_json(provider: IdentityProvider) -> None:
     assert {one["kid"] for one in json.loads(exchange(provider.jwks_url).body)["keys"]} == {"rsa", "ec"}

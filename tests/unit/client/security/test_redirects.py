@@ -1,4 +1,4 @@
-"""Credentials of an HTTP request go to the host they are meant for."""
+"""Credentials of an HTTP request are sent only to the host of its URL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Site:
                 self.wfile.write(body)
 
             def log_message(self, *args: object) -> None:
-                """Print nothing."""
+                """Suppress the log output."""
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"

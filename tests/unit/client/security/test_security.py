@@ -1,4 +1,4 @@
-"""Security settings as Kafka's clients take them, and the exchanges that prove a password."""
+"""Security settings of Kafka's clients, and the SASL exchanges."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=alice password='x;y';"
 
 
-def test_plain_text_is_what_nothing_says() -> None:
+def test_no_settings_mean_plaintext() -> None:
     assert security_of({}) == PLAIN_TEXT
 
 
-def test_settings_become_a_value_that_travels_and_keeps_its_secrets() -> None:
+def test_security_can_be_pickled_and_hides_its_secrets() -> None:
     found = security_of({
         "security.protocol": "sasl_ssl",
         "ssl.truststore.location": "/ca.pem",
@@ -43,14 +43,17 @@ def test_pem_in_one_line_gets_its_line_breaks_back() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol is 'TLS': it takes PLAINTEXT, SSL"),
+        ({"security.protocol": "TLS"}, "security.protocol is 'TLS'; it must be one of PLAINTEXT, SSL"),
         (
             {"ssl.truststore.location": "x"},
             "ssl.truststore.location has no effect while security.protocol is PLAINTEXT",
         ),
         ({"security.protocol": "SSL", "sasl.mechanism": "PLAIN"}, "sasl.mechanism has no effect"),
-        ({"security.protocol": "SSL", "ssl.keystore.type": "BKS"}, "ssl.keystore.type is 'BKS': PEM, JKS"),
-        ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "go together"),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.type": "BKS"},
+            "ssl.keystore.type is 'BKS'; supported are PEM, JKS",
+        ),
+        ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "must be set together"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is 'GSSAPI'"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
         (
@@ -59,7 +62,7 @@ def test_pem_in_one_line_gets_its_line_breaks_back() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_by_name(settings: dict[str, str], words: str) -> None:
+def test_a_wrong_security_setting_is_reported_by_name(settings: dict[str, str], words: str) -> None:
     with pytest.raises(UnsupportedSecurity, match=words):
         security_of(settings)
 
@@ -73,7 +76,7 @@ CLIENT_FINAL = (
 USER = Sasl(mechanism="SCRAM-SHA-256", username="user", password="pencil")
 
 
-def test_scram_says_what_the_rfc_says() -> None:
+def test_scram_messages_are_those_of_the_rfc() -> None:
     exchange = exchange_of(USER, NONCE)
     assert next(exchange) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     assert exchange.send(SERVER_FIRST) == CLIENT_FINAL
@@ -81,7 +84,7 @@ def test_scram_says_what_the_rfc_says() -> None:
         exchange.send(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
-def test_a_broker_that_does_not_know_the_password_is_found_out() -> None:
+def test_a_broker_that_does_not_know_the_password_is_refused() -> None:
     exchange = exchange_of(USER, NONCE)
     next(exchange)
     exchange.send(SERVER_FIRST)
@@ -90,13 +93,13 @@ def test_a_broker_that_does_not_know_the_password_is_found_out() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"r=other,s=W22Z,i=4096", SERVER_FIRST.replace(b"4096", b"1"), b"e=other-error"])
-def test_an_answer_that_is_none_is_refused(answer: bytes) -> None:
+def test_a_malformed_scram_response_is_refused(answer: bytes) -> None:
     exchange = exchange_of(USER, NONCE)
     next(exchange)
     with pytest.raises(AuthenticationFailed):
         exchange.send(answer)
 
 
-def test_names_with_commas_are_written_as_scram_wants_them() -> None:
+def test_commas_in_a_scram_user_name_are_escaped() -> None:
     exchange = exchange_of(Sasl(mechanism="SCRAM-SHA-512", username="a,b=c", password="x"), "n")
     assert next(exchange) == b"n,,n=a=2Cb=3Dc,r=n"

@@ -1,4 +1,4 @@
-"""Comparing two copies: what is planned and what the tasks find, without Spark."""
+"""Diff of two copies: its plan and the results of its tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def diff(here: str | Path, there: str | Path, **options: Any) -> DiffReport:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The same records in two brokers: in other batches, and from the fifth record on with another value."""
+    """Return two brokers with the same records in different batches; from the fifth record on the values differ."""
     with (
         tailrace.Broker(tmp_path_factory.mktemp("a") / "data") as one,
         tailrace.Broker(tmp_path_factory.mktemp("b") / "data") as other,
@@ -42,7 +42,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("side", ["files and files", "files and wire", "wire and wire"])
-def test_both_sides_may_be_files_or_a_cluster(two: Any, side: str) -> None:
+def test_diff_compares_files_and_clusters(two: Any, side: str) -> None:
     here = two[0].data if side.startswith("files") else two[0].bootstrap
     there = two[1].data if side.endswith("files") else two[1].bootstrap
     found = diff(here, there, topics=["t:copy"], parallelism=3)
@@ -53,12 +53,12 @@ def test_both_sides_may_be_files_or_a_cluster(two: Any, side: str) -> None:
     assert changed.there.spans == [(10, 11, 2)]
     assert list(report_text(found))[-3:] == [
         "t-1: offsets 10 to 11 (2 records) only there",
-        "t-1: offset 4: value not the same",
+        "t-1: offset 4: different value",
         "different",
     ]
 
 
-def test_a_copy_of_apache_kafkas_files_is_equal_and_a_lost_segment_is_told(tmp_path: Path) -> None:
+def test_a_copy_of_kafkas_files_has_no_diff_and_a_missing_segment_is_reported(tmp_path: Path) -> None:
     path = golden("broker-clean").unpack(tmp_path / "a")
     copy = tmp_path / "b"
     shutil.copytree(path, copy)
@@ -71,7 +71,7 @@ def test_a_copy_of_apache_kafkas_files_is_equal_and_a_lost_segment_is_told(tmp_p
     assert span.first == 0
 
 
-def test_offsets_ignored_pairs_records_in_their_order(two: Any, tmp_path: Path) -> None:
+def test_diff_without_offsets_pairs_records_by_order(two: Any, tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "data") as later:
         later.create_topic("t")
         put(later.bootstrap, "t", 0, [(b"", b"")] * 3)
@@ -90,15 +90,13 @@ def test_offsets_ignored_pairs_records_in_their_order(two: Any, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"here": "nowhere/at/all"}, "nowhere/at/all is neither a directory nor an address of a cluster (host:port)"),
-        ({"topics": ["none"]}, "there is no topic 'none' in {here} and no 'none' in {here}"),
-        ({"ignore": ["values"]}, "'values' cannot be ignored: offsets, timestamps, headers can"),
-        ({"topics": ["a:"]}, "'a:' is no topic: write NAME, or NAME:OTHER where it is called otherwise there"),
+        ({"here": "nowhere/at/all"}, "nowhere/at/all is neither a directory nor the address of a cluster (host:port)"),
+        ({"topics": ["none"]}, "there is neither a topic 'none' in {here} nor 'none' in {here}"),
+        ({"ignore": ["values"]}, "ignore='values' is not possible; only offsets, timestamps, headers can be ignored"),
+        ({"topics": ["a:"]}, "'a:' is not a topic: write NAME, or NAME:OTHER if it has another name there"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_told_in_a_sentence(
-    two: Any, arguments: dict[str, Any], sentence: str
-) -> None:
+def test_an_impossible_diff_is_refused_in_one_sentence(two: Any, arguments: dict[str, Any], sentence: str) -> None:
     data = two[0].data
     with pytest.raises(JobError) as caught:
         diff(arguments.pop("here", data), data, **arguments)

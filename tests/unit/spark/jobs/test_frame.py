@@ -1,4 +1,4 @@
-"""The frame of jobs: order of answers, errors that are answers, progress on a terminal only."""
+"""The framework of jobs: order of results, errors of tasks, progress on a terminal only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.support.command import tailrace
 from tests.support.inline_spark import InlineSpark
 
 
-def test_answers_come_in_the_order_of_the_tasks() -> None:
+def test_results_are_in_the_order_of_the_tasks() -> None:
     assert run_tasks(InlineSpark(), [3, 1, 2], lambda task: task * 10, label="x") == [30, 10, 20]
     assert run_tasks(InlineSpark(), [], lambda task: task, label="x") == []
 
 
-def test_an_error_of_a_task_reaches_the_caller_as_it_is() -> None:
+def test_a_job_error_of_a_task_is_raised_in_the_caller() -> None:
     def work(task: int) -> int:
         if task == 2:
             raise JobError("orders-0 is damaged", status=1)
@@ -35,7 +35,7 @@ def test_an_error_of_a_task_reaches_the_caller_as_it_is() -> None:
         run_grouped(InlineSpark(), [1, 2, 3], lambda task: [(0, 0, work(task))], lambda group, found: 0, label="x")
 
 
-def test_results_are_put_together_by_group_in_their_order() -> None:
+def test_results_are_merged_by_group_in_order() -> None:
     def work(task: int) -> Iterator[tuple[int, int, str]]:
         yield task % 2, 10 - task, f"t{task}"
         yield 7, task, f"t{task}"
@@ -49,7 +49,7 @@ def test_results_are_put_together_by_group_in_their_order() -> None:
     assert run_grouped(InlineSpark(), [], work, lambda group, found: 0, label="x") == {}
 
 
-def test_small_pieces_are_packed_and_large_ones_are_alone() -> None:
+def test_small_pieces_are_packed_and_large_ones_are_single_tasks() -> None:
     assert pack([3, 3, 3, 50, 1, 9, 1], lambda piece: piece, 10) == [[3, 3, 3], [50], [1, 9], [1]]
     assert pack([], lambda piece: piece, 10) == []
 
@@ -61,7 +61,7 @@ class Stage(NamedTuple):
 
 
 class Watched:
-    """A Spark with one running stage."""
+    """A fake Spark with one running stage."""
 
     sparkContext: Any  # noqa: N815
 
@@ -83,7 +83,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_on_a_terminal_and_nowhere_else() -> None:
+def test_progress_is_drawn_on_a_terminal_only() -> None:
     terminal = Terminal()
     with TaskProgress(Watched(), "verify", terminal) as progress:
         progress.draw()
@@ -95,17 +95,17 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else() -> None:
     assert file.getvalue() == ""
 
 
-def test_a_stack_trace_is_told_by_its_last_sentence() -> None:
+def test_a_stack_trace_is_reduced_to_its_last_sentence() -> None:
     text = "Job aborted\nTraceback:\nOSError: [Errno 28] No space left on device\n\n\tat org.apache"
     assert first_sentence(Exception(text)) == "[Errno 28] No space left on device"
     assert first_sentence(Exception("Could not parse Master URL: 'x'\n\tat org")) == "Could not parse Master URL: 'x'"
 
 
 @pytest.mark.parametrize("verb", ["verify", "reindex", "compact", "export"])
-def test_help_teaches_and_wrong_options_are_refused(verb: str) -> None:
+def test_job_help_has_examples_and_wrong_options_are_refused(verb: str) -> None:
     told = tailrace("job", verb, "--help")
     assert told.status == 0
     assert "examples:" in told.out
     wrong = tailrace("job", verb, "/nowhere", "--conf", "driver.memory=1g")
     assert wrong.status == 2
-    assert "is no setting of Spark: give spark.SOMETHING=VALUE" in wrong.err
+    assert "is not a Spark setting: write spark.NAME=VALUE" in wrong.err

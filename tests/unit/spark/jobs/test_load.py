@@ -1,4 +1,4 @@
-"""Building logs out of rows, and taking them into a directory, without Spark."""
+"""Building logs from rows, and adopting them in a directory, without Spark."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ records = st.lists(
 @pytest.mark.long
 @settings(max_examples=60)
 @given(records, st.sampled_from(Codec), st.integers(1, 200), st.booleans())
-def test_rows_become_batches_of_their_partitions(
+def test_rows_are_encoded_into_batches_of_their_partitions(
     tmp_path_factory: pytest.TempPathFactory,
     drawn: list[tuple[Any, ...]],
     codec: Codec,
@@ -111,7 +111,7 @@ def test_rows_become_batches_of_their_partitions(
         assert chunk.records == len(wanted)
 
 
-def test_keys_go_where_kafkas_clients_put_them(tmp_path: Path) -> None:
+def test_keys_have_the_partitions_of_kafkas_clients(tmp_path: Path) -> None:
     from tailrace.client.producing.partitioner import partition_of_key
 
     plan = ChunkPlan(folder=str(tmp_path), topic="t", partitions=5)
@@ -131,10 +131,10 @@ def test_keys_go_where_kafkas_clients_put_them(tmp_path: Path) -> None:
         ({"timestamp": -5000}, "t-1 at offset 5: the record has a timestamp before 1970"),
         ({"headers": [(None, b"x")]}, "t-1 at offset 5: the record has a header without a key"),
         ({"partition": None}, "row 1 of an input batch has no partition"),
-        ({"partition": -3}, "a row has partition -3"),
+        ({"partition": -3}, "a row has the invalid partition -3"),
     ],
 )
-def test_a_row_that_cannot_be_a_record_is_told_with_its_place(
+def test_an_invalid_row_is_reported_with_partition_and_offset(
     tmp_path: Path, bad: dict[str, Any], sentence: str
 ) -> None:
     good = {"partition": 1, "offset": 4, "timestamp": 0, "value": b"v", "headers": None}
@@ -151,8 +151,8 @@ def built(tmp_path: Path, node: OfflineNode, partition: TopicPartition, offsets:
     ]
     chunk_plan = ChunkPlan(folder=str(tmp_path / "staging"), topic=partition.topic, keeps_offsets=True, **plan)
     chunks = ChunkWriter(chunk_plan, 0).write([rows(*some)])
-    standing = node.standing(partition)
-    task = BuildTask(partition, tuple(chunks), chunk_plan.folder, standing.config, standing.leader_epoch, None, NOW_MS)
+    log_end = node.log_end_state(partition)
+    task = BuildTask(partition, tuple(chunks), chunk_plan.folder, log_end.config, log_end.leader_epoch, None, NOW_MS)
     return build_log(task)
 
 
@@ -162,7 +162,7 @@ def offsets_in(path: Path, topic: str) -> list[int]:
     return offsets(read({"path": str(path), "subscribe": topic, "kafka.isolation.level": "read_committed"}))
 
 
-def test_a_log_is_adopted_and_goes_on(tmp_path: Path) -> None:
+def test_an_adopted_log_accepts_appends(tmp_path: Path) -> None:
     import tailrace
     from tests.support.filled_topics import numbered, put
 
@@ -190,7 +190,7 @@ def test_a_log_is_adopted_and_goes_on(tmp_path: Path) -> None:
     assert offsets_in(path, "t")[-3:] == [701, 702, 703]
 
 
-def test_segments_are_what_a_broker_would_have_written(tmp_path: Path) -> None:
+def test_built_segments_have_the_bytes_of_a_broker(tmp_path: Path) -> None:
     """The same batches, appended by a leader and built by a load, make the same files."""
     from tailrace.log.disk.files import DiskFiles
     from tailrace.log.recovery.recovery import open_log
@@ -215,14 +215,14 @@ def test_segments_are_what_a_broker_would_have_written(tmp_path: Path) -> None:
 
 
 def propose(tmp_path: Path, broker: Any, offsets: list[int], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A load into the directory of a running broker, with its tasks run here."""
+    """Load into the directory of a running broker, with the tasks run in this process."""
     from tailrace.spark.jobs.load import propose as load_propose
 
     def run_tasks(spark: Any, tasks: Any, work: Any, label: str) -> list[Any]:
         return [work(task) for task in tasks]
 
     monkeypatch.setattr(load_propose, "run_tasks", run_tasks)
-    monkeypatch.setattr(load_propose, "PATIENCE_S", 10.0)
+    monkeypatch.setattr(load_propose, "BROKER_TIMEOUT_S", 10.0)
     plan = ChunkPlan(folder=str(tmp_path / "staging"), topic="t", keeps_offsets=True, batch_bytes=300)
     some = [{"partition": 0, "offset": offset, "timestamp": offset * 1000, "value": b"x"} for offset in offsets]
     chunks = ChunkWriter(plan, 0).write([rows(*some)])
@@ -231,7 +231,7 @@ def propose(tmp_path: Path, broker: Any, offsets: list[int], monkeypatch: pytest
 
 
 @pytest.mark.long
-def test_a_running_broker_takes_segments_in_and_serves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_broker_adopts_segments_and_serves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tailrace
     from tests.support.filled_topics import numbered, put
     from tests.support.source_rows import offsets, read
@@ -245,20 +245,18 @@ def test_a_running_broker_takes_segments_in_and_serves_them(tmp_path: Path, monk
         propose(tmp_path, broker, [95, 97], monkeypatch)
         put(broker.bootstrap, "t", 0, numbered(2))
         assert offsets(read(wire)) == [*range(70, 93), 95, 97, 98, 99]
-        with pytest.raises(JobError, match="t-0 ends at offset 100, and the first record to load has offset 99"):
+        with pytest.raises(JobError, match="t-0 ends at offset 100, but the first record to load has offset 99"):
             propose(tmp_path, broker, [99, 120], monkeypatch)
         assert not list(Path(broker.data).rglob("load-proposal*"))
         broker.crash()
         broker.restart()
         assert offsets(read(wire)) == [*range(70, 93), 95, 97, 98, 99]
     with OfflineNode(str(tmp_path / "data")) as node:
-        assert node.standing(TopicPartition("t", 0)).end_offset == 100
+        assert node.log_end_state(TopicPartition("t", 0)).end_offset == 100
 
 
 @pytest.mark.long
-def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_segments_that_no_longer_fit_are_refused_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tailrace
     from tailrace.log.directories import load_proposal
     from tailrace.spark.jobs.load import propose as load_propose
@@ -274,13 +272,13 @@ def test_what_does_not_fit_any_more_is_refused_and_nothing_stays(
             propose_now(*arguments)
 
         monkeypatch.setattr(load_propose, "propose", write_first)
-        with pytest.raises(JobError, match=r"the broker refuses: t-0 ends at offset 4, .* start at 2"):
+        with pytest.raises(JobError, match=r"the broker refused the load: t-0 ends at offset 4, .* start at 2"):
             propose(tmp_path, broker, [2, 3], monkeypatch)
         assert offsets(read({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"})) == [0, 1, 2, 3]
         assert not list(Path(broker.data).rglob("load-proposal*"))
 
 
-def test_one_of_several_directories_is_left_alone(tmp_path: Path) -> None:
+def test_a_load_into_one_of_several_directories_is_refused(tmp_path: Path) -> None:
     import tailrace
     from tailrace.node.offline_node import NodeRefused
 

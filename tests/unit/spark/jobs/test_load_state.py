@@ -1,4 +1,4 @@
-"""Loads that are stopped while segments are taken in, and run again."""
+"""Loads that are stopped during the adoption of segments, and run again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.load import load as load_module
 from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan, ChunkWriter
-from tailrace.spark.jobs.load.state import LoadNote, LoadState
+from tailrace.spark.jobs.load.state import LoadState, PlannedLoad
 from tailrace.spark.jobs.replay import copy as replay_copy
 from tests.support.inline_spark import InlineSpark
 from tests.support.source_rows import read
@@ -34,7 +34,7 @@ def values(partition: int) -> list[bytes]:
 
 
 def chunks_of(tmp_path: Path, *, keeps_offsets: bool) -> tuple[ChunkPlan, dict[TopicPartition, tuple[Chunk, ...]]]:
-    """Two partitions of records; with offsets of their own that leave every other one out."""
+    """Return records for two partitions, optionally with offsets that skip every other number."""
     folder = tmp_path / "staging"
     folder.mkdir()
     plan = ChunkPlan(folder=str(folder), topic="t", keeps_offsets=keeps_offsets, batch_bytes=200, now_ms=NOW_MS)
@@ -51,7 +51,7 @@ def chunks_of(tmp_path: Path, *, keeps_offsets: bool) -> tuple[ChunkPlan, dict[T
 
 
 def stopping(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int) -> None:
-    """Let a function work so many times, and then no more."""
+    """Let a function work so many times, and then fail."""
     function, left = getattr(owner, name), iter(range(after))
 
     def mortal(*args: Any) -> Any:
@@ -70,8 +70,10 @@ def loaded(place: dict[str, str]) -> Iterator[list[bytes]]:
 
 @pytest.mark.parametrize("keeps_offsets", [True, False])
 @pytest.mark.parametrize("segments", [0, 1, 2, 3])
-def test_into_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int, keeps_offsets: bool) -> None:
-    """Stopped after so many of the segments, several a partition, were taken in."""
+def test_a_stopped_load_into_a_directory_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int, keeps_offsets: bool
+) -> None:
+    """The load is stopped after so many segments, several per partition, were adopted."""
     plan, grouped = chunks_of(tmp_path, keeps_offsets=keeps_offsets)
     data, state = str(tmp_path / "data"), LoadState(str(tmp_path / "state"), "data")
 
@@ -91,8 +93,10 @@ def test_into_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segme
 
 
 @pytest.mark.parametrize("batches", [0, 1, 9])
-def test_into_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
-    """Stopped after so many batches were sent; what was sent and not noted is found there."""
+def test_a_stopped_load_into_a_cluster_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    """The load is stopped after so many batches were sent; those after the saved state are found in the target."""
     _, grouped = chunks_of(tmp_path, keeps_offsets=False)
     state = str(tmp_path / "state")
     with tailrace.Broker() as broker:
@@ -110,15 +114,15 @@ def test_into_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches
         assert list(loaded(wire)) == [values(0), values(1)]
 
 
-def test_other_records_are_refused(tmp_path: Path) -> None:
+def test_resuming_with_a_different_number_of_records_is_refused(tmp_path: Path) -> None:
     plan, grouped = chunks_of(tmp_path, keeps_offsets=False)
     state = LoadState(str(tmp_path / "state"), "data")
-    state.write({TopicPartition("t", 0): LoadNote(0, 10, 10)})
-    with pytest.raises(JobError, match="60 records are given, and the state is that of a load of 10"):
+    state.write({TopicPartition("t", 0): PlannedLoad(0, 10, 10)})
+    with pytest.raises(JobError, match="the input has 60 records, but the state is that of a load of 10"):
         load_module._adopt(InlineSpark(), str(tmp_path / "data"), grouped, {"t": 2}, CONFIG, plan, state)
 
 
-def test_the_state_of_a_load_into_another_place_is_refused(tmp_path: Path) -> None:
+def test_the_state_of_a_load_into_another_target_is_refused(tmp_path: Path) -> None:
     LoadState(str(tmp_path), "/data").write({})
     with pytest.raises(JobError, match="state of a load into /data"):
         LoadState(str(tmp_path), "/elsewhere").read()

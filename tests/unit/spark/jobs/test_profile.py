@@ -1,4 +1,4 @@
-"""What a profile counts is what a plain loop over the records counts, however the log is cut."""
+"""A profile has the counts of a plain loop over the records, for any cut of the log into slices."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def found_in(one: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["files", "wire", "files in small slices"])
-def test_the_same_as_a_plain_loop(broker: tailrace.Broker, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_equals_the_counts_of_a_plain_loop(
+    broker: tailrace.Broker, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = broker.bootstrap if way == "wire" else broker.data
     if way == "files in small slices":
         monkeypatch.setattr(profile_module, "BYTES_PER_TASK", 700)
@@ -102,7 +104,7 @@ def test_the_same_as_a_plain_loop(broker: tailrace.Broker, way: str, monkeypatch
     assert topic.facts.value_sizes.largest == 39
 
 
-def test_without_decoding_records_the_headers_tell_as_much_as_they_know(broker: tailrace.Broker) -> None:
+def test_a_profile_of_batch_headers_has_their_counts(broker: tailrace.Broker) -> None:
     (quick,) = profile(broker.data, batches_only=True).topics
     (whole,) = profile(broker.data).topics
     for name in ("records", "batches", "bytes", "aborted_records", "min_time"):
@@ -112,7 +114,7 @@ def test_without_decoding_records_the_headers_tell_as_much_as_they_know(broker: 
     assert quick.facts.codecs["zstd"].ratio is None
 
 
-def test_transactions_and_compaction_in_apache_kafkas_files(tmp_path: Path) -> None:
+def test_a_profile_of_kafkas_files_counts_transactions_and_superseded_records(tmp_path: Path) -> None:
     path = golden("broker-clean").unpack(tmp_path)
     report = profile(str(path))
     by_name = {topic.name: topic for topic in report.topics}
@@ -134,7 +136,7 @@ def test_transactions_and_compaction_in_apache_kafkas_files(tmp_path: Path) -> N
     assert [Path(name).name for name in written] == ["profile.html", "profile.json"]
 
 
-def test_a_place_without_topics_is_told(tmp_path: Path) -> None:
+def test_a_profile_without_topics_is_refused(tmp_path: Path) -> None:
     with tailrace.Broker(tmp_path / "data"):
         pass
     with pytest.raises(JobError, match="there are no topics in"):
@@ -142,7 +144,7 @@ def test_a_place_without_topics_is_told(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 100_000), min_size=1), st.integers(1, 100))
-def test_quantiles_are_right_to_one_part_in_64(sizes: list[int], percent: int) -> None:
+def test_quantiles_have_a_precision_of_one_64th(sizes: list[int], percent: int) -> None:
     share = percent / 100
     histogram, other = SizeHistogram(), SizeHistogram()
     histogram.add(Counter(sizes[::2]))
@@ -158,7 +160,7 @@ def test_quantiles_are_right_to_one_part_in_64(sizes: list[int], percent: int) -
 @given(
     st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 5), st.integers(0, 9)), max_size=900), st.integers(0, 900)
 )
-def test_a_time_series_loses_nothing_however_it_is_put_together(points: list[tuple[int, int, int]], cut: int) -> None:
+def test_a_time_series_keeps_its_totals_in_any_order_of_merging(points: list[tuple[int, int, int]], cut: int) -> None:
     one, other = TimeSeries(), TimeSeries()
     one.add(points[:cut])
     other.add(points[cut:])

@@ -1,4 +1,4 @@
-"""Replaying a log into another cluster: what is planned and what the tasks do, without Spark."""
+"""Replay of a log into another cluster: its plan and its tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -56,21 +56,19 @@ def test_a_replayed_topic_is_equal(source: tailrace.Broker, target: tailrace.Bro
 
 
 @pytest.mark.long
-def test_transactions_compacted_batches_and_headers_of_apache_kafkas_files(
-    target: tailrace.Broker, tmp_path: Path
-) -> None:
+def test_a_replay_of_kafkas_files_keeps_transactions_gaps_and_headers(target: tailrace.Broker, tmp_path: Path) -> None:
     path = str(golden("broker-clean").unpack(tmp_path / "kafka"))
     topics = sorted({one["topic"] for one in golden("broker-clean").manifest["partitions"]})
     done = replay(path, target.bootstrap, topics=topics, create=True)
     assert sum(one.records for one in done) > 0
     found = compared(path, target.bootstrap, topics=topics).partitions
-    # The times that a broker set are kept, as times that a producer set.
+    # Timestamps that a broker set are kept, and become timestamps of the producer.
     of_the_broker = found.pop(TopicPartition("events", 0))
     assert of_the_broker.fields == {"timestampType": 10}
     assert all(one.is_equal for one in found.values())
 
 
-def test_a_range_by_offset_and_by_time(source: tailrace.Broker, target: tailrace.Broker) -> None:
+def test_a_replay_copies_a_range_by_offset_or_time(source: tailrace.Broker, target: tailrace.Broker) -> None:
     put(source.bootstrap, "t", 0, [])
     (first, second) = replay(
         source.bootstrap,
@@ -83,7 +81,7 @@ def test_a_range_by_offset_and_by_time(source: tailrace.Broker, target: tailrace
     assert (second.start, second.end) == (3, 12)
 
 
-def test_a_replay_that_was_cut_short_goes_on_and_sends_nothing_twice(
+def test_a_stopped_replay_is_resumed_without_duplicates(
     source: tailrace.Broker, target: tailrace.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"topics": ["t"], "create": True, "state": str(tmp_path / "state")}
@@ -108,8 +106,8 @@ def test_a_replay_that_was_cut_short_goes_on_and_sends_nothing_twice(
     assert replay(source.bootstrap, target.bootstrap, **options) == []
 
 
-def test_part_of_a_batch_may_have_arrived(source: tailrace.Broker, target: tailrace.Broker) -> None:
-    """As after a batch that was too large and went as two halves, of which one was not sent."""
+def test_a_replay_resumes_in_the_middle_of_a_batch(source: tailrace.Broker, target: tailrace.Broker) -> None:
+    """The state after a batch that was split into halves because it was too large, with only one half sent."""
     target.create_topic("t", partitions=2)
     tasks = plan_replay(source.bootstrap, target.bootstrap, topics=["t"])
     put(target.bootstrap, "t", 0, numbered(13), per_batch=13)
@@ -118,24 +116,26 @@ def test_part_of_a_batch_may_have_arrived(source: tailrace.Broker, target: tailr
     assert compared(source.bootstrap, target.bootstrap, topics=["t"]).is_equal
 
 
-def test_somebody_else_who_writes_there_stops_it(source: tailrace.Broker, target: tailrace.Broker) -> None:
+def test_another_producer_in_the_target_stops_the_replay(source: tailrace.Broker, target: tailrace.Broker) -> None:
     target.create_topic("t", partitions=2)
     tasks = plan_replay(source.bootstrap, target.bootstrap, topics=["t"])
     put(target.bootstrap, "t", 0, numbered(3, first=1))
-    with pytest.raises(JobError, match=r"somebody else writes to t-0 .* the record at offset 2 is not of this replay"):
+    with pytest.raises(
+        JobError, match=r"another producer writes to t-0 .* the record at offset 2 is not from this replay"
+    ):
         replay_partition(tasks[0])
     put(target.bootstrap, "t", 1, numbered(40))
-    with pytest.raises(JobError, match="somebody else writes to t-1"):
+    with pytest.raises(JobError, match="another producer writes to t-1"):
         replay_partition(tasks[1])
 
 
-def test_batches_too_large_for_the_target_are_halved(source: tailrace.Broker, target: tailrace.Broker) -> None:
+def test_batches_too_large_for_the_target_are_split(source: tailrace.Broker, target: tailrace.Broker) -> None:
     target.create_topic("t", partitions=2, config={"max.message.bytes": 120})
     replay(source.bootstrap, target.bootstrap, topics=["t"])
     assert compared(source.bootstrap, target.bootstrap, topics=["t"]).is_equal
 
 
-def test_provenance_says_where_a_record_comes_from(source: tailrace.Broker, target: tailrace.Broker) -> None:
+def test_provenance_adds_a_header_with_the_source_of_a_record(source: tailrace.Broker, target: tailrace.Broker) -> None:
     from tailrace.client.batches import fetch_range
     from tailrace.client.cluster.cluster import ClusterClient
 
@@ -150,14 +150,14 @@ def test_provenance_says_where_a_record_comes_from(source: tailrace.Broker, targ
     ("arguments", "sentence"),
     [
         ({"topics": ["none"]}, "there is no topic 'none' at {source}"),
-        ({"topics": ["t"]}, "there is no topic 't' at {target}: make it first, or let it be created"),
+        ({"topics": ["t"]}, "there is no topic 't' at {target}: create it first, or use --create"),
         (
             {"topics": ["t"], "wanted": ReplayRange(from_offset=99)},
-            "t-0 in {source} has offsets 0 to 59, and 99 was asked for",
+            "t-0 in {source} has offsets 0 to 59; --from-offset is 99",
         ),
     ],
 )
-def test_what_cannot_be_done_is_told_in_a_sentence_and_nothing_is_written(
+def test_an_impossible_replay_is_refused_in_one_sentence_without_writes(
     source: tailrace.Broker, target: tailrace.Broker, arguments: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(JobError) as caught:

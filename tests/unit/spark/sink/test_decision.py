@@ -1,4 +1,4 @@
-"""Decisions come back from their notes, however many tasks there are."""
+"""Decisions are stored in notes and parsed again, for any number of tasks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def decision(tasks: int) -> Decision:
 
 
 @pytest.mark.parametrize("tasks", [1, 20, 300, 5_000])
-def test_a_decision_comes_back_from_its_notes(tasks: int) -> None:
+def test_a_decision_is_parsed_from_its_notes(tasks: int) -> None:
     notes = to_notes(decision(tasks))
     assert piece_count(notes[0]) == len(notes)
-    assert all(len(note) <= 4096 for note in notes)  # what brokers take by default
+    assert all(len(note) <= 4096 for note in notes)  # the default limit of brokers
     assert from_notes(notes) == decision(tasks)
 
 
@@ -31,6 +31,6 @@ def test_a_small_decision_can_be_read_by_people() -> None:
     assert NOTE_MAX < 4096
 
 
-def test_attempts_of_a_task_have_names_of_their_own() -> None:
+def test_attempts_of_a_task_have_different_transactional_ids() -> None:
     assert task_id("query", 3, 0) == "query-3-0"
     assert decision(5).shares[4].transaction("query").transactional_id == "query-4-1"

@@ -36,7 +36,7 @@ def batches(schema: StructType | None = None, **options: str) -> list[Any]:
     return [found for task in reader.partitions() for found in reader.read(task)]
 
 
-def test_types_are_those_that_spark_checks_for(tmp_path: Path) -> None:
+def test_arrow_types_are_those_that_spark_expects(tmp_path: Path) -> None:
     path = str(golden("codecs").unpack(tmp_path))
     options = {"path": path, "subscribe": "topic", "includeHeaders": "true", "includeBatchFacts": "true"}
     schema = struct(options)
@@ -46,7 +46,7 @@ def test_types_are_those_that_spark_checks_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["codecs", "transactions", "message-format-v0", "log-append-time"])
-def test_rows_are_those_of_the_columns(name: str, tmp_path: Path) -> None:
+def test_arrow_rows_have_the_values_of_the_columns(name: str, tmp_path: Path) -> None:
     path = str(golden(name).unpack(tmp_path))
     found = pa.Table.from_batches(batches(path=path, subscribe="topic", includeHeaders="true")).to_pylist()
     assert found == [
@@ -64,7 +64,7 @@ def test_rows_are_those_of_the_columns(name: str, tmp_path: Path) -> None:
     ]
 
 
-def test_batch_facts(tmp_path: Path) -> None:
+def test_batch_facts_are_columns(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     plain = batch(b"a", b"b", leader_epoch=4)
     packed = batch(
@@ -88,7 +88,7 @@ def test_batch_facts(tmp_path: Path) -> None:
     assert (rows[2]["compression"], rows[2]["isTransactional"], rows[2]["batchBaseOffset"]) == ("zstd", True, 2)
 
 
-def test_a_schema_chooses_and_orders_the_columns(tmp_path: Path) -> None:
+def test_a_schema_selects_and_orders_the_columns(tmp_path: Path) -> None:
     path = str(golden("codecs").unpack(tmp_path))
     found = batches(struct_of(["offset", "value"]), path=path, subscribe="topic")
     assert found[0].schema.names == ["offset", "value"]
@@ -96,13 +96,13 @@ def test_a_schema_chooses_and_orders_the_columns(tmp_path: Path) -> None:
         batches(StructType([StructField("val", BinaryType())]), path=path, subscribe="topic")
 
 
-def test_nothing_to_read_is_one_empty_task(tmp_path: Path) -> None:
+def test_a_query_without_offsets_has_one_empty_task(tmp_path: Path) -> None:
     path = str(golden("codecs").unpack(tmp_path))
     chosen = {"path": path, "subscribe": "topic", "endingOffsets": '{"topic":{"0":0}}'}
     assert batches(**chosen) == []
 
 
-def test_conditions_are_used_and_handed_back(tmp_path: Path) -> None:
+def test_conditions_are_used_and_returned_to_spark(tmp_path: Path) -> None:
     from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan, Not, StringContains
 
     path = str(golden("codecs").unpack(tmp_path))

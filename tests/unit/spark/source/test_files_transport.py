@@ -1,4 +1,4 @@
-"""Rows out of segment files, compared with the plain readers of golden directories and with Kafka's own answers."""
+"""Rows of segment files, compared with the plain readers of golden directories and with Kafka's own results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", golden_names("data_dir"))
-def test_what_the_java_consumer_read(name: str, tmp_path: Path) -> None:
+def test_the_source_returns_the_records_that_the_java_consumer_read(name: str, tmp_path: Path) -> None:
     path = str(golden(name).unpack(tmp_path))
     for expected in golden(name).manifest["partitions"]:
         chosen = {"path": path, "assign": f'{{"{expected["topic"]}": [{expected["partition"]}]}}'}
@@ -74,7 +74,7 @@ def headers(pairs: list[tuple[str, bytes | None]] | None) -> list[list[str | Non
 
 
 @pytest.mark.parametrize("name", golden_names("partition"))
-def test_every_format_and_codec(name: str, tmp_path: Path) -> None:
+def test_every_message_format_and_codec_is_read(name: str, tmp_path: Path) -> None:
     if name == "crashed-bad-crc":
         pytest.skip("what comes behind the damage is not read, and has its own test")
     log = open_golden(golden(name), golden(name).unpack(tmp_path / "opened") / "topic-0")
@@ -100,7 +100,7 @@ def test_small_slices_give_the_same_rows(name: str, tmp_path: Path) -> None:
         assert read({**chosen, "maxRecordsPerPartition": "3"}) == whole
 
 
-def test_slices_end_where_the_next_begins(tmp_path: Path) -> None:
+def test_slices_are_consecutive(tmp_path: Path) -> None:
     path = str(golden("codecs").unpack(tmp_path))
     ranges = [one.range for one in plan({"path": path, "subscribe": "topic", "minPartitions": "4"})]
     assert len(ranges) >= 4
@@ -108,7 +108,7 @@ def test_slices_end_where_the_next_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["timestamps-out-of-order", "log-append-time", "rolls", "message-format-v0"])
-def test_times_find_the_offsets_that_kafka_finds(name: str, tmp_path: Path) -> None:
+def test_offsets_by_time_are_those_of_kafka(name: str, tmp_path: Path) -> None:
     path = str(golden(name).unpack(tmp_path))
     everything = read({"path": path, "subscribe": "topic"})
     for moment, expected in golden(name).manifest["expected"]["times"]:
@@ -132,7 +132,7 @@ def test_a_narrow_query_by_offset_reads_one_slice(tmp_path: Path) -> None:
     assert offsets(read_slices(slices)) == [30, 31, 32]
 
 
-def test_a_condition_on_time_starts_at_the_first_record_that_is_late_enough(tmp_path: Path) -> None:
+def test_a_condition_on_time_starts_the_read_at_the_first_matching_record(tmp_path: Path) -> None:
     path = str(golden("timestamps-out-of-order").unpack(tmp_path))
     everything = read({"path": path, "subscribe": "topic"})
     times = sorted({row["TIMESTAMP"] for row in everything})
@@ -154,7 +154,7 @@ def test_other_topics_and_partitions_are_not_opened(tmp_path: Path) -> None:
     assert read({"path": str(path), "subscribePattern": ".*"}, [Condition("topic", "=", "nothing")]) == []
 
 
-def test_a_pattern_means_whole_names_and_never_internal_topics(tmp_path: Path) -> None:
+def test_a_pattern_matches_whole_names_and_no_internal_topics(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     for name in ("__consumer_offsets-0", "topics-0", "my-topic-3"):
         shutil.copytree(path / "topic-0", path / name)
@@ -165,17 +165,17 @@ def test_a_pattern_means_whole_names_and_never_internal_topics(tmp_path: Path) -
     assert plan({"path": str(path), "subscribe": "__consumer_offsets"})
 
 
-def test_deleted_folders_are_no_partitions(tmp_path: Path) -> None:
+def test_folders_marked_for_deletion_are_not_partitions(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     shutil.copytree(path / "topic-0", path / f"topic-1.{'0' * 32}-delete")
     assert {one.range.partition for one in plan({"path": str(path), "subscribe": "topic"})} == {("topic", 0)}
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_topics_and_partitions_are_reported(tmp_path: Path) -> None:
     path = str(golden("codecs").unpack(tmp_path))
     with pytest.raises(UnknownLog, match="there is no topic 'orders' in"):
         read({"path": path, "subscribe": "topic,orders"})
-    with pytest.raises(UnknownLog, match="assign names topic-4, and there is no such partition in"):
+    with pytest.raises(UnknownLog, match="assign has topic-4, which does not exist in"):
         read({"path": path, "assign": '{"topic": [0, 4]}'})
     with pytest.raises(Unreadable, match="no-such-place cannot be read: No such file"):
         read({"path": f"{path}/no-such-place", "subscribe": "topic"})
@@ -184,7 +184,7 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
         read({"path": f"{tmp_path}/empty", "subscribe": "topic"})
 
 
-def test_a_damaged_batch_is_told_with_topic_partition_offset_and_place(tmp_path: Path) -> None:
+def test_a_damaged_batch_is_reported_with_partition_offset_and_position(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     segment = sorted((path / "topic-0").glob("*.log"))[1]
     data = bytearray(segment.read_bytes())
@@ -200,7 +200,7 @@ def test_a_damaged_batch_is_told_with_topic_partition_offset_and_place(tmp_path:
     assert "checksum does not match" in words
 
 
-def test_an_index_that_lies_only_moves_the_cuts(tmp_path: Path) -> None:
+def test_a_wrong_index_changes_only_the_cuts(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     whole = read({"path": str(path), "subscribe": "topic"})
     for index in (path / "topic-0").glob("*.index"):
@@ -213,19 +213,19 @@ def test_an_index_that_lies_only_moves_the_cuts(tmp_path: Path) -> None:
         assert read_slices(slices) == whole
 
 
-def test_a_segment_that_retention_takes_before_the_task_starts_is_data_loss(tmp_path: Path) -> None:
+def test_a_segment_deleted_by_retention_before_the_task_is_data_loss(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     slices = plan({"path": str(path), "subscribe": "topic"})
     everything = offsets(read_slices(slices))
     first, second = sorted((path / "topic-0").glob("*.log"))[:2]
     first.rename(f"{first}.deleted")
     start = int(second.stem)
-    with pytest.raises(OffsetRangeLost, match=f"offsets 0 to {start - 1} of topic-0 are not there"):
+    with pytest.raises(OffsetRangeLost, match=f"offsets 0 to {start - 1} of topic-0 are missing"):
         read_slices(slices)
     assert offsets(read_slices(slices, fail_on_data_loss=False)) == [one for one in everything if one >= start]
 
 
-def test_a_swap_that_is_half_done_is_read_from_the_new_segment(tmp_path: Path) -> None:
+def test_a_half_finished_swap_is_read_from_the_new_segment(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     whole = read({"path": str(path), "subscribe": "topic"})
     slices = plan({"path": str(path), "subscribe": "topic"})
@@ -234,7 +234,7 @@ def test_a_swap_that_is_half_done_is_read_from_the_new_segment(tmp_path: Path) -
     assert read_slices(slices) == whole
 
 
-def test_a_swap_beside_an_unfinished_one_is_not_used(tmp_path: Path) -> None:
+def test_a_swap_file_is_ignored_while_a_cleaned_file_exists(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     whole = read({"path": str(path), "subscribe": "topic"})
     folder = path / "topic-0"
@@ -246,7 +246,7 @@ def test_a_swap_beside_an_unfinished_one_is_not_used(tmp_path: Path) -> None:
 
 
 class SwappingFiles(DiskFiles):
-    """Lists a swap that has become a segment by the time it is opened, in a folder that is another each time or not."""
+    """Files that list a .swap file which is a segment when it is opened, with a changing or an equal listing."""
 
     def __init__(self, times: int, *, is_same: bool) -> None:
         self.times, self.is_same = times, is_same
@@ -260,7 +260,7 @@ class SwappingFiles(DiskFiles):
         return found
 
 
-def test_swaps_that_go_on_while_a_task_looks_are_no_matter(tmp_path: Path) -> None:
+def test_swaps_during_the_listing_of_a_task_are_tolerated(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     whole = read({"path": str(path), "subscribe": "topic"})
     slices = plan({"path": str(path), "subscribe": "topic"})
@@ -270,13 +270,13 @@ def test_swaps_that_go_on_while_a_task_looks_are_no_matter(tmp_path: Path) -> No
 
     assert read_with(SwappingFiles(30, is_same=False)) == whole
     assert read_with(SwappingFiles(2, is_same=True)) == whole
-    with pytest.raises(Unreadable, match="is gone"):
+    with pytest.raises(Unreadable, match="was deleted"):
         read_with(SwappingFiles(30, is_same=True))
-    with pytest.raises(Unreadable, match="is gone"):
+    with pytest.raises(Unreadable, match="was deleted"):
         read_with(SwappingFiles(10_000, is_same=False))
 
 
-def test_a_topic_that_is_deleted_before_the_task_starts_is_data_loss(tmp_path: Path) -> None:
+def test_a_topic_deleted_before_the_task_is_data_loss(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     slices = plan({"path": str(path), "subscribe": "topic"})
     shutil.rmtree(path / "topic-0")
@@ -285,17 +285,17 @@ def test_a_topic_that_is_deleted_before_the_task_starts_is_data_loss(tmp_path: P
     assert read_slices(slices, fail_on_data_loss=False) == []
 
 
-def test_a_log_that_was_cut_back_is_data_loss(tmp_path: Path) -> None:
+def test_a_truncated_log_is_data_loss(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     slices = plan({"path": str(path), "subscribe": "topic"})
     end = slices[-1].range.end
     last = sorted((path / "topic-0").glob("*.log"))[-1]
     last.unlink()
-    with pytest.raises(OffsetRangeLost, match=rf"to {end - 1} of topic-0 are not there: the log in .* ends at"):
+    with pytest.raises(OffsetRangeLost, match=rf"to {end - 1} of topic-0 are missing: the log in .* ends at"):
         read_slices(slices)
 
 
-def test_compaction_that_merges_segments_while_a_task_reads_loses_nothing(tmp_path: Path) -> None:
+def test_no_record_is_lost_if_compaction_merges_segments_during_a_read(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     folder = path / "topic-0"
     slices = plan({"path": str(path), "subscribe": "topic"})
@@ -306,7 +306,7 @@ def test_compaction_that_merges_segments_while_a_task_reads_loses_nothing(tmp_pa
     for number, _ in enumerate(slices[0].feed(columns, fail_on_data_loss=True)):
         found += [row["OFFSET"] for row in rows(kernel, columns)]
         columns.reset()
-        if number == 0:  # the first segment is open now; a cleaner puts one in the place of the first two
+        if number == 0:  # the first segment is open now; a cleaner replaces the first two by one
             merged = segments[0].read_bytes() + segments[1].read_bytes()
             (folder / "new").write_bytes(merged)
             (folder / "new").rename(segments[0])
@@ -318,12 +318,12 @@ def test_compaction_that_merges_segments_while_a_task_reads_loses_nothing(tmp_pa
     assert found == offsets(whole)
 
 
-def test_compaction_that_merges_segments_while_a_query_is_planned_loses_nothing(tmp_path: Path) -> None:
+def test_no_record_is_lost_if_compaction_merges_segments_during_planning(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     folder = path / "topic-0"
     options = read_options({"path": str(path), "subscribe": "topic", "maxBytesPerPartition": "300"}, is_stream=False)
     transport = open_transport(options)
-    ranges = planned_ranges(transport, options, narrowing([]))  # the log is open now, its indexes are not all
+    ranges = planned_ranges(transport, options, narrowing([]))  # the log is open now, but not all of its indexes
     segments = sorted(folder.glob("*.log"))
     whole = [log.read_bytes() for log in segments]
     segments[0].write_bytes(b"".join(whole[:-1]))
@@ -343,7 +343,7 @@ def test_a_batch_larger_than_a_chunk_is_read(tmp_path: Path) -> None:
     assert [len(row["VALUE"]) for row in found] == [1, CHUNK_BYTES + 5, 1]
 
 
-def test_batches_that_straddle_chunks_are_read_once(tmp_path: Path) -> None:
+def test_batches_across_two_chunks_are_read_once(tmp_path: Path) -> None:
     folder = tmp_path / "many-0"
     folder.mkdir()
     data = b"".join(batch(b"v" * 99_991, base_offset=number) for number in range(100))
@@ -352,11 +352,11 @@ def test_batches_that_straddle_chunks_are_read_once(tmp_path: Path) -> None:
     assert offsets(read({"path": str(tmp_path), "subscribe": "many", "startingOffsets": '{"many":{"0":57}}'}))[0] == 57
 
 
-def test_records_deleted_by_a_user_are_not_read(tmp_path: Path) -> None:
+def test_records_before_the_log_start_offset_are_not_read(tmp_path: Path) -> None:
     path = golden("codecs").unpack(tmp_path)
     (path / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 25\n")
     assert offsets(read({"path": str(path), "subscribe": "topic"}))[0] == 25
-    with pytest.raises(OffsetRangeLost, match="offsets 10 to 24 of topic-0 are not there: the log starts at 25"):
+    with pytest.raises(OffsetRangeLost, match="offsets 10 to 24 of topic-0 are missing: the log starts at 25"):
         read({"path": str(path), "subscribe": "topic", "startingOffsets": '{"topic": {"0": 10}}'})
     found = read({
         "path": str(path),
@@ -367,7 +367,7 @@ def test_records_deleted_by_a_user_are_not_read(tmp_path: Path) -> None:
     assert offsets(found)[0] == 25
 
 
-def test_the_plain_reader_agrees_on_every_start(tmp_path: Path) -> None:
+def test_the_source_equals_the_plain_reader_from_every_offset(tmp_path: Path) -> None:
     path = golden("transactions").unpack(tmp_path)
     folder = PartitionFolder(str(path / "topic-0"), TopicPartition("topic", 0))
     offline = open_bounds(DiskFiles(), folder, NOW_MS)

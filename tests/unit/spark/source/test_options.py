@@ -1,4 +1,4 @@
-"""Options are Spark's by name and by rule; what cannot be meant is told with the option's name."""
+"""Options have the names and rules of Spark's source; a wrong one is reported by name."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ def parsed(is_stream: bool = False, /, **more: str) -> ReadOptions:
     )
 
 
-def test_defaults_of_a_batch_are_all_there_is_and_of_a_stream_what_comes() -> None:
+def test_a_batch_reads_all_records_and_a_stream_new_ones_by_default() -> None:
     assert (parsed().starting, parsed().ending) == (AT_EARLIEST, AT_LATEST)
     assert parsed(True).starting == AT_LATEST
     assert parsed().fail_on_data_loss
     assert not parsed().include_headers
 
 
-def test_isolation_is_that_of_the_java_consumer_unless_asked_for() -> None:
+def test_the_default_isolation_is_read_uncommitted() -> None:
     assert not parsed().read_committed
     assert parsed(kafka__isolation__level="read_committed").read_committed
 
 
-def test_names_are_compared_without_case_as_spark_does() -> None:
+def test_option_names_ignore_case() -> None:
     options = read_options(
         {"KAFKA.bootstrap.Servers": "a:1", "SUBSCRIBE": "t", "StartingOffsets": "earliest"}, is_stream=True
     )
     assert options.starting == AT_EARLIEST
 
 
-def test_topics_are_separated_by_commas_and_may_have_spaces_around() -> None:
+def test_topics_are_separated_by_commas_and_spaces_are_ignored() -> None:
     assert parsed(subscribe=" a, b ,a,").selection.topics == ("a", "b")
 
 
-def test_assign_names_partitions() -> None:
+def test_assign_selects_partitions() -> None:
     options = read_options({"path": "/data", "assign": '{"a": [1, 0], "b": [2]}'}, is_stream=False)
     assert options.selection.partitions == (("a", 0), ("a", 1), ("b", 2))
 
 
-def test_a_time_for_all_goes_before_times_for_each_and_those_before_offsets() -> None:
+def test_one_time_overrides_times_by_partition_and_these_override_offsets() -> None:
     offsets, times = '{"orders": {"0": 5}}', '{"orders": {"0": 1000}}'
     assert parsed(startingOffsets=offsets).starting == Point(offsets={ORDERS: 5})
     assert parsed(startingOffsets=offsets, startingOffsetsByTimestamp=times).starting == Point(times={ORDERS: 1000})
@@ -60,17 +60,17 @@ def test_a_time_for_all_goes_before_times_for_each_and_those_before_offsets() ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "exactly one of subscribe, subscribePattern, assign says what to read, and none is given"),
-        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign are given"),
-        ({"subscribe": " , "}, "subscribe is ',': it takes topics"),
-        ({"subscribePattern": "a("}, "subscribePattern 'a\\(' is no regular expression"),
-        ({"assign": "a:0"}, "assign is 'a:0', which is no JSON object of topics"),
-        ({"assign": '{"a": 0}'}, "assign is .* it takes"),
-        ({"assign": '{"a": [-1]}'}, "assign is .* it takes"),
-        ({"assign": "{}"}, "assign is '{}': it takes"),
+        ({}, "exactly one of subscribe, subscribePattern, assign must be set; none is set"),
+        ({"subscribe": "a", "assign": '{"a":[0]}'}, "subscribe and assign are set"),
+        ({"subscribe": " , "}, "subscribe is ','; it must be topics"),
+        ({"subscribePattern": "a("}, "subscribePattern 'a\\(' is not a regular expression"),
+        ({"assign": "a:0"}, "assign is 'a:0'; it must be a JSON object of topics"),
+        ({"assign": '{"a": 0}'}, "assign is .* it must be"),
+        ({"assign": '{"a": [-1]}'}, "assign is .* it must be"),
+        ({"assign": "{}"}, "assign is '{}'; it must be"),
     ],
 )
-def test_what_to_read_has_to_be_said_once(options: dict[str, str], words: str) -> None:
+def test_exactly_one_selection_option_is_required(options: dict[str, str], words: str) -> None:
     with pytest.raises(WrongOption, match=words):
         read_options({"path": "/data", **options}, is_stream=False)
 
@@ -78,45 +78,45 @@ def test_what_to_read_has_to_be_said_once(options: dict[str, str], words: str) -
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("startingOffsets", "latest", "startingOffsets cannot be latest: a batch query would read nothing"),
+        ("startingOffsets", "latest", "startingOffsets cannot be latest: a batch query would read no records"),
         ("startingOffsets", '{"orders":{"0":-1}}', r"startingOffsets cannot be latest \(-1\) for orders-0"),
-        ("startingOffsets", '{"orders":{"0":-3}}', "startingOffsets has -3 for orders-0: -2 is earliest"),
-        ("startingOffsets", "tomorrow", "startingOffsets is 'tomorrow', which is no JSON object"),
-        ("startingOffsets", '{"orders": 5}', "startingOffsets has 5 for orders: it takes"),
-        ("startingOffsets", '{"orders":{"x":5}}', "'x': 5 for orders, which is no partition's number"),
-        ("startingOffsets", '{"orders":{"0":true}}', "which is no partition's number"),
-        ("endingOffsets", "earliest", "endingOffsets cannot be earliest: nothing would be read"),
+        ("startingOffsets", '{"orders":{"0":-3}}', "startingOffsets has -3 for orders-0; it must be an offset, -2"),
+        ("startingOffsets", "tomorrow", "startingOffsets is 'tomorrow'; it must be a JSON object"),
+        ("startingOffsets", '{"orders": 5}', "startingOffsets has 5 for orders; it must be"),
+        ("startingOffsets", '{"orders":{"x":5}}', "'x': 5 for orders; it must be a partition and a number"),
+        ("startingOffsets", '{"orders":{"0":true}}', "it must be a partition and a number"),
+        ("endingOffsets", "earliest", "endingOffsets cannot be earliest: the query would read no records"),
         ("endingOffsets", '{"orders":{"0":-2}}', r"endingOffsets cannot be earliest \(-2\) for orders-0"),
-        ("startingTimestamp", "yesterday", "startingTimestamp is 'yesterday': it takes milliseconds since 1970"),
-        ("startingOffsetsByTimestamp", '{"orders":{"0":-5}}', "has -5 for orders-0, which is no time"),
-        ("startingOffsetsByTimestampStrategy", "guess", "it takes error or latest"),
-        ("failOnDataLoss", "maybe", "failOnDataLoss is 'maybe': it takes true or false"),
-        ("minPartitions", "0", "minPartitions is '0': it takes a whole number from 1 on"),
-        ("maxBytesPerPartition", "much", "maxBytesPerPartition is 'much': it takes a size"),
-        ("kafka.isolation.level", "read_all", "it takes read_uncommitted or read_committed"),
-        ("kafka.bootstrap.servers", "no:port:here", "'no:port:here' is no address"),
+        ("startingTimestamp", "yesterday", "startingTimestamp is 'yesterday'; it must be milliseconds since 1970"),
+        ("startingOffsetsByTimestamp", '{"orders":{"0":-5}}', "has -5 for orders-0; it must be milliseconds"),
+        ("startingOffsetsByTimestampStrategy", "guess", "it must be error or latest"),
+        ("failOnDataLoss", "maybe", "failOnDataLoss is 'maybe'; it must be true or false"),
+        ("minPartitions", "0", "minPartitions is '0'; it must be a whole number of at least 1"),
+        ("maxBytesPerPartition", "much", "maxBytesPerPartition is 'much'; it must be a size"),
+        ("kafka.isolation.level", "read_all", "it must be read_uncommitted or read_committed"),
+        ("kafka.bootstrap.servers", "no:port:here", "'no:port:here' is not a bootstrap address"),
         ("kafka.security.protocol", "SASL_SSL", "sasl.mechanism is 'GSSAPI'"),
         ("kafka.request.timeout.ms", "soon", "kafka.request.timeout.ms is 'soon'"),
-        ("path", "hdfs://host/x", "path takes a directory .*there is no reading from hdfs://"),
+        ("path", "hdfs://host/x", "path must be a directory .*hdfs:// is not supported"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_option(name: str, value: str, words: str) -> None:
+def test_a_wrong_value_is_reported_with_its_option(name: str, value: str, words: str) -> None:
     with pytest.raises(WrongOption, match=words):
         read_options({**WIRE, name: value}, is_stream=False)
 
 
 def test_neither_path_nor_cluster_is_an_error() -> None:
-    with pytest.raises(WrongOption, match=r"neither path .* nor kafka.bootstrap.servers"):
+    with pytest.raises(WrongOption, match=r"set path .* or kafka.bootstrap.servers"):
         read_options({"subscribe": "orders"}, is_stream=False)
 
 
-def test_a_slip_in_a_name_is_told_with_what_is_meant() -> None:
-    with pytest.raises(WrongOption, match=r"there is no option startingoffset; is startingOffsets meant\?"):
+def test_a_misspelled_option_is_reported_with_a_suggestion() -> None:
+    with pytest.raises(WrongOption, match=r"there is no option startingoffset; did you mean startingOffsets\?"):
         read_options({**WIRE, "startingOffset": "earliest"}, is_stream=False)
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
-def test_a_stream_takes_no_end(name: str) -> None:
+def test_ending_options_are_refused_for_a_stream(name: str) -> None:
     with pytest.raises(WrongOption, match=f"{name} is for batch queries"):
         read_options({**WIRE, name: "latest"}, is_stream=True)
 
@@ -125,34 +125,34 @@ def test_a_stream_takes_no_end(name: str) -> None:
     "name",
     ["auto.offset.reset", "enable.auto.commit", "key.deserializer", "value.deserializer", "interceptor.classes"],
 )
-def test_settings_that_the_source_owns_cannot_be_overridden(name: str) -> None:
+def test_kafka_settings_of_the_source_cannot_be_overridden(name: str) -> None:
     with pytest.raises(WrongOption, match=f"kafka.{name} cannot be set"):
         read_options({**WIRE, f"kafka.{name}": "earliest"}, is_stream=False)
 
 
-def test_what_tunes_a_java_consumer_is_taken_with_a_warning() -> None:
+def test_options_of_a_java_consumer_log_a_warning() -> None:
     options = read_options({**WIRE, "kafka.max.poll.records": "20000", "groupIdPrefix": "mine"}, is_stream=False)
     assert [warning.split()[0] for warning in options.warnings] == ["kafka.max.poll.records", "groupidprefix"]
 
 
-def test_what_only_streams_have_is_taken_with_a_warning() -> None:
+def test_stream_options_of_a_batch_query_log_a_warning() -> None:
     assert parsed(maxOffsetsPerTrigger="5").warnings == (
         "maxOffsetsPerTrigger is for streams and has no effect on a batch query",
     )
 
 
-def test_settings_of_a_cluster_without_one_are_taken_with_a_warning() -> None:
+def test_cluster_options_without_a_cluster_log_a_warning() -> None:
     options = read_options({"path": "/d", "subscribe": "t", "kafka.fetch.max.bytes": "9"}, is_stream=False)
     assert options.warnings == ("kafka.fetch.max.bytes has no effect without kafka.bootstrap.servers",)
 
 
-def test_less_than_the_least_cannot_be_the_most() -> None:
+def test_a_minimum_above_the_maximum_offsets_is_refused() -> None:
     with pytest.raises(WrongOption, match=r"minOffsetsPerTrigger \(9\) is more than maxOffsetsPerTrigger \(3\)"):
         parsed(True, minOffsetsPerTrigger="9", maxOffsetsPerTrigger="3")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("500ms", 500), ("30s", 30_000), ("15m", 900_000), ("2h", 7_200_000)])
-def test_times_have_units(text: str, expected: int) -> None:
+def test_durations_have_units(text: str, expected: int) -> None:
     assert parsed(True, maxTriggerDelay=text).max_trigger_delay_ms == expected
 
 
@@ -165,6 +165,6 @@ def test_kafka_settings_reach_the_client() -> None:
     assert options.wire.max_partition_fetch_bytes == 99
 
 
-def test_a_path_may_be_written_as_a_url() -> None:
+def test_a_path_may_be_a_file_url() -> None:
     options: Any = read_options({"path": "file:///var/data/", "subscribe": "t"}, is_stream=False)
     assert options.path == "/var/data"

@@ -17,7 +17,7 @@ T = TopicPartition("t", 0)
 
 @dataclass
 class FakeSegment:
-    """One record of 100 bytes per offset, an index entry every few records."""
+    """A segment with one record of 100 bytes per offset, and an index entry every few records."""
 
     base_offset: int
     count: int
@@ -64,12 +64,12 @@ def test_without_index_entries_a_segment_is_cut_by_offsets() -> None:
     assert cut(0, 1000, [FakeSegment(0, 1000, every=10_000)], 60_000) == [(0, 500), (500, 1000)]
 
 
-def test_the_end_of_an_index_does_not_end_the_cuts() -> None:
+def test_ranges_after_the_last_index_entry_are_cut_by_offsets() -> None:
     sealed, active = FakeSegment(0, 100), FakeSegment(100, 300, every=10_000)
     assert cut(0, 400, [sealed, active], 10_000) == [(0, 100), (100, 200), (200, 300), (300, 400)]
 
 
-def test_only_the_segments_of_the_range_count() -> None:
+def test_only_segments_of_the_range_are_used() -> None:
     segments = [FakeSegment(base, 100) for base in (0, 100, 200, 300)]
     parts = extents(OffsetRange(T, 150, 250), segments)
     assert [(part.segment.base_offset, part.start, part.end) for part in parts] == [(100, 5000, 10_000), (200, 0, 5000)]
@@ -98,11 +98,11 @@ def test_every_offset_is_in_exactly_one_slice(counts, gap, every, max_bytes, dat
 
 
 @pytest.mark.parametrize(("total", "least", "expected"), [(1000, None, 128), (1000, 4, 128), (1000, 20, 50), (3, 9, 1)])
-def test_more_slices_are_smaller_ones(total: int, least: int | None, expected: int) -> None:
+def test_a_minimum_number_of_slices_makes_them_smaller(total: int, least: int | None, expected: int) -> None:
     assert bytes_per_slice(total, 128, least) == expected
 
 
-def test_offsets_are_shared_out_by_size() -> None:
+def test_slices_are_distributed_by_the_size_of_ranges() -> None:
     other = TopicPartition("t", 1)
     slices = split_by_count([OffsetRange(T, 0, 90), OffsetRange(other, 100, 110)], min_slices=10)
     assert [one.partition for one in slices].count(T) == 9
@@ -115,6 +115,6 @@ def test_no_slice_has_more_offsets_than_allowed() -> None:
     assert [one.size for one in slices] == [25, 25, 25, 25]
 
 
-def test_fewer_slices_than_partitions_are_not_made() -> None:
+def test_there_is_at_least_one_slice_per_partition() -> None:
     ranges = [OffsetRange(TopicPartition("t", number), 0, 5) for number in range(4)]
     assert split_by_count(ranges, min_slices=2) == ranges

@@ -1,4 +1,4 @@
-"""Conditions narrow what is read, and never leave out a row that could pass."""
+"""Conditions narrow the read, and never leave out a row that could pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def at(milliseconds: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
 
 
-def test_offsets() -> None:
+def test_conditions_on_offsets_narrow_the_range() -> None:
     assert narrowed(("offset", ">=", 55), ("offset", "<", 58)) == [OffsetRange(T0, 55, 58), OffsetRange(T1, 55, 58)]
     assert narrowed(("offset", ">", 98)) == [OffsetRange(T0, 99, 100)]
     assert narrowed(("offset", "=", 7)) == [OffsetRange(T0, 7, 8), OffsetRange(U0, 7, 8)]
@@ -33,7 +33,7 @@ def test_offsets() -> None:
     assert narrowed(("offset", "=", 5), ("offset", "=", 6)) == []
 
 
-def test_partitions_and_topics() -> None:
+def test_conditions_on_partitions_and_topics_narrow_the_selection() -> None:
     assert narrowed(("partition", "=", 1)) == [OffsetRange(T1, 50, 60)]
     assert narrowed(("topic", "=", "u")) == [OffsetRange(U0, 0, 10)]
     assert narrowed(("topic", "in", ["t", "x"]), ("partition", "in", [0])) == [OffsetRange(T0, 0, 100)]
@@ -53,7 +53,7 @@ def test_partitions_and_topics() -> None:
         ("=", 1000, (1000, 1000)),
     ],
 )
-def test_times_are_rounded_to_what_a_log_can_hold(operator: str, time: float, expected: tuple[int, int]) -> None:
+def test_conditions_on_time_are_rounded_to_milliseconds(operator: str, time: float, expected: tuple[int, int]) -> None:
     found = narrowing([Condition("timestamp", operator, at(time))])
     assert (found.min_timestamp, found.max_timestamp) == expected
 
@@ -62,7 +62,7 @@ def test_a_time_between_two_milliseconds_is_never_equal() -> None:
     assert narrowed(("timestamp", "=", at(1000.5))) == []
 
 
-def test_times_of_any_zone_are_the_same_moment() -> None:
+def test_times_of_different_zones_are_compared_as_moments() -> None:
     there = at(7_200_000).astimezone(timezone(timedelta(hours=5)))
     assert narrowing([Condition("timestamp", ">=", there)]).min_timestamp == 7_200_000
 
@@ -80,7 +80,7 @@ def test_times_of_any_zone_are_the_same_moment() -> None:
         ("offset", "like", 3),
     ],
 )
-def test_what_is_not_understood_narrows_nothing(condition: tuple[str, str, object]) -> None:
+def test_unknown_conditions_narrow_nothing(condition: tuple[str, str, object]) -> None:
     assert narrowing([Condition(*condition)]) == Narrowing()
 
 
@@ -93,7 +93,7 @@ def test_what_is_not_understood_narrows_nothing(condition: tuple[str, str, objec
         max_size=4,
     )
 )
-def test_no_row_that_passes_is_left_out(conditions: list[tuple[str, str, int]]) -> None:
+def test_narrowing_keeps_every_row_that_passes(conditions: list[tuple[str, str, int]]) -> None:
     compare = {
         "=": int.__eq__, ">": int.__gt__, ">=": int.__ge__, "<": int.__lt__, "<=": int.__le__
     }  # fmt: skip

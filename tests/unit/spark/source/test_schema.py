@@ -1,4 +1,4 @@
-"""The table's columns are those of Spark's Kafka source, and a schema chooses among them."""
+"""The columns are those of Spark's Kafka source; a schema selects some of them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def test_the_seven_columns_of_sparks_source_in_their_order() -> None:
     )
 
 
-def test_more_columns_come_behind() -> None:
+def test_headers_and_batch_facts_follow_the_seven_columns() -> None:
     names = [column.name for column in default_columns(headers=True, batch_facts=True)]
     assert names[7:10] == ["headers", "leaderEpoch", "producerId"]
 
 
-def test_only_what_a_schema_names_is_decoded() -> None:
+def test_only_the_columns_of_a_schema_are_decoded() -> None:
     chosen = chosen_columns([("value", "binary"), ("partition", "int")])
     assert wanted_bits(chosen) == columns.VALUE
 
 
-def test_a_column_that_a_log_does_not_have_is_told() -> None:
-    with pytest.raises(WrongOption, match="there is no column 'amount': the log has key, value"):
+def test_an_unknown_column_is_reported() -> None:
+    with pytest.raises(WrongOption, match="there is no column 'amount'; the columns are key, value"):
         chosen_columns([("amount", "double")])
-    with pytest.raises(WrongOption, match="column 'value' is a binary, and the schema asks for string"):
+    with pytest.raises(WrongOption, match="column 'value' has type binary, but the schema has string"):
         chosen_columns([("value", "string")])

@@ -1,15 +1,15 @@
-"""Compact sealed segments on Spark: the bytes that the local cleaner would write, made by many tasks.
+"""Compacts sealed segments on Spark: writes the same bytes as the log cleaner, with many tasks.
 
-    plan     per partition, as the cleaner does: the dirty range, the groups of segments that become one
-    alone    a partition of up to a gigabyte is one task's work (`compact_alone.py`); larger ones, and those whose keys
-             do not fit into one map, are shared out:
-    scan     a task a segment: its keys by hash; kept by Spark until the end, so that nothing is read twice
-    merge    a shuffle by hash: the latest offset of each key, told to every group that has it
-    write    a shuffle by group: what stays, written beside the log
-    propose  `log/compaction/proposal.py`: a broker that runs swaps it in; where none runs, this job does
+    plan     for each partition, like the cleaner: the dirty range, and the groups of segments that become one segment
+    single   a partition of up to a gigabyte is compacted by one task (`single_task.py`). Larger ones, and those whose
+             keys do not fit into one map, are compacted by several tasks:
+    scan     one task per segment: its keys by hash. Spark keeps the result, so that nothing is read twice
+    merge    a shuffle by hash: the latest offset of each key, for every group that has the key
+    write    a shuffle by group: the records to keep, written beside the log
+    propose  `log/compaction/proposal.py`: a running broker swaps the segments in; without a broker, this job does
 
-Between scan and write the driver goes through the transactions, in the order of the log, to know which are open where
-a group begins. All of the log's keys count, where a broker's cleaner takes as many as its memory holds.
+Between scan and write the driver replays the transactions in log order, to know which are open at the start of each
+group. All keys of the log are compacted, while a broker's cleaner is limited by its memory.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import RecordBatch
-from tailrace.spark.jobs.compact.alone import MAP_BYTES, AloneTask, compact_alone
-from tailrace.spark.jobs.compact.directory_lock import directory_lock, one_job
+from tailrace.spark.jobs.compact.directory_lock import directory_lock, job_lock
 from tailrace.spark.jobs.compact.plan import CompactionPlan, plan_compaction
+from tailrace.spark.jobs.compact.single_task import MAP_BYTES, SingleTask, compact_in_one_task
 from tailrace.spark.jobs.compact.swap import swap_in
 from tailrace.spark.jobs.compact.tasks import (
-    WRITING,
+    ATTEMPTS,
     Scanned,
     ScanTask,
     WriteTask,
@@ -52,7 +52,7 @@ from tailrace.spark.jobs.directories import open_directories
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import collected, run_rdd, run_tasks
 
-ALONE_BYTES = 1024 * 1024 * 1024
+SINGLE_TASK_BYTES = 1024 * 1024 * 1024
 _KEY_BYTES_A_PART = 256 * 1024 * 1024
 _MAX_PARTS = 256
 
@@ -67,13 +67,13 @@ class CompactedPartition:
     records_before: int = 0
     records_after: int = 0
     clean_to: int = 0
-    is_swapped: bool = False  # else a proposal waits for the broker
+    is_swapped: bool = False  # False: a proposal waits for the broker
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
     partitions: list[CompactedPartition]
-    clean_already: list[str]  # partitions where nothing was to be done
+    clean_already: list[str]  # partitions without dirty segments
 
 
 def compact(
@@ -85,20 +85,20 @@ def compact(
     configs: Mapping[str, Mapping[str, str]] | None = None,
     only_if_due: bool = False,
     now_ms: int | None = None,
-    alone_bytes: int = ALONE_BYTES,
+    single_task_bytes: int = SINGLE_TASK_BYTES,
     map_bytes: int = MAP_BYTES,
 ) -> Compacted:
-    """Compact the topics that are named, or all whose `cleanup.policy` in `configs` says compact.
+    """Compact the named topics, or all topics whose `cleanup.policy` in `configs` includes compact.
 
-    `configs` has topics' settings by name; those that it does not have are Kafka's defaults. A partition of up to
-    `alone_bytes` is one task's work, if its keys fit into `map_bytes`.
+    `configs` has configs by topic; missing ones have Kafka's defaults. A partition of up to `single_task_bytes` is
+    compacted by one task, if its keys fit into `map_bytes`.
     """
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     directories = open_directories(path, topics=topics, partitions=partitions)
     settings = _settings(directories, topics, configs or {})
     with ExitStack() as locks:
         for directory in directories:
-            locks.enter_context(one_job(directory))
+            locks.enter_context(job_lock(directory))
         is_ours = {directory.path: locks.enter_context(directory_lock(directory)) for directory in directories}
         plans: list[tuple[DataDirectory, CompactionPlan]] = []
         clean_already = []
@@ -107,21 +107,23 @@ def compact(
                 if folder.mark or folder.partition.topic not in settings:
                     continue
                 if is_waiting(DiskFiles(), folder.path) and not is_ours[directory.path]:
-                    raise JobError(f"{folder.path}/{PROPOSAL} waits for the broker to swap it in")
+                    raise JobError(
+                        f"{folder.path} has a proposal ({PROPOSAL}) that waits for the broker; try again later"
+                    )
                 plan = plan_compaction(folder, settings[folder.partition.topic], now_ms, only_if_due=only_if_due)
                 if plan is None:
                     clean_already.append(folder.name)
                 else:
                     plans.append((directory, plan))
         try:
-            written = _run(spark, [plan for _, plan in plans], alone_bytes, map_bytes)
+            written = _run(spark, [plan for _, plan in plans], single_task_bytes, map_bytes)
             done = [
                 _propose(directory, plan, found, is_ours[directory.path])
                 for (directory, plan), found in zip(plans, written, strict=True)
             ]
         finally:
             for _, plan in plans:
-                shutil.rmtree(os.path.join(plan.folder.path, WRITING), ignore_errors=True)
+                shutil.rmtree(os.path.join(plan.folder.path, ATTEMPTS), ignore_errors=True)
     return Compacted(done, clean_already)
 
 
@@ -145,17 +147,17 @@ def _settings(
     return found
 
 
-def _run(spark: Any, plans: Sequence[CompactionPlan], alone_bytes: int, map_bytes: int) -> list[list[Written]]:
-    """The groups of all partitions, written; by plan, in the order of the log."""
+def _run(spark: Any, plans: Sequence[CompactionPlan], single_task_bytes: int, map_bytes: int) -> list[list[Written]]:
+    """Write the groups of all partitions. The result has the groups of each plan in log order."""
     for plan in plans:
-        # What a job that was killed has left, and with the directory's lock in hand also what no broker took.
+        # Remove files of a killed job, and, if this job holds the directory's lock, a proposal that no broker took.
         discard(DiskFiles(), plan.folder.path)
-        shutil.rmtree(os.path.join(plan.folder.path, WRITING), ignore_errors=True)
-        os.makedirs(os.path.join(plan.folder.path, WRITING))
+        shutil.rmtree(os.path.join(plan.folder.path, ATTEMPTS), ignore_errors=True)
+        os.makedirs(os.path.join(plan.folder.path, ATTEMPTS))
     salt = os.urandom(16)
-    small = [number for number, plan in enumerate(plans) if plan.size <= alone_bytes]
+    small = [number for number, plan in enumerate(plans) if plan.size <= single_task_bytes]
     tasks = [
-        AloneTask(
+        SingleTask(
             plans[number].folder.partition,
             plans[number].folder.path,
             plans[number].groups,
@@ -165,7 +167,7 @@ def _run(spark: Any, plans: Sequence[CompactionPlan], alone_bytes: int, map_byte
         )
         for number in small
     ]
-    answers = run_tasks(spark, tasks, partial(compact_alone, salt=salt, map_bytes=map_bytes), label="compact")
+    answers = run_tasks(spark, tasks, partial(compact_in_one_task, salt=salt, map_bytes=map_bytes), label="compact")
     done = {number: written for number, written in zip(small, answers, strict=True) if written is not None}
     rest = [number for number in range(len(plans)) if number not in done]
     if rest:
@@ -174,7 +176,7 @@ def _run(spark: Any, plans: Sequence[CompactionPlan], alone_bytes: int, map_byte
 
 
 def _run_shared(spark: Any, plans: Sequence[CompactionPlan], salt: bytes) -> list[list[Written]]:
-    """The same where many tasks share a partition."""
+    """Like `_run`, but with many tasks per partition."""
     parts = min(max(sum(plan.size for plan in plans) // _KEY_BYTES_A_PART, 2), _MAX_PARTS)
     tasks = [
         ScanTask(
@@ -184,7 +186,7 @@ def _run_shared(spark: Any, plans: Sequence[CompactionPlan], salt: bytes) -> lis
         for group, segments in enumerate(plan.groups)
         for one in segments
     ]
-    # What does not fit into memory goes to disk: to scan again would take longer.
+    # Results that do not fit into memory are kept on disk: another scan would take longer.
     scanned = run_rdd(spark, tasks, partial(scan, parts=parts, salt=salt)).persist(_storage())
     try:
         events = collected(spark, scanned.map(_events), "compact: keys")
@@ -199,7 +201,7 @@ def _run_shared(spark: Any, plans: Sequence[CompactionPlan], salt: bytes) -> lis
             .groupByKey(min(parts * len(plans), _MAX_PARTS))
             .flatMap(lambda row: [((row[0][0], group), found) for group, found in merge(row[1], salt)])
         )
-        # A group of which no key is asked for has to be written too.
+        # A group without keys has to be written as well.
         keys = spark.sparkContext.parallelize([(key, b"") for key in writes], 1)
         slots = {key: slot for slot, key in enumerate(writes)}
         groups = latest.union(keys).groupByKey(len(writes), slots.__getitem__)
@@ -235,7 +237,7 @@ def _write(writes: Mapping[tuple[int, int], WriteTask], salt: bytes, row: Any) -
 def _write_tasks(
     plan: CompactionPlan, number: int, events: Mapping[tuple[int, int], list[bytes]]
 ) -> Iterator[WriteTask]:
-    """Each group with the transactions as they are where it begins."""
+    """Yield a task for each group, with the state of the transactions at the start of the group."""
     transactions = CleanedTransactions()
     for group in plan.groups:
         yield WriteTask(plan.folder.partition, plan.folder.path, group, plan.rules, deepcopy(transactions))

@@ -1,4 +1,4 @@
-"""The `.lock` of data directories: who holds it may change files, and a broker that runs holds it."""
+"""The `.lock` of data directories. Its holder may change files; a running broker holds it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOB_LOCK = ".tailrace-job.lock"
 
 @contextmanager
 def directory_lock(directory: DataDirectory) -> Iterator[bool]:
-    """Keep brokers out while it is entered; False, and nothing is kept out, where one runs already."""
+    """Hold the lock within a block, so that no broker can start. Yield False, without the lock, if one is running."""
     files = DiskFiles()
     path = join(directory.path, file_names.DIRECTORY_LOCK)
     is_new = not files.exists(path)
@@ -34,18 +34,18 @@ def directory_lock(directory: DataDirectory) -> Iterator[bool]:
 
 
 @contextmanager
-def one_job(directory: DataDirectory) -> Iterator[None]:
-    """One job at a time writes proposals for a directory."""
+def job_lock(directory: DataDirectory) -> Iterator[None]:
+    """Hold the job lock within a block: only one job at a time may write proposals for a directory."""
     files = DiskFiles()
     path = join(directory.path, JOB_LOCK)
     try:
         lock = files.lock(path)
-        # Whoever had it before may have removed the file between our opening and our locking it.
+        # The previous holder may have removed the file between our open and our lock.
         is_ours = files.exists(path) and os.fstat(lock.fileno()).st_ino == os.stat(path).st_ino
     except BlockingIOError:
         is_ours = False
     if not is_ours:
-        raise JobError(f"another job is writing in {directory.path}")
+        raise JobError(f"another job is writing in {directory.path}; wait until it has ended")
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""What compaction on Spark has to do for one partition: found on the driver, from names, indexes and checkpoints.
+"""The compaction plan of one partition, made on the driver from file names, indexes and checkpoints.
 
-The same questions, asked with the same code as the local cleaner's: how far the log is dirty, which segments become
-one, what decides about their records. Values only: a plan travels to the tasks.
+The plan is made with the code of the log cleaner: the dirty range, the groups of segments that become one segment, and
+the rules for their records. It consists of plain values, because it is sent to the tasks.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tailrace.model.ids import Offset
 from tailrace.model.topic_config import TopicConfig
 from tailrace.spark.jobs.errors import JobError
 
-PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms: who wrote nothing for so long is not known any more
+PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms: producers without a write for longer are forgotten
 
 
 class PlannedSegment(NamedTuple):
     old: OldSegment
-    aborted: list[AbortedTransaction]  # what the indexes of it and of later segments say of its offsets
-    dirty_from: int | None  # from which byte on its keys count; None if it is clean
+    aborted: list[AbortedTransaction]  # those that overlap its offsets, from its index and later ones
+    dirty_from: int | None  # position of the first dirty byte; None: clean
 
     @property
     def base_offset(self) -> Offset:
@@ -40,7 +40,7 @@ class CompactionPlan:
     folder: PartitionFolder
     dirty: DirtyRange
     rules: CleaningRules
-    aborted: list[AbortedTransaction]  # of the dirty range
+    aborted: list[AbortedTransaction]  # within the dirty range
     groups: list[list[PlannedSegment]]
 
     @property
@@ -56,7 +56,7 @@ def plan_compaction(
     only_if_due: bool = False,
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
 ) -> CompactionPlan | None:
-    """What there is to do for a partition; None if nothing is."""
+    """Plan the compaction of a partition. Return None if there is nothing to compact."""
     files = DiskFiles()
     try:
         log = open_exact(files, folder, now_ms).log
@@ -74,7 +74,7 @@ def plan_compaction(
         dirty_segments = log.segments.between(start, end)
         first_dirty = dirty_segments[0].base_offset
         planned = {}
-        # A group's last segment ends where its own batches do, as whoever writes the group will see it.
+        # The last segment of a group ends with its own last batch, as the task that writes the group will see it.
         groups = group_segments(segments, config.roll_bytes, config.segment_index_bytes, end)
         for group in groups:
             for segment, following in with_following(group):

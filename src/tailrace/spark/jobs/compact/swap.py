@@ -1,4 +1,4 @@
-"""Swapping a proposal in where no broker runs: whoever holds the directory's `.lock` does what the broker would do."""
+"""Swaps a proposal in if no broker runs. The caller holds the directory's `.lock` and acts like the broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tailrace.spark.jobs.errors import JobError
 def swap_in(
     directory: str, config: TopicConfig, clean_to: Offset | None, end: Offset, files: Files | None = None
 ) -> None:
-    """Put the proposal that waits in a partition's folder in place; nobody else has the log open for writing."""
+    """Swap in the proposal in a partition's folder. No other process may have the log open for writing."""
     files = files or DiskFiles()
     segments = SegmentList()
     for entry in files.entries(directory):

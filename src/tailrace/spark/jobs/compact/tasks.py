@@ -1,13 +1,13 @@
-"""What compaction's tasks do where several share a partition.
+"""The tasks that compact a partition together.
 
-    scan     read segments: which keys are in them (and, in the dirty part, their latest offsets), split by hash; and
-             the batches that begin or end transactions
-    merge    one part of the hashes: the latest offset of each key over the whole dirty range, told to every group that
+    scan     read a segment: its keys (in the dirty range with their latest offsets), split by hash, and the batches
+             that begin or end transactions
+    merge    for one part of the hashes: the latest offset of each key in the whole dirty range, for every group that
              has the key
-    write    one group: a map of its own keys, the transactions open where it starts, and
-    `log/compaction/cleaned_segment.py`
+    write    write one group with `log/compaction/cleaned_segment.py`, from a map of its own keys and the transactions
+             that are open at its start
 
-A group's map has only its own keys: all that decides about its records.
+The map of a group has only the group's own keys. No other keys are needed to decide about its records.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tailrace.records.batch import HEADER_SIZE, CorruptBatch, RecordBatch
 from tailrace.spark.jobs.compact.plan import PlannedSegment
 from tailrace.spark.jobs.errors import JobError
 
-WRITING = "compaction-attempts"  # a folder for each attempt of a task is in it
-_MANY = 2**40  # slots: a map grows with its keys, and Spark's memory is its limit
+ATTEMPTS = "compaction-attempts"  # contains a folder for each attempt of a task
+_UNLIMITED_SLOTS = 2**40  # slots of a map: in effect unlimited, because a map grows with its keys
 
 
 class ScanTask(NamedTuple):
-    number: int  # of the partition
+    number: int  # index of the partition
     group: int
     partition: TopicPartition
     folder: str
@@ -48,14 +48,17 @@ class Scanned(NamedTuple):
     number: int
     group: int
     base_offset: Offset
-    asked: list[bytes]  # by part: the keys there are
-    known: list[bytes]  # by part: the latest offsets of the keys in the dirty range
-    events: list[bytes]  # batches that transactions begin or end with
+    asked: list[bytes]  # by part: all keys of the segment
+    known: list[bytes]  # by part: the latest offsets of its keys in the dirty range
+    events: list[bytes]  # batches that begin or end transactions
     records: int
 
 
 class _RecordedTransactions(CleanedTransactions):
-    """Writes down what changes its state: markers, and the first batch of each producer between two."""
+    """CleanedTransactions that record the batches that change their state.
+
+    These are markers, and the first batch of each producer after a marker.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +83,7 @@ def scan(task: ScanTask, *, parts: int, salt: bytes) -> Scanned:
         transactions = _RecordedTransactions()
         transactions.add_aborted(one for one in task.aborted if one.last_offset >= task.segment.base_offset)
         dirty_from = task.segment.dirty_from
-        whole = LatestOffsets(_MANY, salt=salt)
+        whole = LatestOffsets(_UNLIMITED_SLOTS, salt=salt)
         scanned = KeyScan(whole, 0, transactions)
         _read(task, segment, 0, scanned)
         asked = whole.split(parts)
@@ -90,7 +93,7 @@ def scan(task: ScanTask, *, parts: int, salt: bytes) -> Scanned:
             known = asked
         else:
             # The dirty range starts inside this segment.
-            latest = LatestOffsets(_MANY, salt=salt)
+            latest = LatestOffsets(_UNLIMITED_SLOTS, salt=salt)
             again = CleanedTransactions()
             again.add_aborted(task.aborted)
             _read(task, segment, dirty_from, KeyScan(latest, task.start_offset, again))
@@ -106,9 +109,9 @@ def open_planned(folder: str, planned: PlannedSegment, config: TopicConfig) -> S
     try:
         segment = Segment.open(DiskFiles(), folder, planned.base_offset, config, read_only=True)
     except FileNotFoundError as error:
-        raise JobError(f"{error.filename} is gone since the job began; start it again") from None
+        raise JobError(f"{error.filename} was deleted during the job; run the job again") from None
     if segment.size < planned.old.size:
-        raise JobError(f"{segment.log.path} has been cut since the job began; start it again")
+        raise JobError(f"{segment.log.path} was truncated during the job; run the job again")
     segment.size = planned.old.size
     return segment
 
@@ -128,9 +131,9 @@ def damaged(partition: TopicPartition, offset: Offset, error: CorruptBatch) -> J
 
 
 def merge(found: Iterable[tuple[int, bytes, bytes]], salt: bytes) -> Iterator[tuple[int, bytes]]:
-    """Of one part: (group, keys asked for, latest offsets known) in; (group, latest offsets of its keys) out."""
+    """Merge one part of the hashes: (group, its keys, known latest offsets) → (group, latest offsets of its keys)."""
     rows = list(found)
-    latest = LatestOffsets(_MANY, salt=salt)
+    latest = LatestOffsets(_UNLIMITED_SLOTS, salt=salt)
     for _, _, known in rows:
         latest.merge(known)
     for group, asked, _ in rows:
@@ -146,7 +149,7 @@ class WriteTask(NamedTuple):
 
 
 class Written(NamedTuple):
-    folder: str  # where the attempt that counts has put its files
+    folder: str  # the folder of the attempt
     sizes: dict[str, int]
     bytes_read: int
     bytes_written: int
@@ -157,12 +160,12 @@ class Written(NamedTuple):
 def write(task: WriteTask, latest_offsets: Iterable[bytes], salt: bytes) -> Written:
     files = DiskFiles()
     rules, base_offset = task.rules, task.segments[0].base_offset
-    latest = LatestOffsets(_MANY, salt=salt)
+    latest = LatestOffsets(_UNLIMITED_SLOTS, salt=salt)
     for entries in latest_offsets:
         latest.merge(entries)
     latest.latest_offset = rules.end_offset - 1
-    # Spark may run a task twice, even at once: every attempt has a folder of its own, and one of them counts.
-    target = join(task.folder, WRITING, uuid.uuid4().hex)
+    # Spark may run a task twice, even in parallel. Every attempt has a folder of its own, and one of them is used.
+    target = join(task.folder, ATTEMPTS, uuid.uuid4().hex)
     os.makedirs(target)
     aborted = {segment.base_offset: segment.aborted for segment in task.segments}
     segments = [open_planned(task.folder, segment, rules.config) for segment in task.segments]
@@ -186,12 +189,12 @@ def write(task: WriteTask, latest_offsets: Iterable[bytes], salt: bytes) -> Writ
 
 
 def written_files(files: Files, target: str, base_offset: Offset) -> dict[str, int]:
-    """The files of a cleaned segment, and their sizes."""
+    """Return the files of a cleaned segment with their sizes."""
     paths = {kind: cleaned_path(target, base_offset, kind) for kind in SEGMENT_KINDS}
     return {kind: files.size(path) for kind, path in paths.items() if files.exists(path)}
 
 
 def move_into_place(folder: str, base_offset: Offset, written: Written) -> None:
-    """Take an attempt's files out of its folder, to where a proposal has them."""
+    """Move the files of an attempt to the paths of the proposal."""
     for kind in written.sizes:
         os.replace(cleaned_path(written.folder, base_offset, kind), proposed_path(folder, base_offset, kind))

@@ -1,8 +1,8 @@
-"""`tailrace job diff`: two places, directories or clusters, compared record by record.
+"""`tailrace job diff`: compares two directories or clusters record by record.
 
-A partition is cut into ranges of offsets where the files' indexes allow it; a task reads one range of both copies and
-walks them side by side, so nothing is shuffled. With offsets ignored the records are paired in their order instead, and
-a partition is one task.
+A partition is cut into ranges of offsets, at index entries if there are files. A task reads one range of both copies in
+parallel, so nothing is shuffled. If offsets are ignored, records are paired by their order, and a partition is one
+task.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.diff.record_diff import FIELDS, Difference, RecordDiff, Span, compared_fields
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
-from tailrace.spark.jobs.place import Place, other_name, told, topic_pairs, whole_slice
+from tailrace.spark.jobs.place import Place, as_job_errors, other_name, topic_pairs, whole_slice
 from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
 from tailrace.spark.source.schema import KNOWN
@@ -39,7 +39,7 @@ class DiffTask:
 
 @dataclass(slots=True)
 class DiffReport:
-    """What differs, by partition (as it is called here), and the partitions that only one side has."""
+    """The differences by partition (with its name in `here`), and the partitions that only one side has."""
 
     partitions: dict[TopicPartition, Difference] = field(default_factory=dict)
     only_here: list[TopicPartition] = field(default_factory=list)
@@ -72,10 +72,11 @@ def diff(
     read_committed: bool = False,
     kept: int = 10,
 ) -> DiffReport:
-    """Compare two places: a data directory or a cluster's address each.
+    """Compare two copies. `here` and `there` are each a data directory or the address of a cluster.
 
-    topics: all (but Kafka's own) unless named; `orders:copy` compares orders here with copy there.
-    ignore: offsets, timestamps, headers. kept: how many spans and differing records are told of each partition.
+    `topics` are the topics to compare, by default all that are not internal; `orders:copy` compares orders in `here`
+    with copy in `there`. `ignore` has offsets, timestamps or headers. `kept` is the maximum number of ranges and of
+    differing records in the report of each partition.
     """
     report, tasks = plan_diff(
         here,
@@ -101,10 +102,10 @@ def plan_diff(
     kept: int = 10,
     parallelism: int = 1,
 ) -> tuple[DiffReport, list[DiffTask]]:
-    """What there is to compare, in the order of offsets, and a report without their findings."""
+    """Return the tasks in the order of offsets, and a report without their results."""
     ignored = set(ignore)
     if unknown := ignored - set(IGNORED):
-        raise JobError(f"{min(unknown)!r} cannot be ignored: {', '.join(IGNORED)} can")
+        raise JobError(f"ignore={min(unknown)!r} is not possible; only {', '.join(IGNORED)} can be ignored")
     pairs = topic_pairs(topics)
     places = Place.parse(here), Place.parse(there)
     with (
@@ -120,7 +121,7 @@ def plan_diff(
         names = {other_name(partition, pairs): partition for partition in found_left}
         for name, other in pairs.items():
             if not any(one.topic == name for one in found_left) and not any(one.topic == other for one in found_right):
-                raise JobError(f"there is no topic {name!r} in {here} and no {other!r} in {there}")
+                raise JobError(f"there is neither a topic {name!r} in {here} nor {other!r} in {there}")
         report = DiffReport(
             only_here=sorted(set(found_left) - {names[one] for one in found_right if one in names}),
             only_there=sorted(set(found_right) - set(names)),
@@ -139,7 +140,7 @@ def compare(task: DiffTask) -> Difference:
     def rows(slice_: Slice | None) -> Iterable[Any]:
         return () if slice_ is None else read_slice(slice_, plan)
 
-    with told():
+    with as_job_errors():
         return RecordDiff(task.fields, by_offset=task.by_offset, kept=task.kept).run(rows(task.here), rows(task.there))
 
 
@@ -171,7 +172,7 @@ class _Planner:
         return tasks
 
     def _cuts(self, left: OffsetRange, right: OffsetRange, parallelism: int) -> set[Offset]:
-        """Where to cut: at index entries of whichever copy lies in files, or else by number of offsets."""
+        """Return the offsets to cut at: index entries of a copy in files, else equal numbers of offsets."""
         transport, options, whole = self.here, self.options[0], left
         if options.path is None:
             transport, options, whole = self.there, self.options[1], right

@@ -1,8 +1,8 @@
-"""Two copies of a partition compared record by record, as streams of Arrow batches; no object is made per record.
+"""Compares two copies of a partition record by record, as streams of Arrow batches, without an object per record.
 
-By offset, two streams are walked like lists that are merged: up to the smaller of the two last offsets, what only one
-side has is told in spans, and what both have is compared column by column. By order, the first record here belongs to
-the first there and so on; one record more on one side then makes all that follow differ.
+By offset, the two streams are merged. Up to the smaller of the two last offsets, records that only one side has are
+reported as spans, and records of both sides are compared column by column. By order, record N of one side is compared
+with record N of the other; an additional record on one side then makes all later ones differ.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from tailrace.model.ids import Offset
 
-FIELDS = ("key", "value", "headers", "timestamp", "timestampType")  # what of a record is compared
+FIELDS = ("key", "value", "headers", "timestamp", "timestampType")  # the compared fields
 IGNORABLE = {"timestamps": ("timestamp", "timestampType"), "headers": ("headers",)}
 
 
 class Span(NamedTuple):
-    """Records that only one side has, one after another on that side."""
+    """Consecutive records that only one side has."""
 
     first: Offset
     last: Offset
@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """A record that both sides have and that is not the same."""
+    """A record that both sides have, with different fields."""
 
     here: Offset
     there: Offset
@@ -40,16 +40,16 @@ class Mismatch(NamedTuple):
 
 @dataclass(slots=True)
 class Side:
-    """What was seen of one of the two copies."""
+    """Counts and spans of one of the two copies."""
 
     records: int = 0
-    only: int = 0  # records that the other does not have
+    only: int = 0  # records that the other side does not have
     spans: list[Span] = field(default_factory=list)
     first: Offset = -1
     last: Offset = -1
 
     def add(self, later: Side, kept: int) -> None:
-        """Take in what was seen of later offsets; a span that goes on there is one span."""
+        """Add the result of later offsets. A span that continues there becomes one span."""
         if not later.records:
             return
         spans = later.spans
@@ -65,7 +65,7 @@ class Side:
 
 @dataclass(slots=True)
 class Difference:
-    """What a comparison found. Counts are of everything; of spans and mismatches the first `kept` are kept."""
+    """The result of a comparison. Counts cover all records; only the first `kept` spans and mismatches are listed."""
 
     kept: int = 10
     here: Side = field(default_factory=Side)
@@ -80,7 +80,7 @@ class Difference:
         return not (self.here.only or self.there.only or self.differing)
 
     def add(self, later: Difference) -> None:
-        """Take in what was found in offsets that come after all of ours."""
+        """Add the result of later offsets."""
         self.here.add(later.here, self.kept)
         self.there.add(later.there, self.kept)
         self.equal += later.equal
@@ -90,13 +90,13 @@ class Difference:
 
 
 def compared_fields(ignored: Iterable[str]) -> tuple[str, ...]:
-    """The columns that count when some things are ignored: timestamps, headers (and offsets, which are no field)."""
+    """Return the columns to compare if timestamps, headers or offsets are ignored. (An offset is not a column.)"""
     dropped = {name for word in ignored for name in IGNORABLE.get(word, ())}
     return tuple(name for name in FIELDS if name not in dropped)
 
 
 class RecordDiff:
-    """Compares two streams of batches that have an `offset` column, in order, and the fields to compare."""
+    """A comparison of two ordered streams of batches with an `offset` column and the fields to compare."""
 
     def __init__(self, fields: tuple[str, ...] = FIELDS, *, by_offset: bool = True, kept: int = 10) -> None:
         self._fields = fields
@@ -119,7 +119,7 @@ class RecordDiff:
         return self.found
 
     def _merge(self, here: Any, there: Any) -> None:
-        """Batches that cover the same offsets."""
+        """Compare batches that cover the same range of offsets."""
         offsets_here, offsets_there = here.column("offset"), there.column("offset")
         if not offsets_here.equals(offsets_there):
             in_both = pc.is_in(offsets_here, value_set=offsets_there)
@@ -139,7 +139,7 @@ class RecordDiff:
         self._compare(here, there)
 
     def _compare(self, here: Any, there: Any) -> None:
-        """Rows that belong together."""
+        """Compare row N of one batch with row N of the other."""
         differs: dict[str, list[int]] = {}
         for name in self._fields:
             left, right = here.column(name), there.column(name)
@@ -156,7 +156,7 @@ class RecordDiff:
 
 
 def _seen(offsets: Any, in_both: Any) -> Side:
-    """One side's rows, of which some are in both; None: none is."""
+    """Return the counts and spans of one side's rows. `in_both` marks the rows of both sides; None: no row."""
     rows = len(offsets)
     if not rows:
         return Side()
@@ -168,7 +168,7 @@ def _seen(offsets: Any, in_both: Any) -> Side:
 
 
 class _Stream:
-    """Batches as one long batch, of which a part at the front is taken at a time."""
+    """A stream of batches from which rows are taken."""
 
     def __init__(self, batches: Iterable[Any]) -> None:
         self._batches = iter(batches)
@@ -176,7 +176,7 @@ class _Stream:
         self._start = 0
 
     def fill(self) -> bool:
-        """Whether there are rows, after getting some if there were none."""
+        """Get the next batch if the current one is used up. Return False at the end of the stream."""
         while self._batch is None or self._start == self._batch.num_rows:
             self._batch = next(self._batches, None)
             self._start = 0
@@ -199,7 +199,7 @@ class _Stream:
         return taken
 
     def take_through(self, offset: Offset) -> Any:
-        """The rows up to and with an offset."""
+        """Take the rows up to and including an offset."""
         rest = self._batch.column("offset").slice(self._start)
         if rest[-1].as_py() <= offset:
             return self.take(self.rows)
@@ -211,7 +211,7 @@ class _Stream:
 
 
 def _runs(offsets: Any, in_both: Any) -> Iterator[Span]:
-    """The spans of offsets that are not in both."""
+    """Yield the spans of offsets that are not in both."""
     encoded = pc.run_end_encode(in_both)
     start = 0
     for end, is_common in zip(encoded.run_ends.to_pylist(), encoded.values.to_pylist(), strict=True):

@@ -2,6 +2,6 @@
 
 export.py   the job
 ledger.py   ExportLedger: the offsets that are exported already
-files.py    a slice of the log to Parquet files, in a task
-values.py   values decoded as JSON, Avro or Protobuf
+files.py    writes a slice of the log to Parquet files, in a task
+values.py   decodes values as JSON, Avro or Protobuf
 """

@@ -1,9 +1,10 @@
-"""Export topics to Parquet: incremental, each record once. From files or over the wire.
+"""Exports topics to Parquet, incrementally and each record exactly once, from files or over the network.
 
 The output is a directory of Parquet files with a ledger of offsets (`ledger.py`). Raw records are written by the
 workers themselves (`files.py`), decoded values by Spark (`values.py`).
 
-A run takes what is there when it begins, in commits of at most `batch_offsets` offsets, and the next one goes on.
+A run exports the records that exist at its start, in commits of at most `batch_offsets` offsets. The next run continues
+after the last commit.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ def export(
     batch_offsets: int = BATCH_OFFSETS,
     fail_on_data_loss: bool = True,
 ) -> Exported:
-    """Append what topics have, and the last run has not exported, to a directory of Parquet files.
+    """Append the records of topics that are not exported yet to a directory of Parquet files.
 
-    `source` is a data directory or a cluster's address. With `value_format` (json, avro, protobuf) values are decoded
-    by `schema`: a DDL string or "infer" for JSON, a schema in JSON for Avro, `Message@descriptor.desc` for Protobuf.
-    Records that retention took before they were exported are an error, or with fail_on_data_loss=False passed over.
+    `source` is a data directory or the address of a cluster. With `value_format` (json, avro, protobuf) values are
+    decoded by `schema`: a DDL string or "infer" for JSON, a schema in JSON for Avro, `Message@descriptor.desc` for
+    Protobuf. If retention deleted records before they were exported, an error is raised; with
+    fail_on_data_loss=False they are skipped.
     """
     place = Place.parse(source)
     layout = _checked_layout(topics, partition_by, value_format, schema)
@@ -88,7 +90,7 @@ def export(
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """How the records between two sets of offsets become Parquet files."""
+    """Writes the records between two sets of offsets to Parquet files."""
 
     spark: Any
     place: Place
@@ -132,7 +134,7 @@ def _export_new(
     target: Offsets,
     most: int,
 ) -> Exported:
-    """Export what is not exported yet, `most` offsets at a time. `write` gets starts, ends and a folder for files."""
+    """Export the new records, at most `most` offsets per commit. `write` gets starts, ends and a folder for files."""
     first, before = ledger.commits, ledger.records
     files: list[StagedFile] = []
     while True:
@@ -160,13 +162,13 @@ def _checked_layout(
     if not topics:
         raise JobError("no topic was given")
     if value_format is not None and value_format not in FORMATS:
-        raise JobError(f"values can be {', '.join(FORMATS)}, not {value_format!r}")
+        raise JobError(f"value_format is {value_format!r}; it must be one of {', '.join(FORMATS)}")
     if value_format is not None and schema is None:
         raise JobError(f"{value_format} values need a schema" + (" (or `infer`)" if value_format == "json" else ""))
     if schema is not None and value_format is None:
-        raise JobError("a schema was given, but not what the values are: json, avro or protobuf")
+        raise JobError("a schema needs a value format: json, avro or protobuf")
     if schema == INFER and value_format != "json":
-        raise JobError(f"a schema can be inferred of json values, not of {value_format}")
+        raise JobError(f"a schema can be inferred for json values only, not for {value_format}")
     try:
         return check_partition_columns(partition_by)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""What an export's tasks do with raw records: a slice of the log to Parquet files, inside the worker.
+"""Tasks of an export without decoding: write a slice of the log to Parquet files, inside the worker.
 
-Arrow batches go from the decoder to the file without ever being Spark's rows. Every attempt of a task has a folder of
-its own; the names of the files say which offsets are in them.
+Arrow batches go from the decoder to the file and never become rows of Spark. Every attempt of a task has a folder of
+its own. The name of a file contains its range of offsets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from tailrace.spark.jobs.export.ledger import StagedFile
-from tailrace.spark.jobs.place import told
+from tailrace.spark.jobs.place import as_job_errors
 from tailrace.spark.source.arrow_batches import arrow_schema
 from tailrace.spark.source.schema import default_columns
 from tailrace.spark.source.slice_reader import ReadPlan, read_slice
@@ -24,14 +24,14 @@ from tailrace.spark.source.transports.transport import Slice
 
 PARTITION_COLUMNS = ("topic", "date", "hour")
 _COLUMNS = default_columns(headers=True, batch_facts=False)
-# Values hardly ever repeat: to look each up in a dictionary is half the CPU of writing a file, and makes it larger.
+# Values rarely repeat. A dictionary for them would cost half of the CPU time of writing, and make the file larger.
 _DICTIONARIES = ["key", "topic", "partition", "timestampType", "headers.list.element.key", "date", "hour"]
 _ENCODINGS = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
 _NULLABLE = tuple(column.name in ("key", "value", "headers") for column in _COLUMNS)
 
 
 class SliceLayout(NamedTuple):
-    """How and where all slices of a commit are written."""
+    """Folder, layout and compression for all slices of a commit."""
 
     staging: str
     partition_by: tuple[str, ...]
@@ -58,7 +58,7 @@ def export_slice(task: SliceExport) -> list[StagedFile]:
         staged = os.path.join(attempt, place)
         written.append(StagedFile(staged, place, file.metadata.num_rows, file.size))
 
-    with told():
+    with as_job_errors():
         ds.write_dataset(
             pa.RecordBatchReader.from_batches(schema, _batches(task, schema)),
             os.path.join(task.layout.staging, attempt),
@@ -93,8 +93,8 @@ def _derived(name: str, timestamps: Any) -> Any:
 
 
 def check_partition_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, if an export can be laid out by them; ValueError if not."""
+    """Return the names without duplicates. Raise ValueError if an export cannot be partitioned by one of them."""
     for name in names:
         if name not in PARTITION_COLUMNS:
-            raise ValueError(f"an export is laid out by {', '.join(PARTITION_COLUMNS)}, not by {name!r}")
+            raise ValueError(f"an export cannot be partitioned by {name!r}, only by {', '.join(PARTITION_COLUMNS)}")
     return tuple(dict.fromkeys(names))

@@ -1,11 +1,11 @@
-"""ExportLedger: which offsets of a log are in a directory of Parquet files, each record once, whatever is killed when.
+"""ExportLedger: the offsets that are in a directory of Parquet files. Each record is exported once, even after a crash.
 
-    OUT/…/*.parquet            the table: readers see nothing else, for they pass over names that begin with `_`
-    OUT/_tailrace/export.json  what is exported, so that the next run does the same
-    OUT/_tailrace/staging/N/   files of commit N that are being written        killed: thrown away, written again
-    OUT/_tailrace/commits/N    which offsets and which files: the commit       killed after it: the next run carries on
+    OUT/…/*.parquet            the table; readers skip names that start with `_`, so they see nothing else
+    OUT/_tailrace/export.json  the settings of the export, which later runs must repeat
+    OUT/_tailrace/staging/N/   files of commit N during writing; after a crash they are deleted and written again
+    OUT/_tailrace/commits/N    the commit: its offsets and files; after a crash the next run completes it
 
-A commit's files get their place in the table after the commit itself, one by one; to do it again does no harm.
+After the commit, its files are moved into the table one by one. Repeating a move is harmless.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ExportLedger:
         return os.path.join(self._folder, *parts)
 
     def open(self, settings: Mapping[str, Any]) -> None:
-        """Begin, or go on where the last run stopped; JobError if the directory is somebody else's."""
+        """Start an export, or continue after the last commit. Raise JobError if the directory has other files."""
         is_ours = os.path.exists(self._in("export.json"))
         if not is_ours and os.path.isdir(self.path) and os.listdir(self.path) not in ([], [_FOLDER]):
-            raise JobError(f"{self.path} holds files that no export has written: give an empty directory")
+            raise JobError(f"{self.path} has files that are not from an export: give an empty directory")
         if is_ours:
             self._check_settings(settings)
         os.makedirs(self._in("commits"), exist_ok=True)
@@ -57,13 +57,13 @@ class ExportLedger:
         except OSError:
             os.close(self._lock)
             self._lock = None
-            raise JobError(f"another export into {self.path} is running") from None
+            raise JobError(f"another export into {self.path} is running; wait until it has ended") from None
         if not is_ours:
             _write_atomically(self._in("export.json"), {"version": _VERSION, **settings})
         self._recover()
 
     def close(self) -> None:
-        """Let go; what was written for a commit that did not come is thrown away."""
+        """Release the lock, and delete files of an unfinished commit."""
         if self._lock is not None:
             shutil.rmtree(self._in("staging"), ignore_errors=True)
             os.close(self._lock)
@@ -71,7 +71,7 @@ class ExportLedger:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the first run noted; empty before it."""
+        """The settings of the first run; empty before it."""
         return _read(self._in("export.json")) if os.path.exists(self._in("export.json")) else {}
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ class ExportLedger:
         for name in sorted({*known, *settings}):
             if known.get(name) != settings.get(name):
                 raise JobError(
-                    f"{self.path} was begun with {name}={known.get(name)!r} and cannot go on with "
+                    f"{self.path} was exported with {name}={known.get(name)!r}, which cannot be changed to "
                     f"{settings.get(name)!r}: export into another directory"
                 )
 
@@ -97,13 +97,13 @@ class ExportLedger:
         shutil.rmtree(self._in("staging"), ignore_errors=True)
 
     def stage(self) -> str:
-        """The folder for the files of the next commit."""
+        """Return the folder for the files of the next commit."""
         folder = self._in("staging", str(self.commits))
         os.makedirs(folder, exist_ok=True)
         return folder
 
     def commit(self, ends: Mapping[TopicPartition, Offset], files: Sequence[StagedFile]) -> None:
-        """From here on the files' records are in the table, and their offsets are done."""
+        """Commit: add the files to the table, and record the offsets as exported."""
         ends = {**self.ends, **ends}
         for file in files:
             _sync(self._in("staging", str(self.commits), file.staged))
@@ -127,7 +127,7 @@ class ExportLedger:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.replace(source, target)
             elif not os.path.exists(target):
-                raise JobError(f"{target} is gone: the export in {self.path} is not whole any more")
+                raise JobError(f"{target} is missing: the export in {self.path} is no longer complete")
         for folder in {os.path.dirname(os.path.join(self.path, file.place)) for file in files}:
             _sync(folder)
 

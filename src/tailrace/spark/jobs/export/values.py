@@ -1,7 +1,7 @@
-"""Exporting with values that are understood: JSON, Avro or Protobuf become columns of a struct.
+"""Exports with decoded values: JSON, Avro or Protobuf values become a struct column.
 
-Spark does the decoding, so the records pass through it as rows. A value that does not fit the schema is null; `key`,
-`offset` and the rest are kept, so that it can be found again.
+Spark decodes the values, so the records pass through it as rows. A value that does not match the schema becomes null.
+Its other columns, such as `key` and `offset`, are kept, so that the record can be found.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _source_options(place: Place, *, read_committed: bool) -> dict[str, str]:
 
 
 def inferred_schema(spark: Any, place: Place, topics: Sequence[str], *, read_committed: bool) -> str:
-    """A schema for JSON values, from the first records."""
+    """Return a schema for JSON values, inferred from the first records."""
     options = {**_source_options(place, read_committed=read_committed), "subscribe": ",".join(topics)}
     try:
         frame = (
@@ -47,16 +47,16 @@ def inferred_schema(spark: Any, place: Place, topics: Sequence[str], *, read_com
             bytes(row.value).decode("utf-8", "replace") for row in frame.load().limit(SAMPLE).collect() if row.value
         ]
         if not texts:
-            raise JobError("there is no record to infer a schema from: give one")
+            raise JobError("there are no records to infer a schema from: give a schema")
         return str(spark.read.json(spark.sparkContext.parallelize(texts, 1)).schema.simpleString())
     except JobError:
         raise
     except Exception as error:
-        raise JobError(f"no schema can be inferred: {first_sentence(error)}") from None
+        raise JobError(f"the schema cannot be inferred: {first_sentence(error)}") from None
 
 
 def _with_values(frame: Any, value_format: str, schema: str) -> Any:
-    """Return a frame of the source with its values decoded."""
+    """Return the DataFrame with decoded values."""
     from pyspark.sql import functions
 
     if value_format == "json":

@@ -1,7 +1,7 @@
-"""Chunks to a log, or to a cluster: what a second task of a load does, for one partition.
+"""The second tasks of a load: write the chunks of one partition to a log or to a cluster.
 
-A log is built in a folder of its own by the code that a broker appends with, so its segments, indexes and checkpoints
-are what a broker would have written. Over the wire the chunks are replayed like any other log.
+A log is built in a folder of its own with the append code of the broker, so its segments, indexes and checkpoints are
+those that a broker would write. For a cluster, the chunks are replayed like a log.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _INT32 = Struct(">i")
 class BuildTask:
     partition: TopicPartition
     chunks: tuple[Chunk, ...]  # in the order of their records
-    folder: str  # in which a folder for the log is made
+    folder: str  # parent of the folder for the log
     config: TopicConfig
     leader_epoch: LeaderEpoch
-    base_offset: Offset | None  # of the first record; None where records have their offsets
+    base_offset: Offset | None  # of the first record; None: records have their own offsets
     now_ms: int
-    loaded_to: Offset = 0  # what lies before it is in the log already
+    loaded_to: Offset = 0  # records before this offset are in the log already
 
 
 class BuiltLog(NamedTuple):
@@ -53,9 +53,9 @@ class BuiltLog(NamedTuple):
 
 
 def build_log(task: BuildTask) -> BuiltLog:
-    """A closed and durable log, ready to be adopted."""
+    """Build a log, flush and close it. It is then ready to be adopted."""
     files = DiskFiles()
-    parent = join(task.folder, f"built.{uuid4().hex}")  # a task that is tried again builds another
+    parent = join(task.folder, f"built.{uuid4().hex}")  # each attempt of a task builds its own
     folder = join(parent, str(task.partition))
     batches, records = _batches(task), 0
     try:
@@ -84,7 +84,7 @@ def build_log(task: BuildTask) -> BuiltLog:
 
 
 def _batches(task: BuildTask) -> Iterator[memoryview]:
-    """What the log does not have yet, with the offsets that it gets."""
+    """Yield the batches that the log does not have yet, with their new offsets."""
     offset = task.base_offset
     for chunk in task.chunks:
         for batch in batches_of(chunk):
@@ -96,20 +96,20 @@ def _batches(task: BuildTask) -> Iterator[memoryview]:
 
 
 def _is_loaded(batch: memoryview, task: BuildTask) -> bool:
-    """Whether the log has a batch; JobError if it has a part of it, which the same input cannot give."""
+    """Return True if the log has the batch. Raise JobError if it has only a part: then the input is a different one."""
     first: Offset = _INT64.unpack_from(batch, 0)[0]
     last: Offset = first + _INT32.unpack_from(batch, LAST_OFFSET_DELTA_POSITION)[0]
     if first < task.loaded_to <= last:
         raise JobError(
-            f"{task.partition} ends at offset {task.loaded_to}, inside a batch of {first} to {last}: this is not the "
-            "input that the load began with"
+            f"{task.partition} ends at offset {task.loaded_to}, inside the batch {first} to {last}: the input "
+            "differs from that of the stopped load"
         )
     return last < task.loaded_to
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSlice:
-    """Chunks as a log whose offsets count from zero, to be replayed into a cluster."""
+    """Chunks as a log with offsets from zero, to be replayed into a cluster."""
 
     partition: TopicPartition
     chunks: tuple[Chunk, ...]

@@ -1,9 +1,8 @@
-"""Rows to chunks: what a first task of a load does. A chunk is a file of record batches for one partition.
+"""The first tasks of a load: write rows to chunks. A chunk is a file of record batches for one partition.
 
-Rows come as Arrow batches with the columns of `load_input.py`, and go through the kernel of
-`records/columnar/column_encoder.py` into batches, compressed and with their checksums. Offsets that rows bring stand in
-the batches already; otherwise every batch counts from zero, and it gets its offset when the log is built, which no
-checksum covers.
+Rows arrive as Arrow batches with the columns of `input.py`. The kernel of `records/columnar/column_encoder.py` encodes
+them into batches, with compression and checksum. If offsets are kept, the batches have them. Otherwise each batch
+starts at zero and gets its offset when the log is built; the checksum does not cover it.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _PARTITION_BITS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkPlan:
-    """What all first tasks of a load have in common."""
+    """The common settings of all first tasks of a load."""
 
     folder: str
-    topic: str | None = None  # of all rows; None where a column says
-    partitions: int | None = None  # of that topic; None where a column says which
+    topic: str | None = None  # of all rows; None: the column `topic`
+    partitions: int | None = None  # number of partitions of that topic; None: rows have a column `partition`
     keeps_offsets: bool = False
     codec: Codec = Codec.NONE
     batch_bytes: int = 65_536
@@ -55,7 +54,7 @@ class Chunk(NamedTuple):
 
 
 class _Target:
-    """One partition's part of a task: the batch that is open, and what is sealed and not yet in the file."""
+    """The chunk of one partition in a task: its sealed batches that are not in the file yet, and its counts."""
 
     def __init__(self, partition: TopicPartition, path: str) -> None:
         self.partition = partition
@@ -86,10 +85,10 @@ class _Target:
 
 class ChunkWriter:
     def __init__(self, plan: ChunkPlan, number: int) -> None:
-        """number: of the task, which says where its keyless rows go first."""
+        """Create a writer. The task number selects the first partition for rows without a key."""
         self._plan = plan
         self._turn = number
-        self._name = f"{number:06d}-{uuid4().hex[:12]}"  # a task that is tried again writes other files
+        self._name = f"{number:06d}-{uuid4().hex[:12]}"  # each attempt of a task writes its own files
         self._encoder = RowEncoder(plan.batch_bytes)
         self._targets: list[_Target] = []
         self._batches: list[OpenBatch] = []
@@ -97,7 +96,7 @@ class ChunkWriter:
         os.makedirs(plan.folder, exist_ok=True)
 
     def write(self, batches: Iterable[Any]) -> list[Chunk]:
-        """All rows, in their order; the chunks of those partitions that had any."""
+        """Write all rows in order. Return the chunks of the partitions that have rows."""
         for rows in batches:
             if rows.num_rows:
                 self._put(rows)
@@ -135,13 +134,13 @@ class ChunkWriter:
                     offsets,
                 )
             except ValueError as error:
-                raise self._told(error, rows, targets) from None
+                raise self._row_error(error, rows, targets) from None
             if reached < rows.num_rows:
                 self._seal(memoryview(targets).cast("B").cast("i")[reached])
             position = reached
 
     def _targets_of(self, rows: Any, key: Any) -> Any:
-        """For each row the number of its batch, as 32-bit integers."""
+        """Return the index of the target of each row, as 32-bit integers."""
         if self._plan.partitions is not None:
             return self._by_key(rows, key)
         partition = rows.column("partition")
@@ -161,13 +160,13 @@ class ChunkWriter:
         for code in found.to_pylist():
             index, number = divmod(code, 2**_PARTITION_BITS)
             if index < 0 or number >= 2**31 or topics[index] is None:
-                raise JobError(f"a row has partition {partition[pc.index(codes, code).as_py()].as_py()}")
+                raise JobError(f"a row has the invalid partition {partition[pc.index(codes, code).as_py()].as_py()}")
             numbers.append(self._number(TopicPartition(str(topics[index]), number)))
         places = pc.index_in(codes, value_set=found)
         return pc.take(pa.array(numbers, pa.int32()), places).buffers()[1]
 
     def _by_key(self, rows: Any, key: Any) -> Any:
-        """Where Kafka's own clients put a key; rows without one turn by turn."""
+        """Return targets by key, as Kafka's clients choose them. Rows without a key go to one partition per batch."""
         assert self._plan.topic is not None
         assert self._plan.partitions is not None
         count = self._plan.partitions
@@ -236,10 +235,10 @@ class ChunkWriter:
             return f"{partition} at offset {rows.column('offset')[row].as_py()}"
         return str(partition)
 
-    def _told(self, error: ValueError, rows: Any, targets: Any) -> JobError:
-        """What the kernel says of a row, with the row's place in the log instead of its number."""
-        word, number, *rest = str(error).split(" ")
-        if word != "row" or not number.isdecimal():
+    def _row_error(self, error: ValueError, rows: Any, targets: Any) -> JobError:
+        """Return the kernel's error with the partition and offset of the row instead of its number."""
+        noun, number, *rest = str(error).split(" ")
+        if noun != "row" or not number.isdecimal():
             return JobError(str(error))
         return JobError(f"{self._place(rows, targets, int(number))}: the record {' '.join(rest)}")
 
@@ -249,7 +248,7 @@ def _first_null(column: Any) -> int:
 
 
 def batches_of(chunk: Chunk, *, piece_bytes: int = 8 * 1024 * 1024) -> Iterator[memoryview]:
-    """The batches of a chunk, one by one, each writable until the next is asked for."""
+    """Yield the batches of a chunk. Each is writable until the next one is requested."""
     with open(chunk.path, "rb") as file:
         held = bytearray()
         while True:
@@ -267,4 +266,4 @@ def batches_of(chunk: Chunk, *, piece_bytes: int = 8 * 1024 * 1024) -> Iterator[
             if not piece:
                 break
     if held:
-        raise JobError(f"{chunk.path} was cut short")
+        raise JobError(f"{chunk.path} ends in the middle of a batch; run the job again")

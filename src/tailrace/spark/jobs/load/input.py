@@ -1,14 +1,14 @@
-"""What a load takes in: a DataFrame, or files that make one, brought to the columns of records.
+"""The input of a load: converts a DataFrame, or files, to the columns of records.
 
-    value      binary or string; null makes a tombstone
+    value      binary or string; null is a tombstone
     key        binary or string
     headers    array<struct<key, value>>, or a map
-    timestamp  timestamp, or milliseconds since 1970; where it is missing, the time of the load
-    topic      string, unless the load names one
-    partition  where the record goes; without it, where Kafka's own clients put its key
-    offset     kept, unless new ones are asked for
+    timestamp  timestamp, or milliseconds since 1970; default: the time of the load
+    topic      string; not needed if the load has one topic
+    partition  partition of the record; default: the partition that Kafka's clients choose for the key
+    offset     kept, unless new offsets are requested
 
-Other columns are left aside. Text in JSON lines and CSV is UTF-8, or base64 or hex if the load says so.
+Other columns are ignored. Text in JSON lines and CSV is UTF-8, or base64 or hex with the option `encoding`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _JSON = f"{_CSV}, headers array<struct<key:string,value:string>>"
 
 
 def read_files(spark: Any, path: str, kind: str) -> Any:
-    """Files of one kind as a DataFrame; CSV files have a first line with names."""
+    """Read files of one format as a DataFrame. The first line of a CSV file has the column names."""
     if kind not in FORMATS:
-        raise JobError(f"{kind!r} is no format of files that can be loaded: {', '.join(FORMATS)} are")
+        raise JobError(f"files of the format {kind!r} cannot be loaded, only {', '.join(FORMATS)}")
     if kind == "json":
         frame = spark.read.schema(_JSON).option("mode", "FAILFAST").json(path)
         return _without_missing(frame, spark.read.json(path).columns)
@@ -39,19 +39,19 @@ def read_files(spark: Any, path: str, kind: str) -> Any:
 
 
 def _without_missing(frame: Any, present: list[str]) -> Any:
-    """Only the columns that the files have: one of nulls alone would be taken for one that is there."""
+    """Drop columns that the files do not have. With only nulls they would look like existing columns."""
     return frame.select(*[name for name in frame.columns if name in present])
 
 
 def record_columns(frame: Any, *, topic: str | None, keeps_offsets: bool, encoding: str = "utf8") -> Any:
-    """The DataFrame with the columns of records and their types, or a JobError that says which column is wrong."""
+    """Return the DataFrame with the columns of records and their types. Raise JobError for a wrong column."""
     from pyspark.sql import functions as sql
 
     if encoding not in ENCODINGS:
-        raise JobError(f"{encoding!r} is no encoding of text: {', '.join(ENCODINGS)} are")
+        raise JobError(f"encoding is {encoding!r}; it must be one of {', '.join(ENCODINGS)}")
     types: Mapping[str, str] = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     if "value" not in types:
-        raise JobError(f"there is no column 'value' to load, only {', '.join(types) or 'none at all'}")
+        raise JobError(f"the column 'value' is missing; the columns are: {', '.join(types) or 'none'}")
     chosen = []
     for name in ("key", "value"):
         if name in types:
@@ -61,28 +61,28 @@ def record_columns(frame: Any, *, topic: str | None, keeps_offsets: bool, encodi
     if "timestamp" in types:
         chosen.append(_timestamp(sql, types["timestamp"]).alias("timestamp"))
     if topic is None:
-        _require(types, "topic", "string", "name one topic for all rows")
+        _require(types, "topic", "string", "give one topic for all rows")
         chosen.append(sql.col("topic"))
     if "partition" in types:
         chosen.append(sql.col("partition").cast("int").alias("partition"))
     if keeps_offsets:
         if "offset" not in types or "partition" not in types:
-            raise JobError("offsets can be kept only if there are columns 'partition' and 'offset'")
+            raise JobError("to keep offsets, the input needs the columns 'partition' and 'offset'")
         chosen.append(sql.col("offset").cast("bigint").alias("offset"))
     return frame.select(*chosen)
 
 
 def _require(types: Mapping[str, str], name: str, kind: str, otherwise: str) -> None:
     if types.get(name) != kind:
-        there = f"is a {types[name]}, not a {kind}" if name in types else "is not there"
-        raise JobError(f"column {name!r} {there}: {otherwise}")
+        problem = f"has type {types[name]}, not {kind}" if name in types else "is missing"
+        raise JobError(f"column {name!r} {problem}: {otherwise}")
 
 
 def _binary(sql: Any, name: str, kind: str, encoding: str) -> Any:
     if kind == "binary":
         return sql.col(name)
     if kind != "string":
-        raise JobError(f"column {name!r} is a {kind}, and records are made of binary or string")
+        raise JobError(f"column {name!r} has type {kind}; it must be binary or string")
     return _decoded(sql, sql.col(name), encoding)
 
 
@@ -103,7 +103,7 @@ def _headers(sql: Any, kind: str, encoding: str) -> Any:
             column,
             lambda one: sql.struct(one["key"].alias("key"), _decoded(sql, one["value"], encoding).alias("value")),
         )
-    raise JobError(f"column 'headers' is a {kind}, and headers are array<struct<key:string,value:binary>>")
+    raise JobError(f"column 'headers' has type {kind}; it must be array<struct<key:string,value:binary>>")
 
 
 def _timestamp(sql: Any, kind: str) -> Any:
@@ -115,4 +115,4 @@ def _timestamp(sql: Any, kind: str) -> Any:
     if kind == "string":
         millis = sql.timestamp_millis(sql.when(column.rlike("^-?[0-9]+$"), column).cast("bigint"))
         return sql.coalesce(millis, sql.when(~column.rlike("^-?[0-9]+$"), column).cast("timestamp"))
-    raise JobError(f"column 'timestamp' is a {kind}, and times are a timestamp or milliseconds as a bigint")
+    raise JobError(f"column 'timestamp' has type {kind}; it must be timestamp, or bigint with milliseconds")

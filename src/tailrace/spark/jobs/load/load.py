@@ -1,10 +1,10 @@
-"""`tailrace job load`: a table or files into a topic: bulk load, and restore with the offsets of old.
+"""`tailrace job load`: loads a table or files into a topic: bulk load, or restore with the original offsets.
 
-1. Rows become chunks, files of finished record batches, in a staging folder (`load_chunks.py`). All that can be wrong
-   with the input shows here, before anything of the target is touched.
-2. A task for each partition makes a log of its chunks (`load_build.py`): segments, indexes, checkpoints.
-3. The log's owner takes the segments over. That is this process, for a directory that no broker serves; into a
-   cluster the chunks are produced instead, each record once.
+1. The first tasks write rows to chunks, files of record batches, in a staging folder (`chunks.py`). Errors in the input
+   are found here, before the target is changed.
+2. One task per partition builds a log from its chunks: segments, indexes and checkpoints (`build.py`).
+3. The owner of the log adopts the segments. Without a broker, that is this process. For a cluster, the chunks are
+   produced instead, each record exactly once.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan
 from tailrace.spark.jobs.load.input import read_files, record_columns
 from tailrace.spark.jobs.load.propose import propose_load
 from tailrace.spark.jobs.load.sink import NAME, LoadSink, plan_text, written_chunks
-from tailrace.spark.jobs.load.state import LoadNote, LoadState, task_for_the_rest
+from tailrace.spark.jobs.load.state import LoadState, PlannedLoad, remaining_task
 from tailrace.spark.jobs.load.target import (
     Loaded,
     LoadReport,
     built_report,
-    made_topics,
-    partitions_there,
-    topics_to_make,
+    created_topics,
+    missing_topics,
+    partition_count,
 )
 from tailrace.spark.jobs.place import Place, cluster_at
 from tailrace.spark.jobs.progress import TaskProgress
@@ -67,25 +67,25 @@ def load(
     bootstrap: str | None = None,
     state: str | None = None,
 ) -> LoadReport:
-    """Load `source`, a DataFrame or a path of files, into `target`, a data directory or a cluster's address.
+    """Load `source`, a DataFrame or a path of files, into `target`, a data directory or the address of a cluster.
 
-    kind: of files: parquet, json (lines) or csv. topic: of all rows; without it the column says. partitions: how many a
-    new topic gets, if rows do not say where they belong. new_offsets: number the records anew, after what is there; by
-    default that is so where there is no column `offset`, or the target is a cluster. config: of topics that have to be
-    made. staging: a folder for what is built, on the target's file system and seen by every worker. bootstrap: the
-    address of a Tailrace broker that runs on the directory `target`, which then takes the segments in itself. state: a
-    directory that remembers what was to be loaded where, so that a load that was stopped can be run again.
+    `kind` is the format of files: parquet, json (lines) or csv. `topic` is the topic of all rows; default: the column
+    `topic`. `partitions` is the number of partitions of a new topic, if rows have no column `partition`. With
+    `new_offsets`, offsets are assigned after the end of the log; default: without a column `offset`, or for a cluster.
+    `config` has the configs of new topics. `staging` is a folder to build segments in, on the file system of the
+    target, that every worker sees. `bootstrap` is the address of the Tailrace broker that uses the directory; it adopts
+    the segments. `state` is a directory for progress, so that a stopped load can be resumed.
     """
     if state is not None and bootstrap is not None:
-        raise JobError("a broker that takes segments in cannot go on with a load that was stopped: no state with it")
+        raise JobError("a load with bootstrap cannot be resumed: give either state or bootstrap")
     place = _target(target)
     frame = read_files(spark, os.fspath(source), kind) if isinstance(source, str | os.PathLike) else source
     if new_offsets is None:
         new_offsets = place.bootstrap is not None or "offset" not in frame.columns
     if place.bootstrap is not None and not new_offsets:
-        raise JobError("a cluster gives records its own offsets: give a data directory, or ask for new offsets")
+        raise JobError("a cluster assigns its own offsets: load into a data directory, or request new offsets")
     if compression not in CODECS:
-        raise JobError(f"{compression!r} is no compression: {', '.join(CODECS)} are")
+        raise JobError(f"compression is {compression!r}; it must be one of {', '.join(CODECS)}")
     with _staging(spark, place, staging) as folder:
         plan = ChunkPlan(
             folder=folder,
@@ -112,9 +112,9 @@ def load(
 
 
 def _target(text: str) -> Place:
-    """A directory may be new, if it is written as one."""
+    """Parse the target. A path that does not exist is a new directory, if its parent exists."""
     if is_remote(text):
-        raise JobError(f"{text} is in an object store, which is only read from: records are loaded into a directory")
+        raise JobError(f"{text} is in an object store, which is read-only: load into a local directory")
     is_new = not os.path.exists(text) and (os.sep in text or ":" not in text)
     if is_new and os.path.isdir(os.path.dirname(os.path.abspath(text))):
         return Place(path=text)
@@ -123,20 +123,20 @@ def _target(text: str) -> Place:
 
 @contextmanager
 def _staging(spark: Any, place: Place, given: str | None) -> Iterator[str]:
-    """A folder for chunks and logs that are being built, gone at the end."""
+    """Yield a folder for chunks and built logs, and remove it at the end."""
     if given is None and place.path is None:
         if not str(spark.sparkContext.master).startswith("local"):
-            raise JobError("workers elsewhere need a staging folder that all of them see")
+            raise JobError("workers on other machines need a staging folder that all of them see: give --staging")
         folder = tempfile.mkdtemp(prefix="tailrace-load-")
     else:
-        # Beside the directory, not in it: Apache Kafka does not start where a folder has a name that it does not know.
+        # Not inside the directory: Apache Kafka does not start if a data directory has an unknown folder.
         parent = given or f"{os.path.abspath(place.path or '')}.staging"
         folder = os.path.join(parent, uuid4().hex)
         try:
             os.makedirs(folder)
             _check_file_system(folder, place)
         except OSError as error:
-            raise JobError(f"{folder} cannot be made: {error.strerror}") from None
+            raise JobError(f"{folder} cannot be created: {error.strerror}") from None
     try:
         yield folder
     finally:
@@ -146,7 +146,7 @@ def _staging(spark: Any, place: Place, given: str | None) -> Iterator[str]:
 
 
 def _check_file_system(folder: str, place: Place) -> None:
-    """Segments are renamed into their place, which works within a file system only."""
+    """Raise JobError if the folder is on another file system: segments are moved by renaming."""
     if place.path is not None:
         target = place.path if os.path.exists(place.path) else os.path.dirname(os.path.abspath(place.path))
         if os.stat(folder).st_dev != os.stat(target).st_dev:
@@ -155,13 +155,13 @@ def _check_file_system(folder: str, place: Place) -> None:
 
 
 def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
-    """How many partitions keys are shared out to: those that are there, or those that are asked for."""
+    """Return the number of partitions for keys: that of the existing topic, or the requested one."""
     if topic is None:
-        raise JobError("rows without a column 'partition' need one topic that is named")
+        raise JobError("rows without a column 'partition' need a topic: give --topic")
     there = 0
     if place.bootstrap is not None:
         with cluster_at(place.bootstrap) as cluster:
-            there = partitions_there(cluster, topic)
+            there = partition_count(cluster, topic)
     elif place.path is not None and os.path.isdir(place.path) and os.listdir(place.path):
         try:
             folders = look_at(DiskFiles(), place.path).folders
@@ -169,14 +169,14 @@ def _partition_count(place: Place, topic: str | None, given: int | None) -> int:
             raise JobError(str(error)) from None
         there = sum(folder.partition.topic == topic and not folder.mark for folder in folders)
     if there and given and there != given:
-        raise JobError(f"{topic} has {there} partitions in {place}, and {given} were asked for")
+        raise JobError(f"{topic} has {there} partitions in {place}, but --partitions is {given}")
     if not there and not given:
-        raise JobError(f"how many partitions shall {topic} have? There is no such topic in {place}")
+        raise JobError(f"topic {topic} does not exist in {place}: give its number of partitions")
     return there or given or 0
 
 
 def write_chunks(spark: Any, rows: Any, plan: ChunkPlan) -> list[Chunk]:
-    """The first tasks. Offsets that are kept come in order: a partition is one task's, sorted."""
+    """Run the first tasks. If offsets are kept, each partition is written by one task, in the order of offsets."""
     if plan.keeps_offsets:
         keys = ["partition", "offset"] if plan.topic is not None else ["topic", "partition", "offset"]
         rows = rows.repartition(*keys[:-1]).sortWithinPartitions(*keys)
@@ -197,13 +197,13 @@ def by_partition(chunks: Sequence[Chunk]) -> dict[TopicPartition, tuple[Chunk, .
 
 
 def _counts(grouped: Mapping[TopicPartition, Any], given: int | None, plan: ChunkPlan) -> dict[str, int]:
-    """How many partitions each topic needs."""
+    """Return the number of partitions that each topic needs."""
     needed: dict[str, int] = {}
     for partition in grouped:
         needed[partition.topic] = max(needed.get(partition.topic, 0), partition.partition + 1)
     for name, count in needed.items():
         if given is not None and count > given:
-            raise JobError(f"a row is for partition {count - 1} of {name}, and {given} partitions were asked for")
+            raise JobError(f"a row is for partition {count - 1} of {name}, but --partitions is {given}")
         needed[name] = given or plan.partitions or count
     return needed
 
@@ -217,19 +217,19 @@ def _adopt(
     plan: ChunkPlan,
     state: LoadState | None = None,
 ) -> LoadReport:
-    """Into a directory that no broker serves."""
+    """Load into a directory that no broker uses."""
     from tailrace.log.recovery.adoption import NotAdoptable
     from tailrace.node.offline_node import NodeRefused, OfflineNode
 
     try:
         with OfflineNode(path) as node:
-            missing = topics_to_make(node.partitions_of, counts, path)
+            missing = missing_topics(node.partitions_of, counts, path)
             for name in missing:
                 node.create_topic(name, counts[name], config)
             try:
                 notes = {} if state is None else state.read()
                 found = [
-                    task_for_the_rest(partition, chunks, node.standing(partition), plan, notes.get(partition))
+                    remaining_task(partition, chunks, node.log_end_state(partition), plan, notes.get(partition))
                     for partition, chunks in grouped.items()
                 ]
                 tasks = [task for task in found if task is not None]
@@ -237,7 +237,7 @@ def _adopt(
                 if state is not None:
                     for task, one in zip(tasks, built, strict=True):
                         if not task.loaded_to:
-                            notes[one.partition] = LoadNote(one.first_offset, one.end_offset, one.records)
+                            notes[one.partition] = PlannedLoad(one.first_offset, one.end_offset, one.records)
                     state.write(notes)
                 for one in built:
                     node.adopt(one.partition, one.folder, one.leader_epoch)
@@ -259,11 +259,11 @@ def _produce(
     config: Mapping[str, str],
     state: str | None = None,
 ) -> LoadReport:
-    """Into a cluster, with its own offsets."""
+    """Load into a cluster, which assigns the offsets."""
     kept = None if state is None else ReplayState(state)
     with (
         cluster_at(bootstrap) as cluster,
-        made_topics(cluster, bootstrap, counts, config, keep=state is not None) as missing,
+        created_topics(cluster, bootstrap, counts, config, keep=state is not None) as missing,
     ):
         ends = latest_offsets(cluster, grouped)
         tasks = []
@@ -274,7 +274,9 @@ def _produce(
                 if kept is not None:
                     kept.write(partition, point)
             elif point.target != bootstrap:
-                raise JobError(f"{state} is the state of a load into {point.target}")
+                raise JobError(
+                    f"{state} has the state of a load into {point.target}, not {bootstrap}: give another directory"
+                )
             ends[partition] = point.target_next - point.source_next
             slice_ = ChunkSlice(partition, chunks, point.source_next)
             tasks.append(ReplayTask(slice_, bootstrap, partition, point, kept, None, None))

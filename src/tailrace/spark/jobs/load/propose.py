@@ -1,8 +1,8 @@
-"""A load into a directory that a Tailrace broker serves: segments are built beside it, and it takes them in itself.
+"""Loads into the directory of a running Tailrace broker: the job builds segments, and the broker adopts them.
 
-Where logs end, their leader epochs and their settings are asked of the broker; the finished logs are moved into the
-partitions' folders, and a file says that they are there (`log/directories/load_proposal.py`). The broker checks that
-they fit: if somebody wrote to a partition meanwhile, or its leader changed, it refuses, and nothing of that partition
+End offsets, leader epochs and configs are queried from the broker. The finished logs are moved into the partitions'
+folders, and a proposal file is written (`log/directories/load_proposal.py`). The broker checks the segments. If records
+were written to a partition in the meantime, or its leader changed, the broker refuses the partition, and nothing of it
 is loaded.
 """
 
@@ -25,10 +25,10 @@ from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.jobs.load.build import BuiltLog, build_log
 from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan
-from tailrace.spark.jobs.load.target import LoadReport, build_task, built_report, made_topics
+from tailrace.spark.jobs.load.target import LoadReport, build_task, built_report, created_topics
 from tailrace.spark.jobs.place import cluster_at
 
-PATIENCE_S = 60.0
+BROKER_TIMEOUT_S = 60.0
 _POLL_S = 0.1
 _SETTINGS = (
     "cleanup.policy", "index.interval.bytes", "max.compaction.lag.ms", "min.compaction.lag.ms", "segment.bytes",
@@ -36,7 +36,7 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-class WireStanding(NamedTuple):
+class RemoteLogEnd(NamedTuple):
     end_offset: Offset
     leader_epoch: LeaderEpoch
     config: TopicConfig
@@ -53,13 +53,15 @@ def propose_load(
 ) -> LoadReport:
     files = DiskFiles()
     if files.exists(join(path, PROPOSALS)) or files.exists(join(path, DONE)):
-        raise JobError(f"another load waits for the broker in {path}")
-    with cluster_at(bootstrap) as cluster, made_topics(cluster, bootstrap, counts, config) as missing:
-        standings = _standings(cluster, grouped)
-        tasks = [build_task(partition, chunks, standings[partition], plan) for partition, chunks in grouped.items()]
+        raise JobError(f"another load in {path} waits for the broker; try again later")
+    with cluster_at(bootstrap) as cluster, created_topics(cluster, bootstrap, counts, config) as missing:
+        log_ends = _log_ends(cluster, grouped)
+        tasks = [build_task(partition, chunks, log_ends[partition], plan) for partition, chunks in grouped.items()]
         for task in tasks:
             if not os.path.isdir(os.path.join(path, str(task.partition))):
-                raise JobError(f"{task.partition} of {bootstrap} does not lie in {path}")
+                raise JobError(
+                    f"{task.partition} of {bootstrap} is not in {path}: give a data directory of that broker"
+                )
         built: list[BuiltLog] = run_tasks(spark, tasks, build_log, label="load: batches to segments")
         try:
             for one in built:
@@ -74,11 +76,11 @@ def propose_load(
         if refused:
             taken = sorted(str(partition) for partition, outcome in outcomes.items() if outcome.refusal is None)
             rest = f" ({', '.join(taken)} loaded)" if taken and not missing else ""
-            raise JobError(f"the broker refuses: {refused[0]}{rest}", status=1)
+            raise JobError(f"the broker refused the load: {refused[0]}{rest}", status=1)
     return built_report(built, missing)
 
 
-def _standings(cluster: ClusterClient, partitions: Mapping[TopicPartition, Any]) -> dict[TopicPartition, WireStanding]:
+def _log_ends(cluster: ClusterClient, partitions: Mapping[TopicPartition, Any]) -> dict[TopicPartition, RemoteLogEnd]:
     ends = latest_offsets(cluster, partitions)
     topics = {name: cluster.topic(name, fresh=True) for name in dict.fromkeys(one.topic for one in partitions)}
     configs = {}
@@ -86,24 +88,24 @@ def _standings(cluster: ClusterClient, partitions: Mapping[TopicPartition, Any])
         entries = describe_configs(cluster, Resource(ResourceType.TOPIC, name), _SETTINGS)
         configs[name] = parse_topic_config({one.name: one.value for one in entries if one.value is not None})
     return {
-        one: WireStanding(ends[one], topics[one.topic].partition(one.partition).leader_epoch, configs[one.topic])
+        one: RemoteLogEnd(ends[one], topics[one.topic].partition(one.partition).leader_epoch, configs[one.topic])
         for one in partitions
     }
 
 
 def _wait(files: DiskFiles, path: str) -> dict[TopicPartition, Outcome]:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + BROKER_TIMEOUT_S
     while True:
         found = answered(files, path)
         if found is not None:
             return found
         if time.monotonic() > deadline:
-            raise JobError(f"no broker of Tailrace has looked into {path} for {PATIENCE_S:.0f} seconds")
+            raise JobError(f"no Tailrace broker has processed the load in {path} within {BROKER_TIMEOUT_S:.0f} s")
         time.sleep(_POLL_S)
 
 
 def _tidy_up(files: DiskFiles, path: str, built: list[BuiltLog]) -> None:
-    """Nothing of the load stays but what the broker took."""
+    """Remove the files of the load that the broker did not adopt."""
     files.remove(join(path, PROPOSALS))
     files.remove(join(path, DONE))
     for one in built:

@@ -1,4 +1,4 @@
-"""How rows of a DataFrame reach the first tasks of a load: as a sink that Spark writes to, in Arrow batches."""
+"""A Spark sink that passes the rows of a DataFrame to the first tasks of a load, in Arrow batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ChunkMessage(WriterCommitMessage):
 
 
 class LoadSink(DataSource):
-    """Give it to `spark.dataSource.register`; its one option is the plan."""
+    """The data source for `spark.dataSource.register`. Its only option is the plan."""
 
     @classmethod
     def name(cls) -> str:
@@ -48,7 +48,7 @@ class LoadWriter(DataSourceArrowWriter):
         return ChunkMessage(number, tuple(ChunkWriter(self._plan, number).write(iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """This is not the process that started the load: what the tasks wrote is told by a file."""
+        """Write the list of chunks to a file. This runs in another process than the one that started the load."""
         found = sorted((one for one in messages if isinstance(one, ChunkMessage)), key=lambda one: one.task)
         rows = [list(chunk) for message in found for chunk in message.chunks if chunk.records]
         os.makedirs(self._plan.folder, exist_ok=True)
@@ -56,7 +56,7 @@ class LoadWriter(DataSourceArrowWriter):
             json.dump(rows, file)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing: whoever started the load removes the folder."""
+        """Do nothing: the process that started the load removes the folder."""
 
 
 def plan_text(plan: ChunkPlan) -> str:
@@ -69,6 +69,6 @@ def plan_of(text: str) -> ChunkPlan:
 
 
 def written_chunks(plan: ChunkPlan) -> list[Chunk]:
-    """What a load's first tasks have written, in the order of their rows."""
+    """Return the chunks that the first tasks have written, in the order of their rows."""
     with open(os.path.join(plan.folder, _LIST), encoding="utf-8") as file:
         return [Chunk(TopicPartition(*partition), *rest) for partition, *rest in json.load(file)]

@@ -1,4 +1,4 @@
-"""What loads into different targets share: which topics have to be made, where logs stand, and the report."""
+"""Common parts of loads into different targets: topics to create, log ends, and the report."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tailrace.spark.jobs.load.build import BuildTask, BuiltLog
 from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan
 
 
-class Standing(Protocol):
-    """What one has to know to build segments that a log can take in."""
+class LogEnd(Protocol):
+    """The state of a log that is needed to build segments for it."""
 
     @property
     def end_offset(self) -> Offset: ...
@@ -35,7 +35,7 @@ class Loaded:
     bytes: int
     first_offset: Offset
     end_offset: Offset
-    segments: int = 0  # that were built; 0 where records were produced
+    segments: int = 0  # built segments; 0 if records were produced
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,7 +53,7 @@ class Loaded:
 class LoadReport:
     partitions: list[Loaded] = field(default_factory=list)
     topics_created: list[str] = field(default_factory=list)
-    loaded_before: list[TopicPartition] = field(default_factory=list)  # by a run that was stopped
+    loaded_before: list[TopicPartition] = field(default_factory=list)  # by an earlier, stopped run
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -63,33 +63,35 @@ class LoadReport:
         }
 
 
-def build_task(partition: TopicPartition, chunks: tuple[Chunk, ...], standing: Standing, plan: ChunkPlan) -> BuildTask:
-    if plan.keeps_offsets and chunks[0].first_offset < standing.end_offset:
+def build_task(
+    partition: TopicPartition, chunks: tuple[Chunk, ...], log_end_state: LogEnd, plan: ChunkPlan
+) -> BuildTask:
+    if plan.keeps_offsets and chunks[0].first_offset < log_end_state.end_offset:
         raise JobError(
-            f"{partition} ends at offset {standing.end_offset}, "
-            f"and the first record to load has offset {chunks[0].first_offset}"
+            f"{partition} ends at offset {log_end_state.end_offset}, "
+            f"but the first record to load has offset {chunks[0].first_offset}: request new offsets, or load elsewhere"
         )
     return BuildTask(
         partition,
         chunks,
         plan.folder,
-        standing.config,
-        standing.leader_epoch,
-        None if plan.keeps_offsets else standing.end_offset,
+        log_end_state.config,
+        log_end_state.leader_epoch,
+        None if plan.keeps_offsets else log_end_state.end_offset,
         plan.now_ms,
     )
 
 
-def topics_to_make(partitions_of: Callable[[str], int], counts: Mapping[str, int], where: str) -> tuple[str, ...]:
-    """The topics that have to be made; those that are there have partitions enough, or it is a JobError."""
+def missing_topics(partitions_of: Callable[[str], int], counts: Mapping[str, int], where: str) -> tuple[str, ...]:
+    """Return the topics to create. Raise JobError if an existing topic has too few partitions."""
     for name, count in counts.items():
         there = partitions_of(name)
         if 0 < there < count:
-            raise JobError(f"{name} has {there} partitions in {where}, and there are records for {count}")
+            raise JobError(f"{name} has {there} partitions in {where}, but records need {count}")
     return tuple(name for name in counts if not partitions_of(name))
 
 
-def partitions_there(cluster: ClusterClient, topic: str) -> int:
+def partition_count(cluster: ClusterClient, topic: str) -> int:
     try:
         return len(cluster.topic(topic, fresh=True).partitions)
     except UnknownTopic:
@@ -106,11 +108,11 @@ def built_report(
 
 
 @contextmanager
-def made_topics(
+def created_topics(
     cluster: ClusterClient, where: str, counts: Mapping[str, int], config: Mapping[str, str], *, keep: bool = False
 ) -> Iterator[tuple[str, ...]]:
-    """The topics that were not there, made; and gone again if what follows fails, unless a later run is to go on."""
-    missing = topics_to_make(lambda name: partitions_there(cluster, name), counts, where)
+    """Create missing topics, and delete them again on failure, unless `keep` is set for a later run."""
+    missing = missing_topics(lambda name: partition_count(cluster, name), counts, where)
     for name in missing:
         create_topic(cluster, NewTopic(name=name, partitions=counts[name], config=config))
     try:

@@ -1,4 +1,4 @@
-"""What a profile counts, in values that can be put together: of slices to a partition, of partitions to a topic."""
+"""The counts of a profile. They can be merged: slices into a partition, partitions into a topic."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-WIDTHS_S = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_449_600)  # each a multiple of the one before
+WIDTHS_S = (1, 5, 15, 60, 300, 900, 3600, 21_600, 86_400, 604_800, 31_449_600)  # each is a multiple of the previous one
 _MOST_BUCKETS = 400
 _EXACT_BITS = 7
 
 
 class SizeHistogram:
-    """How many things have which size: exact below 128 bytes, to one part in 64 above."""
+    """A histogram of sizes: exact below 128 bytes, with a precision of 1/64 above."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -34,7 +34,7 @@ class SizeHistogram:
         return self.counts.total()
 
     def quantile(self, share: float) -> int:
-        """A size that this share of all does not exceed; 0 of nothing."""
+        """Return the size that this share does not exceed; 0 if the histogram is empty."""
         wanted = share * self.total
         seen = 0
         for size in sorted(self.counts):
@@ -49,7 +49,7 @@ class SizeHistogram:
 
 
 class TimeSeries:
-    """Records and bytes over time, in buckets that grow wider as the time that they cover does."""
+    """Records and bytes over time, in buckets. The buckets become wider as the covered time grows."""
 
     def __init__(self) -> None:
         self._level = 0
@@ -60,7 +60,7 @@ class TimeSeries:
         return WIDTHS_S[self._level]
 
     def add(self, seconds: Iterable[tuple[int, int, int]]) -> None:
-        """(seconds since 1970, records, bytes)"""
+        """Add tuples (seconds since 1970, records, bytes)."""
         for second, records, size in seconds:
             before = self.buckets.get(second // self.width_s, (0, 0))
             self.buckets[second // self.width_s] = (before[0] + records, before[1] + size)
@@ -101,9 +101,9 @@ class TimeSeries:
 @dataclass(slots=True)
 class CodecFacts:
     batches: int = 0
-    bytes: int = 0  # of records, compressed
-    sampled: int = 0  # of these, what was looked into
-    sampled_plain: int = 0  # and how large that is without compression
+    bytes: int = 0  # compressed bytes of records
+    sampled: int = 0  # compressed bytes of the sampled batches
+    sampled_plain: int = 0  # uncompressed bytes of the sampled batches
 
     def merge(self, other: CodecFacts) -> None:
         self.batches += other.batches
@@ -113,15 +113,15 @@ class CodecFacts:
 
     @property
     def ratio(self) -> float | None:
-        """How many bytes one byte stands for; None where nobody looked."""
+        """The compression ratio of the sampled batches; None if there are none."""
         return self.sampled_plain / self.sampled if self.sampled else None
 
 
 @dataclass(slots=True)
 class KeyFacts:
-    """What keys say; compaction would keep the last record of each."""
+    """Statistics of keys. A record is superseded if compaction would remove it: a later one has the same key."""
 
-    records: int = 0  # that have a key
+    records: int = 0  # records with a key
     distinct: int = 0
     superseded: int = 0
     superseded_bytes: int = 0
@@ -129,7 +129,7 @@ class KeyFacts:
     top: list[tuple[bytes, int, int]] = field(default_factory=list)  # key, records, bytes
 
     def merge(self, other: KeyFacts, most: int = 20) -> None:
-        """Take in another partition's: a key that is in both counts twice."""
+        """Add the statistics of another partition. A key in both partitions counts twice."""
         self.records += other.records
         self.distinct += other.distinct
         self.superseded += other.superseded
@@ -140,11 +140,11 @@ class KeyFacts:
 
 @dataclass(slots=True)
 class LogFacts:
-    """All that is counted but keys. Of two neighbours the earlier one takes in the later."""
+    """All statistics except those of keys. Merge later offsets into earlier ones."""
 
     batches: int = 0
     bytes: int = 0
-    records: int = 0  # that a consumer sees
+    records: int = 0  # records that a consumer sees
     record_bytes: int = 0  # keys and values
     control_batches: int = 0
     transactional_records: int = 0
@@ -152,7 +152,7 @@ class LogFacts:
     aborted_bytes: int = 0
     tombstones: int = 0
     keyless: int = 0
-    out_of_order: int = 0  # records with an earlier time than the one before
+    out_of_order: int = 0  # records with an earlier timestamp than the previous record
     first_time: int | None = None
     last_time: int | None = None
     min_time: int | None = None
@@ -203,7 +203,7 @@ class LogFacts:
         self.out_of_order += records
 
     def note_times(self, first: int | None, last: int | None, low: int | None, high: int | None) -> None:
-        """Records follow whose first and last, smallest and largest times are these (ms)."""
+        """Add the first, last, smallest and largest timestamps (ms) of the following records."""
         if first is None or last is None:
             return
         if self.last_time is not None and first < self.last_time:

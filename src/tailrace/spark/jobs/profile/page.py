@@ -1,4 +1,4 @@
-"""A profile as a page: one HTML file with its pictures in it, and the numbers beside it as JSON."""
+"""Writes a profile as one HTML file with charts, and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def write_page(report: ProfileReport, folder: str) -> list[str]:
-    """profile.html and profile.json in a folder that is made if need be; their paths."""
+    """Write profile.html and profile.json to a folder, which is created if needed. Return their paths."""
     texts = {
         "profile.html": page(report),
         "profile.json": json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n",
@@ -67,11 +67,11 @@ def _topic(topic: TopicProfile) -> Iterator[str]:
     width = series.width_s
     if series.buckets:
         first, last = min(series.buckets), max(series.buckets)
-        # Empty buckets count; where there are far more of them than others, only those next to the others do.
+        # Empty buckets are drawn as zeros; it is enough to draw those next to a bucket with records.
         numbers = sorted({n for b in series.buckets for n in (b - 1, b, b + 1) if first <= n <= last})
         points = [(float(n * width), series.buckets.get(n, (0, 0))[0] / width) for n in numbers]
         most = max(value for _, value in points)
-        yield area(f"records a second, in steps of {duration(width)}", points, moment, f"{most:,.1f}")
+        yield area(f"records per second, in steps of {duration(width)}", points, moment, f"{most:,.1f}")
     yield from _sizes("size of values", facts.value_sizes)
     yield from _sizes("size of keys", facts.key_sizes)
     yield from _sizes("size of batches", facts.batch_sizes)
@@ -89,7 +89,7 @@ def _topic(topic: TopicProfile) -> Iterator[str]:
 
 
 def summary(topic: TopicProfile) -> Iterator[tuple[str, str]]:
-    """What is most worth knowing, in words."""
+    """Yield the most important statistics as text."""
     facts, keys = topic.facts, topic.keys
     yield "partitions", f"{len(topic.partitions):,}"
     yield "records", f"{facts.records:,}"
@@ -104,9 +104,9 @@ def summary(topic: TopicProfile) -> Iterator[tuple[str, str]]:
         freed = topic.freed_bytes
         if freed is not None:
             yield "compaction would free", f"about {size(freed)} ({share(freed, facts.bytes)})"
-        yield "tombstones", f"{facts.tombstones:,}; of {keys.tombstones_last:,} keys it is the last record"
+        yield "tombstones", f"{facts.tombstones:,}; for {keys.tombstones_last:,} keys the last record is one"
     yield "aborted records", share(facts.aborted_records, facts.aborted_records + facts.records)
-    yield "out of order in time", share(facts.out_of_order, facts.records)
+    yield "timestamps out of order", share(facts.out_of_order, facts.records)
 
 
 def _sizes(title: str, sizes: SizeHistogram) -> Iterator[str]:

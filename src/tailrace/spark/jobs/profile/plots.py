@@ -1,4 +1,4 @@
-"""Small pictures of numbers, as plain SVG: bars that compare things, and an area over time."""
+"""Small charts as plain SVG: bar charts, and an area chart over time."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _LEFT, _WIDTH, _BAR, _HEIGHT = 180, 480, 16, 140
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, str]]) -> str:
-    """One bar for each: name, length, and what is written behind it."""
+    """Draw a bar chart. A row has a name, a length, and a text beside the bar."""
     longest = max((length for _, length, _ in rows), default=0) or 1
     lines, y = [], 34
-    for name, length, told in rows:
+    for name, length, text in rows:
         width = _WIDTH * length / longest
         lines.append(f'<text x="{_LEFT - 8}" y="{y + 11}" text-anchor="end">{escape(_short(name))}</text>')
         lines.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="{_BAR - 3}" fill="{_COLOUR}"/>')
-        lines.append(f'<text x="{_LEFT + width + 5:.1f}" y="{y + 11}" class="small">{escape(told)}</text>')
+        lines.append(f'<text x="{_LEFT + width + 5:.1f}" y="{y + 11}" class="small">{escape(text)}</text>')
         y += _BAR
     return _picture(title, lines, y + 8)
 
 
 def area(title: str, points: Sequence[tuple[float, float]], x_text: Callable[[float], str], y_text: str) -> str:
-    """A value over time; a point that is missing is a zero, for whoever gives the points to put in."""
+    """Draw a value over time. The caller must include points with the value zero."""
     if not points:
         return _picture(title, ['<text x="12" y="44">nothing to show</text>'], 60)
     low, high = points[0][0], points[-1][0]

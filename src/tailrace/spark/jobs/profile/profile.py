@@ -1,8 +1,8 @@
-"""`tailrace job profile`: what is in a log. Keys, sizes, skew, throughput, compression, what compaction would free.
+"""`tailrace job profile`: statistics of a log: keys, sizes, skew, throughput, compression, effect of compaction.
 
-Each slice of a partition is a task; what it counts is put together by partition through a shuffle, keys too, so the
-numbers are exact. Read is what is committed: up to the last stable offset, without aborted transactions, of which the
-share is told.
+Each slice of a partition is a task. The counts, also those of keys, are merged by partition through a shuffle, so the
+numbers are exact. Only committed records are read: up to the last stable offset, without aborted transactions. The
+share of aborted records is reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PartitionProfile:
 
 @dataclass(slots=True)
 class TopicProfile:
-    """A topic's partitions, and all of them together."""
+    """The statistics of a topic's partitions, and their sum."""
 
     name: str
     partitions: list[PartitionProfile] = field(default_factory=list)
@@ -49,13 +49,13 @@ class TopicProfile:
 
     @property
     def skew(self) -> float | None:
-        """The fullest partition's bytes, in multiples of the average."""
+        """The size of the largest partition, as a multiple of the average."""
         total = self.facts.bytes
         return max(one.facts.bytes for one in self.partitions) * len(self.partitions) / total if total else None
 
     @property
     def freed_bytes(self) -> int | None:
-        """What compaction would free on disk, if what goes is compressed as well as the rest."""
+        """The bytes that compaction would free, assuming the same compression ratio for all records."""
         if self.keys is None or not self.facts.record_bytes:
             return None
         return round(self.keys.superseded_bytes / self.facts.record_bytes * self.facts.bytes)
@@ -90,7 +90,7 @@ class ProfileReport:
 
 
 def profile(spark: Any, place: str, *, topics: Sequence[str] = (), batches_only: bool = False) -> ProfileReport:
-    """Profile a data directory or a cluster; batches_only: what headers of batches tell, and no record is decoded."""
+    """Profile a data directory or a cluster. With `batches_only`, only batch headers are read."""
     parallelism = int(spark.sparkContext.defaultParallelism)
     partitions, tasks = plan_profile(place, topics=topics, batches_only=batches_only, parallelism=parallelism)
     found = run_grouped(spark, tasks, profile_slice, merge_partition, label="profile")
@@ -176,7 +176,7 @@ def keys_json(keys: KeyFacts) -> dict[str, Any]:
 
 
 def key_text(key: bytes) -> str:
-    """A key for people: as text, or in hex where it is none."""
+    """Return a key for people: as text, or in hex if it is not printable text."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
-"""What a task of a profile does: a slice of a log to numbers.
+"""The tasks of a profile: count the batches and records of a slice.
 
-The headers of batches tell sizes, codecs, transactions and times; records are decoded only for keys and sizes, in the
-same pass, and not at all when only batches are asked for. Of compressed batches every eighth is decompressed once more
-to learn how large its records are.
+Batch headers have sizes, codecs, transactions and times. Records are decoded in the same pass, only for keys and sizes,
+and not at all with `batches_only`. Every eighth compressed batch is decompressed once more, to measure the size of its
+records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tailrace.records import kernels
 from tailrace.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, Codec
 from tailrace.records.codecs.decompression import decompress
 from tailrace.records.columnar.columns import AbortedRanges, RecordColumns
-from tailrace.spark.jobs.place import told
+from tailrace.spark.jobs.place import as_job_errors
 from tailrace.spark.jobs.profile.facts import CodecFacts, KeyFacts, LogFacts
 from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema
 from tailrace.spark.source.schema import KNOWN, wanted_bits
@@ -34,10 +34,10 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProfileTask:
-    group: int  # the number of the partition
-    place: int  # of the slice in it
+    group: int  # index of the partition
+    place: int  # position of the slice in it
     slice: Slice
-    is_first: bool  # a batch that begins before the slice is its own only in the first
+    is_first: bool  # the first slice of a partition counts a batch that begins before it
     batches_only: bool
 
 
@@ -48,7 +48,7 @@ class SliceFacts:
 
 
 def profile_slice(task: ProfileTask) -> Iterator[tuple[int, int, SliceFacts]]:
-    with told():
+    with as_job_errors():
         profile = _SliceProfile(task)
         for _ in task.slice.feed(profile, fail_on_data_loss=True):
             profile.take()
@@ -57,7 +57,7 @@ def profile_slice(task: ProfileTask) -> Iterator[tuple[int, int, SliceFacts]]:
 
 
 class _SliceProfile:
-    """Is fed as columns are, and passes the batches on to them after having looked at their headers."""
+    """A taker of batches that counts their headers and passes them on to columns."""
 
     def __init__(self, task: ProfileTask) -> None:
         wanted = task.slice.range
@@ -97,7 +97,7 @@ class _SliceProfile:
         stop = self._columns.put_batches(source, start, end)
         view = memoryview(source)
         for header in kernels.scan_batches(source, start, stop)[0]:
-            # A batch that reaches over the edge of two slices is counted where it begins.
+            # A batch that spans two slices is counted in the slice where it begins.
             if self._counted_to <= header[2] < self._columns.end_offset:
                 self._counted_to = header[3] + 1
                 self._count(header, view)
@@ -133,7 +133,7 @@ class _SliceProfile:
     # Records
 
     def take(self) -> None:
-        """Count what the columns hold."""
+        """Count the rows of the columns."""
         if self._task.batches_only or not self._columns.rows:
             return
         rows = arrow_batch(self._columns, _COLUMNS, _SCHEMA, self._task.slice.range.partition)
@@ -191,7 +191,7 @@ _KEY_SCHEMA = pa.schema([
 
 
 def merged_keys(tables: Iterable[Any]) -> Any:
-    """Tables of keys, earlier offsets first, as one with each key once."""
+    """Merge tables of keys, earlier offsets first, into one table with each key once."""
     parts = [table.cast(_KEY_SCHEMA) for table in tables]
     if not parts:
         return _KEY_SCHEMA.empty_table()
@@ -216,7 +216,7 @@ def unpacked(data: bytes) -> Any:
 
 
 def key_facts(table: Any) -> KeyFacts:
-    """What a whole partition's keys amount to."""
+    """Return the key statistics of a whole partition."""
     if not table.num_rows:
         return KeyFacts()
     records, size = pc.sum(table.column("records")).as_py(), pc.sum(table.column("bytes")).as_py()
@@ -233,7 +233,7 @@ def key_facts(table: Any) -> KeyFacts:
 
 
 def merge_partition(group: int, slices: Iterable[SliceFacts]) -> tuple[LogFacts, KeyFacts | None]:
-    """The slices of a partition, in their order, as one."""
+    """Merge the slices of a partition, in their order."""
     facts, tables = LogFacts(), []
     has_keys = False
     for one in slices:

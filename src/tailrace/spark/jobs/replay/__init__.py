@@ -1,4 +1,4 @@
-"""`tailrace job replay`: produces a range of one log into another cluster.
+"""`tailrace job replay`: copies a range of a log into another cluster.
 
 replay.py   the job
 copy.py     copies one partition

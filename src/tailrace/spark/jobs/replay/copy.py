@@ -1,14 +1,15 @@
-"""One partition of a replay: batches out of a slice of the source, into a partition of the target.
+"""Copies one partition of a replay: batches of a source slice into a partition of the target.
 
-Whole batches go through without being decoded wherever nothing inside them changes (`records/resend.py`). How each
-record arrives once:
+Whole batches are copied without decoding if nothing inside them changes (`records/resend.py`). Each record arrives
+exactly once, by three rules:
 
-    - An idempotent producer: a batch that is sent again within a task is recognised by the broker.
-    - A task that begins again, in this run or with a state in a later one, looks at the target's end. Nobody else
-      writes to the partition, so what lies past the last noted offset is what was sent and not noted: as many records
-      are passed over in the source. The last of them has to be the same on both sides, or the replay is refused.
-    - Every acknowledgement says at which offset the batch lies. If that is not the next one, somebody else does write
-      there, and the replay stops.
+    - The producer is idempotent: the broker recognizes a batch that is sent again within a task.
+    - A task that starts again, in this run or in a later one with a state, reads the end offset of the target. No other
+      producer writes to the partition, so the records after the saved offset were sent before the state was saved. The
+      same number of records is skipped in the source. The last of them must be equal on both sides, or the replay
+      stops.
+    - Every acknowledgement contains the offset of the batch. If it is not the expected one, another producer writes to
+      the partition, and the replay stops.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tailrace.records.raw_batches import RawBatches
 from tailrace.records.record import Record, iter_records
 from tailrace.records.resend import AddHeader, Resent, as_produced, halves
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.place import cluster_at, told
+from tailrace.spark.jobs.place import as_job_errors, cluster_at
 from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
 from tailrace.spark.source.transports.transport import Slice
 
@@ -43,7 +44,7 @@ _NOTE_EVERY_S = 1.0
 class ReplayTask:
     slice: Slice
     target: str
-    partition: TopicPartition  # over there
+    partition: TopicPartition  # in the target
     point: ReplayPoint
     state: ReplayState | None
     rate: float | None
@@ -52,7 +53,7 @@ class ReplayTask:
 
 @dataclass(slots=True)
 class Replayed:
-    """What became of one partition."""
+    """The result of one partition."""
 
     partition: TopicPartition
     source: TopicPartition
@@ -62,7 +63,7 @@ class Replayed:
     bytes: int = 0
     batches_copied: int = 0
     batches_decoded: int = 0
-    records_found: int = 0  # sent before, by a task that did not come to note it
+    records_found: int = 0  # records that an earlier task sent without saving the state
     target_end: Offset = -1
 
     def to_json(self) -> dict[str, Any]:
@@ -82,7 +83,7 @@ class Replayed:
 
 
 def replay_partition(task: ReplayTask) -> Replayed:
-    with told(), cluster_at(task.target) as cluster:
+    with as_job_errors(), cluster_at(task.target) as cluster:
         return _Copy(task, cluster).run()
 
 
@@ -101,7 +102,9 @@ class _Copy:
         there = latest_offsets(self._cluster, [self._task.partition])[self._task.partition]
         ahead = there - self._next
         if ahead < 0:
-            raise JobError(f"{self._task.partition} ends at {there} at {self._task.target}, and {self._next} was noted")
+            raise JobError(
+                f"{self._task.partition} at {self._task.target} ends at offset {there}, before the saved {self._next}"
+            )
         for whole in self._batches():
             batch: Resent | None = whole
             if ahead:
@@ -170,13 +173,13 @@ class _Copy:
 
     def _foreign(self, offset: Offset) -> JobError:
         return JobError(
-            f"somebody else writes to {self._task.partition} at {self._task.target}: "
-            f"the record at offset {offset} is not of this replay",
+            f"another producer writes to {self._task.partition} at {self._task.target}: "
+            f"the record at offset {offset} is not from this replay",
             status=1,
         )
 
     def _check_last(self, offset: Offset, expected: Record | None) -> None:
-        """The last record that the target has must be the one that was sent last."""
+        """Raise an error unless the last record of the target is the one that was sent last."""
         options = FetchOptions(isolation=IsolationLevel.READ_UNCOMMITTED)
         for batch in fetch_range(self._cluster, self._task.partition, offset, offset + 1, options):
             records = iter_records(batch) if isinstance(batch, RecordBatch) else iter(batch.records())
@@ -203,7 +206,7 @@ class _Copy:
 
 
 def _passed_over(batch: Resent, ahead: int) -> tuple[int, Record | None, Resent | None]:
-    """How many records of a batch were sent before, the last of them, and the rest of the batch."""
+    """Return the number of records of a batch that were sent before, the last of them, and the rest of the batch."""
     if batch.records < ahead:
         return batch.records, None, None
     records = list(iter_records(RecordBatch(memoryview(batch.data))))
@@ -222,5 +225,5 @@ def _is_too_large(error: ClientError | None) -> bool:
 
 
 def _content(record: Record) -> tuple[Any, ...]:
-    """What a record is, but for the time, which a topic may set itself."""
+    """Return the fields of a record without the timestamp, which a topic may set itself."""
     return record.key, record.value, record.headers

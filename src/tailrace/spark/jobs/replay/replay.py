@@ -1,7 +1,7 @@
-"""`tailrace job replay`: a range of one log, from files or a cluster, produced into another cluster.
+"""`tailrace job replay`: copies a range of a log, from files or a cluster, into another cluster.
 
-Partitions, keys, values, headers and timestamps stay; offsets are the target's. Only what is committed is read. One
-task copies one partition, in order (`replay_copy.py`).
+Partitions, keys, values, headers and timestamps are kept; the target assigns the offsets. Only committed records are
+copied. One task copies one partition, in order (`copy.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tailrace.spark.source.transports.transport import Transport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRange:
-    """Which records: from an offset or a time (ms) on, up to and without another; all by default."""
+    """The records to copy: from an offset or time (ms) up to, but not including, another; by default all."""
 
     from_offset: Offset | None = None
     to_offset: Offset | None = None
@@ -56,10 +56,10 @@ def replay(
 ) -> ReplayReport:
     """Produce a range of `source` (a directory or a cluster) into the cluster `target`.
 
-    topics: `orders`, or `orders:copy` for another name over there. state: a directory in which to note how far it is,
-    so that a replay that was stopped goes on, and one that was finished goes on with what came since. create: topics
-    that the target does not have. provenance: a header that says where each record comes from. rate: so many records a
-    second at most, over all.
+    A topic is `orders`, or `orders:copy` for another name in the target. `state` is a directory for progress: a stopped
+    replay can be resumed, and a finished one can be run again for newer records. `create` creates missing topics in the
+    target. `provenance` adds a header with the source of each record. `rate` is the maximum number of records per
+    second, over all partitions.
     """
     tasks = plan_replay(source, target, topics=topics, wanted=wanted, state=state, create=create, provenance=provenance)
     if rate is not None:
@@ -78,13 +78,13 @@ def plan_replay(
     create: bool = False,
     provenance: bool = False,
 ) -> list[ReplayTask]:
-    """A task for each partition; topics are made, if that is wanted, when all else is known to be right."""
+    """Return a task for each partition. With `create`, missing topics are created after all other checks."""
     pairs = topic_pairs(topics)
     if not pairs:
-        raise JobError("no topic to replay is named")
+        raise JobError("no topics: name at least one topic to replay")
     place, goal = Place.parse(source), Place.parse(target)
     if goal.bootstrap is None:
-        raise JobError(f"{target} is a directory; records are replayed into a running cluster (host:port)")
+        raise JobError(f"{target} is a directory; the target of a replay must be a running cluster (host:port)")
     options = place.options(tuple(pairs), read_committed=True)
     notes = None if state is None else ReplayState(state)
     with place.opened(read_committed=True) as transport:
@@ -123,7 +123,7 @@ def _ranges(
         if wanted.from_offset is not None:
             if not start <= wanted.from_offset <= end:
                 raise JobError(
-                    f"{partition} in {source} has offsets {start} to {end - 1}, and {wanted.from_offset} was asked for"
+                    f"{partition} in {source} has offsets {start} to {end - 1}; --from-offset is {wanted.from_offset}"
                 )
             start = wanted.from_offset
         if wanted.to_time is not None:
@@ -141,11 +141,11 @@ def _noted(
     found = None if notes is None else notes.read(partition)
     if found is not None and (found.source, found.target) != (source, target):
         raise JobError(
-            f"the state of {partition} is of a replay from {found.source} to {found.target}: give another directory"
+            f"the state of {partition} is for a replay from {found.source} to {found.target}: give another directory"
         )
     if found is not None and wanted.start > found.source_next:
         raise JobError(
-            f"the state of {partition} goes on at offset {found.source_next}, and the replay starts at {wanted.start}"
+            f"the state of {partition} continues at offset {found.source_next}, but the replay starts at {wanted.start}"
         )
     return found
 
@@ -157,8 +157,8 @@ def _check_target(cluster: ClusterClient, target: str, wanted: Sequence[TopicPar
             there = len(cluster.topic(name, fresh=True).partitions)
         except UnknownTopic:
             if not create:
-                raise JobError(f"there is no topic {name!r} at {target}: make it first, or let it be created") from None
+                raise JobError(f"there is no topic {name!r} at {target}: create it first, or use --create") from None
             create_topic(cluster, NewTopic(name=name, partitions=count))
             continue
         if there < count:
-            raise JobError(f"{name} has {there} partitions at {target}, and {count} are to be replayed")
+            raise JobError(f"{name} has {there} partitions at {target}, but the source has {count}")

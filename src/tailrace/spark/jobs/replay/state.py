@@ -1,8 +1,8 @@
-"""ReplayState: how far each partition of a replay is, in a directory that every worker sees.
+"""ReplayState: the progress of each partition of a replay, in a directory that every worker sees.
 
-One small JSON file a partition: which offset of the source comes next, and which offset of the target it will get. It
-is written after records were acknowledged, so after a crash the target may have more than it says. Where that is so,
-the target's own end tells how many records more; see `replay.py`.
+Each partition has a small JSON file with the next offset of the source and the offset that it will get in the target.
+It is written after records are acknowledged, so after a crash the target may have more records. Their number follows
+from the end offset of the target; see `copy.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailrace.spark.jobs.errors import JobError
 class ReplayPoint:
     source: str
     target: str
-    start: Offset  # of the source, where the replay began
+    start: Offset  # first offset of the source
     source_next: Offset
     target_next: Offset
 
@@ -32,7 +32,7 @@ class ReplayState:
         return os.path.join(self.path, f"{partition}.json")
 
     def read(self, partition: TopicPartition) -> ReplayPoint | None:
-        """Where the partition was left; None if it was never begun."""
+        """Read the progress of a partition; None if there is none."""
         path = self._file(partition)
         try:
             with open(path, encoding="utf-8") as file:
@@ -40,7 +40,7 @@ class ReplayState:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
-            raise JobError(f"{path} is no state of a replay: {error}") from None
+            raise JobError(f"{path} is not the state of a replay: {error}") from None
         except OSError as error:
             raise JobError(f"{path} cannot be read: {error.strerror}") from None
 

@@ -1,8 +1,8 @@
-"""Make the indexes of sealed segments anew on Spark: the bytes that recovery would write.
+"""Rebuilds the indexes of sealed segments on Spark: the same bytes that log recovery writes.
 
-A task opens the log as recovery does, over files in memory in which its segments have no indexes, and takes what
-recovery made of them. New indexes are written beside the old ones, and put in their place only when all are there, by
-who holds the directory's `.lock`; or into a directory of their own, broker or no broker.
+A task opens the log as recovery does, over files in memory without the indexes of its segments, and takes the indexes
+that recovery builds. They are written beside the old ones and replace them when all are complete; for that the job
+holds the directory's `.lock`. Or they are written to another directory, with or without a running broker.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TASK_BYTES = 128 * 1024 * 1024
 class _Segment(NamedTuple):
     folder: PartitionFolder
     base_offset: Offset
-    bases: tuple[Offset, ...]  # of all segments of the partition
+    bases: tuple[Offset, ...]  # base offsets of all segments of the partition
     size: int
     config: TopicConfig
 
@@ -52,7 +52,7 @@ class _Task(NamedTuple):
 
 class RebuiltIndex(NamedTuple):
     path: str  # of the index in the log
-    new_path: str | None  # None: there is to be none
+    new_path: str | None  # None: the index is removed
     size: int
     is_changed: bool
 
@@ -62,7 +62,7 @@ class Reindexed:
     segments: int
     bytes_read: int
     indexes: list[RebuiltIndex]
-    output: str | None  # where they are, if not in the log
+    output: str | None  # the directory of the new indexes; None: in the log
 
     @property
     def changed(self) -> list[RebuiltIndex]:
@@ -81,7 +81,7 @@ def reindex(
 ) -> Reindexed:
     """Rebuild the indexes of all sealed segments, in place (no broker may run) or in the directory `output`.
 
-    `configs` has topics' settings by name: `index.interval.bytes` says how close entries lie.
+    `configs` has configs by topic; `index.interval.bytes` is the distance of index entries.
     """
     directories = open_directories(path, topics=topics, partitions=partitions)
     with ExitStack() as locks:
@@ -89,8 +89,8 @@ def reindex(
             for directory in directories:
                 if not locks.enter_context(directory_lock(directory)):
                     raise JobError(
-                        f"{directory.path} is in use: a broker holds its .lock. Stop it, or have the indexes written "
-                        "to a directory of their own"
+                        f"{directory.path} is in use: a broker holds its .lock. Stop the broker, or write the indexes "
+                        "to another directory with --output"
                     )
         folders = [folder for directory in directories for folder in directory.folders if not folder.mark]
         segments = [segment for folder in folders for segment in _sealed(folder, configs or {})]
@@ -135,7 +135,7 @@ def _rebuild(task: _Task) -> list[RebuiltIndex]:
 def _rebuild_one(segment: _Segment, output: str | None) -> list[RebuiltIndex]:
     folder, base_offset = segment.folder, segment.base_offset
     own = [_path(folder, base_offset, kind) for kind in INDEX_KINDS]
-    # The log as it was when the segment after this one was new and empty: what comes later has no say in it.
+    # Open the log as it was when the next segment was new and empty, so that later records have no effect.
     following = segment.bases[segment.bases.index(base_offset) + 1]
     kinds = (*SEGMENT_KINDS, file_names.PRODUCER_SNAPSHOT)
     later = [_path(folder, base, kind) for base in segment.bases if base > following for kind in kinds]
@@ -171,7 +171,7 @@ def _rebuild_one(segment: _Segment, output: str | None) -> list[RebuiltIndex]:
     if segment.base_offset not in log.segments.base_offsets or following not in log.segments.base_offsets:
         raise JobError(
             f"{folder.partition}: the segment at offset {base_offset} overflows its indexes and has to be split: "
-            f"`tailrace log repair` does that",
+            f"run `tailrace log repair`",
             status=1,
         )
     return [_write(overlay, path, folder, output) for path in own]
@@ -191,7 +191,7 @@ def _write(overlay: OverlayFiles, path: str, folder: PartitionFolder, output: st
     else:
         os.makedirs(os.path.join(output, folder.name), exist_ok=True)
         target = os.path.join(output, folder.name, os.path.basename(path))
-    # Attempts of the same task may overlap, and write the same.
+    # Attempts of the same task may run in parallel; they write the same bytes.
     temporary = f"{target}.{os.getpid()}"
     DiskFiles().write(temporary, data, sync=True)
     os.replace(temporary, target)

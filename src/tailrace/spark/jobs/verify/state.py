@@ -1,8 +1,8 @@
-"""VerifyState: a directory that remembers which segments were verified, so that a long job can go on where it stopped.
+"""VerifyState: a directory with the verified segments, so that a long job can be resumed.
 
-One JSON file a segment, below the name of its partition's folder: what the check found, and of which files. A note
-counts while the segment's log, its indexes and the leader epochs have the same size and time of change; any other is as
-good as none. Tasks write notes as they go, so a job that is killed loses only what it was at.
+Each segment has a JSON file, in a folder with the name of its partition: the result of the check, and the sizes and
+modification times of the segment's log, its indexes and the leader epochs. The result is used while these are
+unchanged. Tasks write results as they go, so a killed job loses only the segments that were being checked.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class VerifyState:
             is_same = note["facts"] == self.facts(files, folder, base_offset)
             return RecordedCheck.from_json(note["check"]) if is_same else None
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # a segment that nobody can say anything about is verified
+            return None  # without a readable result the segment is verified again
 
     def facts(self, files: Files, folder: str, base_offset: Offset) -> dict[str, Any]:
-        """What has to stay the same for a note to hold; taken before the check begins."""
+        """Return the sizes and times of the files, taken before the check. A result is valid while they are equal."""
         names = [file_names.segment_file(base_offset, kind) for kind in _KINDS]
         return {
             "version": _VERSION,
@@ -53,7 +53,7 @@ class VerifyState:
     def write(self, folder: str, base_offset: Offset, facts: dict[str, Any], check: RecordedCheck) -> None:
         path = self._note_path(folder, base_offset)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        # Another attempt of the same task may be writing too.
+        # Another attempt of the same task may be writing as well.
         temporary = f"{path}.{os.getpid()}.tmp"
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump({"facts": facts, "check": check.to_json()}, file)

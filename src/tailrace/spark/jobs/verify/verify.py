@@ -1,11 +1,11 @@
-"""Verify whole data directories on Spark: what `tailrace log verify` finds, in its words and its order.
+"""Verifies whole data directories on Spark, with the findings of `tailrace log verify` in the same order.
 
-    plan     list the segments; several small ones make one task, a large one is a task of its own
-    stage 1  check each segment, and write down what is to be told (`log/inspect/recorded_check.py`)
-    stage 2  per partition, go through the records in the order of the log: leader epochs, producers, checkpoints
+    plan     list the segments; small ones are packed into one task, a large one is a task of its own
+    stage 1  check each segment, and record the findings (`log/inspect/recorded_check.py`)
+    stage 2  for each partition, replay the recorded checks in log order: leader epochs, producers, checkpoints
 
-A partition's result is made by the same code as on one machine, so it is the same. With `state` segments that were
-verified before, and have not changed, are not read again.
+The result of a partition is made by the same code as on one machine, so it is the same. With `state`, segments that
+were verified before and are unchanged are not read again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TASK_BYTES = 128 * 1024 * 1024
 
 class _Segment(NamedTuple):
     files: Files
-    group: int  # the partition, by its number among all
+    group: int  # index of the partition
     folder: PartitionFolder
     base_offset: Offset
     is_last: bool
@@ -56,7 +56,7 @@ class Verified:
     directories: list[VerifiedDirectory]
     tasks: int
     segments_read: int
-    segments_remembered: int  # verified before, unchanged, and not read again
+    segments_remembered: int  # verified before and unchanged; not read again
 
     @property
     def problems(self) -> list[Finding]:
@@ -79,7 +79,7 @@ def verify(
     state: str | None = None,
     task_bytes: int = TASK_BYTES,
 ) -> Verified:
-    """Check everything in a data directory, or several; nothing is changed but in `state`."""
+    """Check one or more data directories. Only `state` is written to."""
     opened = open_readable(path, topics=topics, partitions=partitions)
     directories = [directory for _, directory in opened]
     for directory in directories:
@@ -90,7 +90,7 @@ def verify(
     tasks = pack(segments, lambda segment: segment.size, task_bytes)
     work = partial(_check, deep=deep, state=None if state is None else VerifyState(state, deep=deep))
     merged = run_grouped(spark, tasks, work, _Merge(folders, files, deep), label="verify")
-    # A folder without segments, or one that cannot be listed, gave no task.
+    # A folder without segments, or one that cannot be listed, has no task.
     results = [
         merged[group].result if group in merged else verify_partition(files[group], folder, deep=deep)
         for group, folder in enumerate(folders)
@@ -118,7 +118,7 @@ def _size(files: Files, folder: PartitionFolder, base_offset: Offset) -> int:
     try:
         return files.size(join(folder.path, file_names.segment_file(base_offset, file_names.LOG)))
     except OSError:
-        return 0  # whoever reads it will say why
+        return 0  # the task that reads it reports the error
 
 
 def _check(
@@ -142,7 +142,7 @@ def _check_one(segment: _Segment, deep: bool, state: VerifyState | None) -> tupl
             OverlayFiles(segment.files), folder.path, base_offset, is_last=is_last, is_clean=folder.is_clean, deep=deep
         )
     except OSError:
-        return None, False  # the merge tries again, and tells it where it belongs
+        return None, False  # the merge reads the segment again and reports the error
     if state is not None and facts is not None:
         state.write(folder.path, base_offset, facts, check)
     return check, False

@@ -1,8 +1,8 @@
-"""Which offsets a query reads, and how they are cut into tasks.
+"""Planning of a query: the offsets to read, and how they are cut into tasks.
 
-offset_ranges.py   starting and ending points as offsets, and ranges between them
+offset_ranges.py   resolves starting and ending points to offsets, and makes ranges of them
 pruning.py         conditions on topics, partitions, offsets and times
 query_plan.py      the ranges of a batch query
-admission.py       how much a stream takes into its next micro-batch
+admission.py       the number of offsets in the next micro-batch of a stream
 planning.py        cuts ranges into tasks, by bytes or by offsets
 """

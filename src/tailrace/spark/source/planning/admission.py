@@ -1,4 +1,4 @@
-"""How much of what there is a stream takes into its next batch."""
+"""Limits the offsets of a stream's next micro-batch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tailrace.spark.source.planning.offset_ranges import Offsets
 
 
 def admitted(starts: Offsets, latest: Offsets, max_offsets: int) -> dict[TopicPartition, Offset]:
-    """Ends of the next batch: at most about max_offsets, shared among partitions by what each has waiting.
+    """Return the end offsets of the next batch, of about max_offsets in total.
 
-    As Spark's Kafka source shares them: a partition with anything waiting gets at least one.
+    Partitions get shares in proportion to their unread offsets, at least one each, as in Spark's Kafka source.
     """
     waiting = {partition: max(0, end - starts.get(partition, 0)) for partition, end in latest.items()}
     total = sum(waiting.values())
@@ -25,7 +25,7 @@ def admitted(starts: Offsets, latest: Offsets, max_offsets: int) -> dict[TopicPa
     return ends
 
 
-def is_too_little(starts: Offsets, latest: Offsets, min_offsets: int, waited_ms: float, max_delay_ms: int) -> bool:
-    """Whether to wait for more: less than min_offsets are there, and the last batch is not long ago."""
+def should_wait(starts: Offsets, latest: Offsets, min_offsets: int, waited_ms: float, max_delay_ms: int) -> bool:
+    """Return True if the next batch should wait: fewer than min_offsets are unread, and max_delay_ms is not over."""
     waiting = sum(max(0, end - starts.get(partition, 0)) for partition, end in latest.items())
     return waiting < min_offsets and waited_ms < max_delay_ms

@@ -1,10 +1,10 @@
-"""Which offsets are meant: points as options tell them, their offsets in each partition, and ranges between two.
+"""Resolves starting and ending points to offsets of each partition, and makes ranges of them.
 
-A point is earliest, latest, an offset for each partition, a time for each, or one time for all. `resolve` asks a
-`Bounds` where that is. The rules are those of Spark's Kafka source; where it would wait, or read nothing, because an
-offset lies outside the log, this says so.
+A point is earliest, latest, an offset for each partition, a time for each, or one time for all. A `Bounds` resolves it.
+The rules are those of Spark's Kafka source, with one difference: for an offset outside the log Spark's source would
+wait or read nothing, while this one raises an error.
 
-Offsets travel as Spark writes them: {"orders": {"0": 23, "1": -2}}, with -2 for earliest and -1 for latest.
+Offsets have Spark's JSON form: {"orders": {"0": 23, "1": -2}}, with -2 for earliest and -1 for latest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Offsets = Mapping[TopicPartition, Offset]
 
 
 class OffsetRange(NamedTuple):
-    """Offsets from start up to, not with, end."""
+    """The offsets from start up to, but not including, end."""
 
     partition: TopicPartition
     start: Offset
@@ -37,7 +37,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where to start or to end; exactly one of the three is there, or it is the place."""
+    """A starting or ending point: one of offsets, times and time; if none is set, `place` (earliest or latest)."""
 
     place: int = LATEST
     offsets: Offsets | None = None
@@ -54,31 +54,31 @@ AT_LATEST = Point(LATEST)
 
 
 class Bounds(Protocol):
-    """Where logs start and end, and which offset a time has."""
+    """Start and end offsets of logs, and lookups by time."""
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]: ...
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
-        """Where a reader has to stop for now, by the isolation that was asked for."""
+        """Return the last readable offsets for the isolation level."""
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset | None]:
-        """The first record at or after a time in milliseconds; nothing before it is that late. None without one."""
+        """Return the offset of the first record at or after a time in milliseconds; None if there is none."""
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
 def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
-    """{"topic": {"partition": number}}; WrongOption unless it is that."""
+    """Parse {"topic": {"partition": number}}. Raise WrongOption if it has another form."""
     return _numbers(_parsed(text, option), option)
 
 
 def parse_partitions(text: str, option: str) -> list[TopicPartition]:
-    """{"topic": [partition, …]}; WrongOption unless it is that."""
+    """Parse {"topic": [partition, …]}. Raise WrongOption if it has another form."""
     found = []
     for topic, numbers in _parsed(text, option).items():
         if not isinstance(numbers, list) or not all(_is_number(number) and number >= 0 for number in numbers):
-            raise WrongOption(f'{option} is {text!r}: it takes {{"topic": [0, 1]}}')
+            raise WrongOption(f'{option} is {text!r}; it must be {{"topic": [0, 1]}}')
         found += [TopicPartition(topic, number) for number in numbers]
     return sorted(set(found))
 
@@ -89,7 +89,7 @@ def _parsed(text: str, option: str) -> dict[str, Any]:
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        raise WrongOption(f"{option} is {text!r}, which is no JSON object of topics")
+        raise WrongOption(f"{option} is {text!r}; it must be a JSON object of topics")
     return parsed
 
 
@@ -97,10 +97,12 @@ def _numbers(parsed: Mapping[str, Any], option: str) -> dict[TopicPartition, int
     found = {}
     for topic, numbers in parsed.items():
         if not isinstance(numbers, dict):
-            raise WrongOption(f'{option} has {numbers!r} for {topic}: it takes {{"topic": {{"0": 23}}}}')
+            raise WrongOption(f'{option} has {numbers!r} for {topic}; it must be {{"topic": {{"0": 23}}}}')
         for partition, number in numbers.items():
             if not str(partition).isdecimal() or not _is_number(number):
-                raise WrongOption(f"{option} has {partition!r}: {number!r} for {topic}, which is no partition's number")
+                raise WrongOption(
+                    f"{option} has {partition!r}: {number!r} for {topic}; it must be a partition and a number"
+                )
             found[TopicPartition(topic, int(partition))] = number
     return found
 
@@ -110,7 +112,7 @@ def _is_number(value: Any) -> bool:
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """As a stream's checkpoint keeps them, in order."""
+    """Return offsets in the form of a stream's checkpoint, in order."""
     result: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         result.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
@@ -175,13 +177,15 @@ def _resolve_places(
 
 
 def _check_complete(given: Mapping[TopicPartition, int], partitions: list[TopicPartition], option: str) -> None:
-    """A partition left out would be read from some other place in silence, and one too many is a mistake."""
+    """Raise an error if `given` lacks a partition, or has one that is not read."""
     missing = sorted(set(partitions) - set(given))
     if missing:
-        raise WrongOption(f"{option} has no offset for {_listed(missing)}: name every partition (-2 is earliest)")
+        raise WrongOption(
+            f"{option} has no offset for {_listed(missing)}: give one for every partition (-2 is earliest)"
+        )
     extra = sorted(set(given) - set(partitions))
     if extra:
-        raise UnknownLog(f"{option} names {_listed(extra)}, which is not among the partitions that are read")
+        raise UnknownLog(f"{option} has {_listed(extra)}, which is not among the selected partitions")
 
 
 def _listed(partitions: list[TopicPartition]) -> str:
@@ -193,9 +197,10 @@ def _listed(partitions: list[TopicPartition]) -> str:
 
 
 def readable_ranges(starts: Offsets, ends: Offsets, bounds: Bounds, *, fail_on_data_loss: bool) -> list[OffsetRange]:
-    """The ranges with something in them, kept inside what the logs hold.
+    """Return the ranges that are not empty, limited to the offsets in the logs.
 
-    An offset outside its log is data loss: OffsetRangeLost, or without fail_on_data_loss what there is is read.
+    An offset outside its log is data loss, and raises OffsetRangeLost. Without fail_on_data_loss, the remaining records
+    are read.
     """
     partitions = sorted(ends)
     earliest, latest = bounds.earliest(partitions), bounds.latest(partitions)

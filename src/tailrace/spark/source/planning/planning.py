@@ -1,8 +1,8 @@
-"""Cutting offset ranges into tasks: by bytes where files tell about bytes, by offsets where only those are known.
+"""Cuts offset ranges into tasks: by bytes for files, by offsets for a cluster.
 
-Offsets say little about work: compaction and skew make them lie. A segment's sparse index knows the byte position of
-every few kilobytes, so a range is cut at index entries into slices of about the same number of bytes, each of which
-begins with a batch and is read by nobody else.
+The number of offsets is a poor measure of work, because of compaction and records of different size. A segment's sparse
+index has a byte position for every few kilobytes. So a range is cut at index entries into slices with a similar number
+of bytes. Each slice starts with a batch, and slices do not overlap.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from tailrace.spark.source.planning.offset_ranges import OffsetRange
 
 
 class CutPoint(NamedTuple):
-    """A place between two batches."""
+    """A position between two batches."""
 
-    offset: Offset  # the first offset behind it
-    position: int  # about where that is in the file
+    offset: Offset  # the first offset after it
+    position: int  # its approximate position in the file
 
 
 class SegmentMap(Protocol):
-    """What planning has to know of a segment."""
+    """The properties of a segment that planning needs."""
 
     @property
     def base_offset(self) -> Offset: ...
     @property
     def size(self) -> int: ...
     def position_of(self, offset: Offset) -> int:
-        """About where in the file an offset is: at its batch or a little before."""
+        """Return the approximate position of an offset: at its batch or a little before."""
 
     def cut_after(self, position: int) -> CutPoint | None:
-        """The first place to cut at or past a byte position; None if there is none before the segment's end."""
+        """Return the first cut point at or after a position; None if the segment has none."""
 
 
 class ByteExtent(NamedTuple):
-    """The part of a segment that a range covers, in bytes."""
+    """The bytes of a segment that a range covers."""
 
     segment: SegmentMap
     start: int
@@ -45,7 +45,7 @@ class ByteExtent(NamedTuple):
 
 
 def extents(wanted: OffsetRange, segments: Sequence[SegmentMap]) -> list[ByteExtent]:
-    """Where the bytes of a range are; segments are in order, and the last one may go on past the range."""
+    """Return the extents of a range. The segments are in order; the last one may extend beyond the range."""
     found = []
     for index, segment in enumerate(segments):
         next_base = segments[index + 1].base_offset if index + 1 < len(segments) else None
@@ -59,14 +59,13 @@ def extents(wanted: OffsetRange, segments: Sequence[SegmentMap]) -> list[ByteExt
 
 
 def cut_by_bytes(wanted: OffsetRange, parts: Sequence[ByteExtent], max_bytes: int) -> list[OffsetRange]:
-    """A range as slices of about the same size, of at most max_bytes as far as index entries allow.
+    """Cut a range into slices of similar size, of at most max_bytes as far as index entries allow.
 
-    Where an index has no entries, as that of a segment which a broker is still writing may have none, a slice that is
-    too large is cut by its offsets.
+    If an index has too few entries, as that of an active segment may, a slice that is too large is cut by offsets.
     """
     total = sum(part.end - part.start for part in parts)
-    target = -(-total // max(1, -(-total // max_bytes)))  # no small rest at the end
-    cuts: list[tuple[Offset, int]] = []  # where, and how many bytes lie before it
+    target = -(-total // max(1, -(-total // max_bytes)))  # equal parts, without a small rest at the end
+    cuts: list[tuple[Offset, int]] = []  # offset, and bytes since the previous cut
     held = 0
     for part in parts:
         if held >= target:
@@ -97,14 +96,14 @@ def _in_equal_parts(wanted: OffsetRange, parts: int) -> list[OffsetRange]:
 
 
 def bytes_per_slice(total: int, max_bytes: int, min_slices: int | None) -> int:
-    """How large slices may be so that there are at least so many of them."""
+    """Return the maximum size of slices so that there are at least min_slices."""
     return max_bytes if not min_slices else max(1, min(max_bytes, total // min_slices))
 
 
 def split_by_count(
     ranges: Sequence[OffsetRange], *, min_slices: int | None = None, max_offsets: int | None = None
 ) -> list[OffsetRange]:
-    """Ranges in equal parts: at least min_slices in all, shared out by size; none of more than max_offsets."""
+    """Split ranges into equal parts: at least min_slices in total, by size, each of at most max_offsets."""
     total = sum(wanted.size for wanted in ranges)
     result: list[OffsetRange] = []
     for wanted in ranges:

@@ -1,7 +1,7 @@
-"""Conditions of a query that say which topics, partitions, offsets and times it can touch.
+"""Prunes the topics, partitions, offsets and times of a query by its conditions.
 
-A condition that is not understood narrows nothing: Spark applies every condition again to the rows it is given, so
-narrowing may only leave out what fails one. Times are those of whole milliseconds, which is all a log has.
+Spark applies every condition again to the rows. So pruning may only leave out rows that fail a condition, and an
+unknown condition prunes nothing. Times are whole milliseconds, the precision of a log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Condition(NamedTuple):
-    """column operator value; all conditions of a query hold together."""
+    """A condition `column operator value`. All conditions of a query must hold."""
 
     column: str
     operator: str  # = > >= < <= in
@@ -28,7 +28,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What can pass the conditions: all bounds are inclusive; None is no bound."""
+    """The values that can pass the conditions. All bounds are inclusive; None: no bound."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -43,7 +43,7 @@ class Narrowing:
         return self.partitions is None or partition.partition in self.partitions
 
     def apply(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-        """The ranges without the partitions and offsets that cannot pass."""
+        """Return the ranges without partitions and offsets that cannot pass."""
         result = []
         for partition, start, end in ranges:
             start, end = max(start, self.min_offset), min(end, self.max_offset + 1)
@@ -89,7 +89,7 @@ def _both(before: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[An
 
 
 def _bounds(operator: str, value: Any, measure: Any) -> tuple[int, int] | None:
-    """The smallest and largest whole number that can pass; None for a condition that says nothing."""
+    """Return the smallest and largest whole number that can pass; None for an unknown condition."""
     if operator == "in":
         found = [_bounds("=", one, measure) for one in value]
         if not found or None in found:
@@ -113,7 +113,7 @@ def _whole(value: Any) -> tuple[int, int] | None:
 
 
 def _milliseconds(value: Any) -> tuple[int, int] | None:
-    """The whole milliseconds below and above a time."""
+    """Return a time in milliseconds, rounded down and rounded up."""
     if not isinstance(value, datetime):
         return None
     micros = (value.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)

@@ -1,4 +1,4 @@
-"""What a batch query reads, as narrow as its options and conditions allow."""
+"""The offset ranges of a batch query, limited by its options and conditions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def planned_ranges(transport: Transport, options: ReadOptions, conditions: Narro
 
 
 def from_time(ranges: list[OffsetRange], conditions: Narrowing, transport: Transport) -> list[OffsetRange]:
-    """The ranges from the first record on that is late enough: nothing before it can pass."""
-    # Records without a timestamp have -1, which no lookup by time finds.
+    """Start the ranges at the first record at or after the minimum timestamp; earlier records cannot pass."""
+    # Records without a timestamp have -1, which a lookup by time does not find.
     if conditions.min_timestamp == LONG_MIN or conditions.min_timestamp <= 0 or not ranges:
         return ranges
     found = transport.at_times({wanted.partition: conditions.min_timestamp for wanted in ranges})

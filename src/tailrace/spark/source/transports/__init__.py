@@ -1,8 +1,8 @@
-"""Where batches come from: segment files, or a cluster over the wire.
+"""Transports read batches from segment files, or from a cluster over the network.
 
 transport.py         Transport: the interface of both
 files_transport.py   segment files, read in place
-segment_map.py       IndexedSegment: where a segment can be cut
-segment_feed.py      reads an offset range from a folder while files come and go
+segment_map.py       IndexedSegment: the positions where a segment can be cut
+segment_feed.py      reads an offset range from a folder while a broker changes its files
 wire_transport.py    Fetch requests to any Kafka cluster
 """

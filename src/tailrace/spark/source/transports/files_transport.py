@@ -1,13 +1,13 @@
-"""The log in its files: segments read in place, of Tailrace or of Apache Kafka, whether a broker runs or not.
+"""Reads segment files in place, of Tailrace or Apache Kafka, with or without a running broker.
 
-On the driver each partition is opened for looking (`log/inspect/offline.py`): names, indexes, the end of the last
-segment. Its ranges are cut at index entries. A slice says offsets and not files, because files change: a cleaner swaps
-segments for others, retention takes them away. The task looks into the folder when it begins and finds its offsets with
-the index.
+On the driver each partition is opened read-only (`log/inspect/offline.py`): names, indexes, the end of the last
+segment. Its ranges are cut at index entries. A slice consists of offsets, not of files, because files change: a cleaner
+replaces segments, and retention deletes them. The task lists the folder when it starts, and finds its offsets with the
+index.
 
-A file on disk holds more than a consumer sees: records past the high watermark, open transactions. With the cluster's
-address beside the path the bounds are the cluster's. Without it, the end is the log's end, and with read_committed the
-last stable offset as the files tell it.
+Files have more records than a consumer sees: those after the high watermark, and open transactions. If the address of
+the cluster is given as well, the start and end offsets are those of the cluster. Otherwise the end is the log end
+offset, or with read_committed the last stable offset of the files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tailrace.spark.source.transports.segment_map import IndexedSegment
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
-_LOOKS = 8
+_ATTEMPTS = 8
 _TIMES_AT_ONCE = 32
 INTERNAL_TOPICS = frozenset({
     "__consumer_offsets", "__transaction_state", "__share_group_state", file_names.CLUSTER_METADATA_TOPIC
@@ -59,30 +59,30 @@ class FilesTransport:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_folders": None, "_logs": {}}
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         for offline in self._logs.values():
             offline.log.abandon()
         self._logs = {}
         self._folders = None
 
     def close(self) -> None:
-        self.look_again()
+        self.refresh()
         close = getattr(self._cluster, "close", None)
         if close is not None:
             close()
 
-    def _patiently(self, find: Callable[[], _Found]) -> _Found:
-        """What `find` finds. A file that a cleaner or retention took in between is looked for again, from the start."""
-        for look in range(_LOOKS):
+    def _retry_if_deleted(self, find: Callable[[], _Found]) -> _Found:
+        """Return the result of `find`. If a file was deleted in between, list the directory and call `find` again."""
+        for look in range(_ATTEMPTS):
             try:
                 return find()
             except FileNotFoundError as error:
                 vanished = error
-                self.look_again()
+                self.refresh()
                 time.sleep(0.01 * look)
-        raise Unreadable(f"{vanished.filename} was there a moment ago and is gone")
+        raise Unreadable(f"{vanished.filename} was deleted during the read; {_ATTEMPTS} attempts failed")
 
-    # What is there
+    # Partitions
 
     @property
     def folders(self) -> dict[TopicPartition, PartitionFolder]:
@@ -113,7 +113,7 @@ class FilesTransport:
                     raise UnknownLog(f"there is no topic {name!r} in {self._path}")
             for partition in selection.partitions:
                 if partition not in found:
-                    raise UnknownLog(f"assign names {partition}, and there is no such partition in {self._path}")
+                    raise UnknownLog(f"assign has {partition}, which does not exist in {self._path}")
         return sorted(found)
 
     def _opened(self, partition: TopicPartition) -> OfflineLog:
@@ -121,7 +121,7 @@ class FilesTransport:
             folder = self.folders.get(partition)
             if folder is None:
                 raise UnknownLog(f"there is no {partition} in {self._path}")
-            # Only who has to tell open transactions apart needs producers, which costs reading the last segment.
+            # Producers are needed only to find open transactions; they cost a read of the last segment.
             opening = open_exact if self._read_committed and self._cluster is None else open_bounds
             try:
                 offline = opening(self._files, folder, int(time.time() * 1000))
@@ -160,7 +160,8 @@ class FilesTransport:
         if self._cluster is not None:
             return self._cluster.at_times(times)
         return {
-            partition: self._patiently(partial(self._at_time, partition, moment)) for partition, moment in times.items()
+            partition: self._retry_if_deleted(partial(self._at_time, partition, moment))
+            for partition, moment in times.items()
         }
 
     def _at_time(self, partition: TopicPartition, moment: int) -> Offset | None:
@@ -173,7 +174,7 @@ class FilesTransport:
         return None if record is None else record.offset
 
     def _note_times(self, segments: list[Segment], moment: int) -> None:
-        """Let the segments learn their largest timestamps, which the search goes by, many at a time."""
+        """Load the largest timestamps of the segments in parallel, for the search by time."""
         if not isinstance(self._files, FarFiles):
             return
         for first in range(0, len(segments), _TIMES_AT_ONCE):
@@ -185,7 +186,7 @@ class FilesTransport:
     # Slices
 
     def slices(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[SegmentSlice]:
-        return self._patiently(lambda: self._cut(ranges, options))
+        return self._retry_if_deleted(lambda: self._cut(ranges, options))
 
     def _cut(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> list[SegmentSlice]:
         self._open_all({wanted.partition for wanted in ranges})

@@ -1,10 +1,10 @@
-"""Reading a range of offsets out of a partition's folder, while files may come and go.
+"""Reads a range of offsets from a partition's folder, while a broker may change its files.
 
-The folder is listed when reading begins, and again when a file that was listed is gone. What matters is offsets: a
-range whose first offset lies below the first segment has lost records to retention; one that a cleaner has thinned out
-has only gaps. Every batch that gives records is checked against its checksum.
+The folder is listed at the start, and again if a listed file was deleted. If the first offset of the range is before
+the first segment, retention has deleted records. Gaps inside the log come from the cleaner and are not an error. The
+checksum of every batch with records is verified.
 
-This is what a task imports: it stays apart from all that planning needs.
+Tasks import this module, so it does not import the planning code.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, Unreadable
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
 
 CHUNK_BYTES = 4 * 1024 * 1024
-_LOOKS = 4  # at a folder that stays as it is, and lacks a file that it lists
-_LOOKS_MAX = 100  # at one that is another each time: compaction swaps many segments one by one
+_ATTEMPTS = 4  # attempts with an unchanged listing that contains a missing file
+_ATTEMPTS_MAX = 100  # attempts with changing listings: compaction swaps many segments one by one
 _SEGMENTS_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSlice:
-    """A range of offsets in a partition's folder, and the aborted transactions in it that are to be left out."""
+    """A range of offsets in a partition's folder, and the aborted transactions to skip."""
 
     range: OffsetRange
     folder: str
@@ -76,9 +76,9 @@ def feed_range(
                     yield
                 position = max(position, columns.next_offset)
         except FileNotFoundError as error:
-            if same == _LOOKS or looks == _LOOKS_MAX:
+            if same == _ATTEMPTS or looks == _ATTEMPTS_MAX:
                 raise Unreadable(
-                    f"{partition} cannot be read from offset {position} on: {error.filename or folder} is gone"
+                    f"{partition} cannot be read from offset {position} on: {error.filename or folder} was deleted"
                 ) from None
             position = max(position, columns.next_offset)
             continue
@@ -94,23 +94,24 @@ def feed_range(
         finally:
             coming.release()
         break
-    # The cleaner may have taken the last records of all sealed segments: the active one tells where the log ends.
+    # The cleaner may have removed the last records of the sealed segments. The base offset of the active segment then
+    # shows how far the log reaches.
     reached = max([position, *bases[-1:]])
     if reached < end and not columns.is_done and fail_on_data_loss:
         raise OffsetRangeLost(partition, position, end, f"the log in {folder} ends at {reached}")
 
 
 def _segments(files: Files, folder: str) -> dict[Offset, str]:
-    """The base offsets of the segments, in order, with the suffix of their files.
+    """Return the base offsets of the segments, in order, with the suffix of their files.
 
-    Compaction first renames new segments to `.swap`, then old ones to `.deleted`, and last takes the suffix off: in
-    between a `.swap` is the only file that has the records. Until all are renamed, though, a `.cleaned` is there and
-    the old segments are still the whole log.
+    Compaction first renames new segments to `.swap`, then old ones to `.deleted`, and finally removes the suffix. In
+    between, a `.swap` is the only file with the records. But while a `.cleaned` file exists, not all are renamed, and
+    the old segments are still the complete log.
     """
     try:
         parsed = [file_names.parse_segment_file(entry.name) for entry in files.entries(folder)]
     except FileNotFoundError:
-        return {}  # the topic was deleted
+        return {}  # the topic is deleted
     logs = [(base, suffix) for base, kind, suffix in filter(None, parsed) if kind == file_names.LOG]
     unfinished = min((base for base, suffix in logs if suffix == file_names.CLEANED), default=None)
     found: dict[Offset, str] = {base: suffix for base, suffix in logs if not suffix}
@@ -121,7 +122,7 @@ def _segments(files: Files, folder: str) -> dict[Offset, str]:
 
 
 class _ComingSegments:
-    """The segments of a folder. Where bytes are far away, those that will be read whole are asked for in advance."""
+    """The segments of a folder. In an object store, segments that will be read completely are fetched in advance."""
 
     def __init__(self, files: Files, folder: str, suffixes: dict[Offset, str], end: Offset) -> None:
         self._files = files
@@ -183,12 +184,12 @@ def _feed_segment(
 def _feed_file(
     file: File, position: int, expected: int, size: int, end: Offset, columns: BatchTaker, buffer: bytearray
 ) -> Iterator[None]:
-    """Put the batches from a byte position on into the columns, chunk by chunk, until an offset or the file's size.
+    """Put the batches from a position on into the columns, in chunks, until the end offset or the end of the file.
 
-    It is expected that the offset comes before some byte. That is a hint, as all that an index says: no more is read
-    than up to there, unless the offset has then not come.
+    `expected` is the position where the end offset should be reached, according to the index. It is only a hint: if
+    the end offset is not reached there, the file is read further.
     """
-    held = 0  # bytes of a batch that the last chunk cut short, at the start of the buffer
+    held = 0  # bytes of an incomplete batch of the last chunk, at the start of the buffer
     while position + held < size and not columns.is_done and columns.next_offset < end:
         until = expected if position + held < expected else size
         wanted = min(len(buffer) - held, until - position - held)
@@ -214,12 +215,16 @@ def _feed_file(
         position += taken
         held -= taken
     if held and not columns.is_done and columns.next_offset < end:
-        raise CorruptBatch(f"a batch is cut short after {held} bytes", path=file.path, position=position)
+        raise CorruptBatch(f"the batch is incomplete: it ends after {held} bytes", path=file.path, position=position)
 
 
 def _larger(buffer: bytearray, path: str, position: int, size: int) -> bytearray:
-    """A buffer for a batch that is larger than this one."""
+    """Return a buffer for a batch that is larger than the current one."""
     needed = int.from_bytes(buffer[8:12], "big") + 12
     if needed > size - position:
-        raise CorruptBatch(f"batch claims {needed} bytes, {size - position} are there", path=path, position=position)
+        raise CorruptBatch(
+            f"the batch has a length of {needed} bytes, but the file has only {size - position} more",
+            path=path,
+            position=position,
+        )
     return buffer + bytearray(needed - len(buffer))

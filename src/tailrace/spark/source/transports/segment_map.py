@@ -1,6 +1,6 @@
-"""IndexedSegment: where a segment can be cut, as its offset index tells.
+"""IndexedSegment: the positions where a segment can be cut, from its offset index.
 
-An index may be wrong; a wrong cut is still a cut between two offsets, and makes slices uneven but not their records.
+If an index is wrong, the slices differ in size, but their records are still correct, because a cut is an offset.
 """
 
 from __future__ import annotations

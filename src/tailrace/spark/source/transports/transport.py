@@ -1,7 +1,7 @@
-"""Transport: where batches come from. Segment files, or any Kafka cluster over the wire, behind one planner and kernel.
+"""Transport: the interface to segment files, or to any Kafka cluster over the network.
 
-A transport says on the driver which partitions there are, where they start and end, and how a range is cut into slices.
-A slice travels to a task, where it feeds the columns with the batches that hold its offsets.
+On the driver, a transport lists partitions with their start and end offsets, and cuts ranges into slices. A slice is
+sent to a task, where it puts the batches with its offsets into the columns.
 """
 
 from __future__ import annotations
@@ -21,24 +21,29 @@ class Slice(Protocol):
     @property
     def range(self) -> OffsetRange: ...
     def feed(self, columns: BatchTaker, *, fail_on_data_loss: bool) -> Iterator[None]:
-        """Put the batches of the range into the columns; stops to be gone on with whenever the columns are full."""
+        """Put the batches of the range into the columns. Yield whenever the columns are full, then continue."""
 
 
 class Transport(Bounds, Protocol):
     def partitions(self, selection: Selection, *, missing_ok: bool = False) -> list[TopicPartition]:
-        """What is selected and there. A topic or partition that was named and is not there is UnknownLog, unless it
-        may be missing, as one may that a stream has been reading."""
+        """Return the selected partitions that exist.
+
+        Raise UnknownLog if a named topic or partition does not exist, unless missing_ok is set, as it is for a stream.
+        """
 
     def slices(self, ranges: Sequence[OffsetRange], options: ReadOptions) -> Sequence[Slice]: ...
 
-    def look_again(self) -> None:
-        """Forget what was seen: the next question is about now."""
+    def refresh(self) -> None:
+        """Drop cached listings and metadata, so that the next query sees the current state."""
 
     def close(self) -> None: ...
 
 
 def open_transport(options: ReadOptions) -> Transport:
-    """Files where a path is given, with bounds from the cluster if that is given too; the wire otherwise."""
+    """Return a transport for files if there is a path, with offsets of the cluster if it is given too.
+
+    Without a path, the transport reads from the cluster.
+    """
     from tailrace.object_stores.address import Place
     from tailrace.object_stores.opening import files_of
     from tailrace.spark.source.transports.files_transport import FilesTransport

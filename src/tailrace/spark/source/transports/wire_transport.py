@@ -1,7 +1,7 @@
-"""The log over the wire: raw Fetch requests for an offset range, to any Kafka cluster, decoded by our kernel.
+"""Reads an offset range with Fetch requests to any Kafka cluster, and decodes the batches with the kernel.
 
-Answers are taken whole: no object is made per record. The end of an answer is not the end of the range; fetching goes
-on until an offset at or past the range's end has been seen, or the broker shows that there is none.
+No object is created per record. A range may need several Fetch responses: fetching continues until an offset at or
+after the end of the range was seen, or the broker has no further records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
 from tailrace.spark.source.planning.planning import split_by_count
-from tailrace.spark.worker_process import kept_cluster
+from tailrace.spark.worker_process import reused_cluster
 
 _LAST_OFFSET = 2**63 - 1
 
@@ -37,7 +37,7 @@ class WireTransport:
         self._cluster: ClusterClient | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cluster": None}  # a connection stays where it was made
+        return {**self.__dict__, "_cluster": None}  # a connection cannot be pickled
 
     @property
     def cluster(self) -> ClusterClient:
@@ -46,7 +46,7 @@ class WireTransport:
         return self._cluster
 
     def partitions(self, selection: Selection, *, missing_ok: bool = False) -> list[TopicPartition]:
-        with _told(self._options.bootstrap):
+        with _as_source_errors(self._options.bootstrap):
             if selection.pattern is not None:
                 topics = [
                     topic
@@ -66,19 +66,19 @@ class WireTransport:
             return found
         missing = sorted(set(selection.partitions) - set(found))
         if missing and not missing_ok:
-            raise UnknownLog(f"assign names {missing[0]}, and there is no such partition at {self._options.bootstrap}")
+            raise UnknownLog(f"assign has {missing[0]}, which does not exist at {self._options.bootstrap}")
         return sorted(set(selection.partitions) & set(found))
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
-        with _told(self._options.bootstrap):
+        with _as_source_errors(self._options.bootstrap):
             return earliest_offsets(self.cluster, partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
-        with _told(self._options.bootstrap):
+        with _as_source_errors(self._options.bootstrap):
             return latest_offsets(self.cluster, partitions, self._isolation)
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offset | None]:
-        with _told(self._options.bootstrap):
+        with _as_source_errors(self._options.bootstrap):
             found = find_offsets(self.cluster, times)
         return {partition: None if one is None else one.offset for partition, one in found.items()}
 
@@ -86,8 +86,8 @@ class WireTransport:
         parts = split_by_count(ranges, min_slices=options.min_partitions, max_offsets=options.max_records_per_partition)
         return [FetchSlice(part, self._options, options.read_committed) for part in parts]
 
-    def look_again(self) -> None:
-        """Nothing: offsets are always asked for, and topics are when partitions are."""
+    def refresh(self) -> None:
+        """Do nothing: offsets and topics are queried with every call."""
 
     def close(self) -> None:
         if self._cluster is not None:
@@ -110,9 +110,9 @@ class FetchSlice:
             max_bytes=self.wire.fetch_max_bytes,
             partition_max_bytes=self.wire.max_partition_fetch_bytes,
         )
-        with kept_cluster(self.wire.bootstrap, self.wire.settings) as coordinators:
+        with reused_cluster(self.wire.bootstrap, self.wire.settings) as coordinators:
             cluster = coordinators.cluster
-            patience = cluster.patience()
+            budget = cluster.retry_budget()
             while position < end and not columns.is_done:
                 try:
                     fetched = fetch(cluster, {partition: position}, options)[partition]
@@ -122,7 +122,7 @@ class FetchSlice:
                     continue
                 except UnknownTopic:
                     if fail_on_data_loss:
-                        raise OffsetRangeLost(partition, position, end, "the topic is gone") from None
+                        raise OffsetRangeLost(partition, position, end, "the topic was deleted") from None
                     return
                 except ClientError as error:
                     raise Unreadable(f"{partition} cannot be read from offset {position} on: {error}") from None
@@ -130,27 +130,29 @@ class FetchSlice:
                 before, position = position, max(position, columns.next_offset)
                 readable_end = fetched.readable_end(options.isolation)
                 if position > before:
-                    patience = cluster.patience()
+                    budget = cluster.retry_budget()
                 elif len(fetched.records):
-                    raise Unreadable(f"{partition} cannot be read from offset {position} on: its batch came cut short")
+                    raise Unreadable(
+                        f"{partition} cannot be read from offset {position} on: the broker sent an incomplete batch"
+                    )
                 elif before < readable_end and not fetched.was_throttled:
-                    return  # a broker gives at least one batch if there is any: compaction took the rest
-                elif not patience.pause():
+                    return  # a broker returns at least one batch if there is one; compaction has removed the rest
+                elif not budget.pause():
                     if fail_on_data_loss:
                         raise OffsetRangeLost(partition, position, end, f"the log can be read up to {readable_end}")
                     return
 
     def _gone(self, cluster: ClusterClient, position: Offset, fail_on_data_loss: bool) -> Offset:
-        """Where to go on when the broker does not have an offset (any more)."""
+        """Return the offset to continue at if the broker does not have `position`, or raise OffsetRangeLost."""
         partition, _, end = self.range
-        with _told(self.wire.bootstrap):
+        with _as_source_errors(self.wire.bootstrap):
             log_start = earliest_offsets(cluster, [partition])[partition]
         if log_start > position:
             if fail_on_data_loss:
                 raise OffsetRangeLost(partition, position, min(end, log_start), f"the log starts at {log_start}")
             return log_start
         if fail_on_data_loss:
-            raise OffsetRangeLost(partition, position, end, "the log ends before them")
+            raise OffsetRangeLost(partition, position, end, "the log ends before these offsets")
         return end
 
     def _put(self, fetched: FetchedPartition, columns: BatchTaker) -> Iterator[None]:
@@ -163,12 +165,12 @@ class FetchSlice:
                     return
                 yield
         except CorruptBatch as error:
-            where = f"byte {error.position} of a Fetch answer from {self.wire.bootstrap}"
+            where = f"byte {error.position} of a Fetch response from {self.wire.bootstrap}"
             raise DamagedLog(self.range.partition, columns.next_offset, where, error.reason) from None
 
 
 def _aborted_ranges(fetched: FetchedPartition) -> dict[int, list[tuple[Offset, Offset]]]:
-    """The aborted transactions in an answer, each up to the marker that ends it; without one, past the answer's end."""
+    """Return the aborted ranges of a response. A range ends at the abort marker; without one it has no end."""
     if not fetched.aborted:
         return {}
     markers: dict[int, list[Offset]] = {}
@@ -190,11 +192,11 @@ def _isolation(read_committed: bool) -> IsolationLevel:
 
 
 @contextmanager
-def _told(bootstrap: str) -> Iterator[None]:
-    """What goes wrong with a cluster becomes one sentence of ours."""
+def _as_source_errors(bootstrap: str) -> Iterator[None]:
+    """Raise client errors as errors of the source."""
     try:
         yield
     except UnknownTopic as error:
         raise UnknownLog(f"there is no topic {error.topic!r} at {bootstrap}") from None
     except ClientError as error:
-        raise Unreadable(f"the cluster at {bootstrap} cannot be asked: {error}") from None
+        raise Unreadable(f"the cluster at {bootstrap} cannot be queried: {error}") from None

@@ -1,7 +1,7 @@
-"""Patience: a budget of time for one question, and the growing pauses between its tries.
+"""RetryBudget: the time limit of one request with its retries, and the growing pauses between them.
 
-Pauses double from `backoff_ms` to `backoff_max_ms` and are spread by a fifth, so that clients which failed together do
-not come back together.
+Pauses double from `backoff_ms` to `backoff_max_ms`. A random factor of up to 20 % keeps clients that failed together
+from retrying together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SystemClock:
     sleep = staticmethod(time.sleep)
 
 
-class Patience:
+class RetryBudget:
     def __init__(
         self,
         settings: ClientSettings,
@@ -46,7 +46,7 @@ class Patience:
         return max(0.0, self._deadline - self._clock.monotonic())
 
     def pause(self) -> bool:
-        """Wait before the next try; False, at once, when there is no time for one."""
+        """Wait before the next attempt. Return False at once if the time is over."""
         remaining = self.remaining_s
         if remaining <= 0:
             return False

@@ -1,7 +1,7 @@
-"""A partition compacted by one task: the local cleaner's two passes, where a map of all its keys fits into memory.
+"""Compacts a partition in one task: the two passes of the log cleaner, if a map of all keys fits into memory.
 
-For a partition of ordinary size this is several times less work than to share it out (`compact_tasks.py`): nothing is
-shuffled, and every key is in one map once. Spark's part is to do many partitions at the same time.
+For a partition of ordinary size this is several times less work than with several tasks (`tasks.py`): nothing is
+shuffled, and each key is in one map once. Spark runs the tasks of many partitions in parallel.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import CorruptBatch
 from tailrace.spark.jobs.compact.plan import PlannedSegment
-from tailrace.spark.jobs.compact.tasks import WRITING, Written, damaged, open_planned, written_files
+from tailrace.spark.jobs.compact.tasks import ATTEMPTS, Written, damaged, open_planned, written_files
 
-MAP_BYTES = 256 * 1024 * 1024  # ten million keys; the map takes only as much as there are
+MAP_BYTES = 256 * 1024 * 1024  # enough for ten million keys; the map grows with the number of keys
 
 
-class AloneTask(NamedTuple):
+class SingleTask(NamedTuple):
     partition: TopicPartition
     folder: str
     groups: list[list[PlannedSegment]]
     rules: CleaningRules
-    aborted: list[AbortedTransaction]  # of the dirty range
+    aborted: list[AbortedTransaction]  # within the dirty range
     start_offset: Offset
 
 
-def compact_alone(task: AloneTask, *, salt: bytes, map_bytes: int = MAP_BYTES) -> list[Written] | None:
-    """What each group became; None if there are more keys than the map holds."""
+def compact_in_one_task(task: SingleTask, *, salt: bytes, map_bytes: int = MAP_BYTES) -> list[Written] | None:
+    """Write the compacted groups. Return None if there are more keys than the map holds."""
     latest = LatestOffsets(map_bytes // SLOT_SIZE, salt=salt)
     walk = SegmentWalk()
     if not _put_keys(task, latest, walk):
         return None
     files = DiskFiles()
-    # Spark may run a task twice, even at once: every attempt has a folder of its own, and one of them counts.
-    target = join(task.folder, WRITING, uuid.uuid4().hex)
+    # Spark may run a task twice, even in parallel. Every attempt has a folder of its own, and one of them is used.
+    target = join(task.folder, ATTEMPTS, uuid.uuid4().hex)
     os.makedirs(target)
     aborted = {segment.base_offset: segment.aborted for group in task.groups for segment in group}
     transactions = CleanedTransactions()
@@ -64,8 +64,8 @@ def compact_alone(task: AloneTask, *, salt: bytes, map_bytes: int = MAP_BYTES) -
     return done
 
 
-def _put_keys(task: AloneTask, latest: LatestOffsets, walk: SegmentWalk) -> bool:
-    """Whether the latest offsets of all keys of the dirty range are in the map now."""
+def _put_keys(task: SingleTask, latest: LatestOffsets, walk: SegmentWalk) -> bool:
+    """Put the latest offset of each key in the dirty range into the map. Return False if the map is full."""
     transactions = CleanedTransactions()
     transactions.add_aborted(task.aborted)
     scan = KeyScan(latest, task.start_offset, transactions)
@@ -81,7 +81,7 @@ def _put_keys(task: AloneTask, latest: LatestOffsets, walk: SegmentWalk) -> bool
             raise damaged(task.partition, reached, error) from None
         finally:
             segment.release()
-        # Past the segment's last record there may be a gap that compaction has left: nothing comes there.
+        # After the segment's last record there may be a gap of an earlier compaction, without records.
         scan.skip_to(following.base_offset if following else task.rules.end_offset)
     return True
 
