@@ -157,10 +157,12 @@ def _environment(directory: Path, needs: frozenset[str]) -> dict[str, str]:
     path = [str(Path(sys.executable).parent), os.environ["PATH"]]
     if "kafka" in needs:
         path.insert(0, str(_kafka_tools(directory / "bin")))
+    kept = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     # Without a network, `tailrace cluster up` takes Kafka's jars from Maven's local repository.
     return {
         "TAILRACE_MAVEN_REPOSITORY": (Path.home() / ".m2" / "repository").as_uri(),
-        **os.environ,
+        **kept,
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"tailrace-docs-bytecode-{os.getuid()}"),
         "PATH": os.pathsep.join(path),
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path[1:]]),
         "SPARK_LOCAL_IP": "127.0.0.1",
