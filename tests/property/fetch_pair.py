@@ -22,6 +22,7 @@ from tailrace.metadata.image.registrations import Endpoint
 from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import run_steps
 from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.protocol.headers import RequestHeader, response_header_version, write_request_header
 from tailrace.protocol.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
@@ -168,7 +169,7 @@ class FetchPair:
         try:
             asked = self.node.send(FetchRequest.decode(request.encode(version), version), version)
         except KafkaError as error:
-            refused = message_of(refused_fetch(ask_of(request, version), version, error.code))
+            refused = message_of(run_steps(refused_fetch(ask_of(request, version), version, error.code), 0))
             return FetchResponse.decode(refused.encode(version), version)
         if asked.is_waiting:
             self.node.pass_ms(max(request.max_wait_ms, 0))

@@ -36,7 +36,7 @@ class Dispatcher:
         self._refusals = services.refusals
         self._long_requests = services.long_requests
         self._forwarding = services.forwarding
-        self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, self._decoded)
+        self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, flattened, self.dispatch)
         self._handlers: dict[int, Handler] = {}
         self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
 
@@ -74,10 +74,7 @@ class Dispatcher:
             self._refusals.malformed(context, error, now_ms)
             return
         if body is not None:
-            self._decoded(request_of(header, context, body, now_ms, len(frame)), now_ms)
-
-    def _decoded(self, request: Request, now_ms: int) -> None:
-        self.dispatch(flattened(request), now_ms)
+            self.dispatch(request_of(header, context, body, now_ms, len(frame)), now_ms)
 
     def dispatch(self, request: Request, now_ms: int) -> None:
         """Give a decoded request to its handler, or to the controller that decides on it."""

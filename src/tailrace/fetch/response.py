@@ -36,12 +36,14 @@ def refusal(index: int, code: ErrorCode) -> PartitionAnswer:
     return PartitionAnswer(index, code, aborted=())
 
 
-def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> FetchAnswer:
+def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> Steps[FetchAnswer]:
     """Return the response to a request that failed as a whole. Before topic ids, clients look for the error at each
     partition."""
     topics = []
     if version < FETCH_TOPIC_IDS:
-        for name, partitions in ask.topics:
+        for number, (name, partitions) in enumerate(ask.topics, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             assert isinstance(name, str)
             topics.append((name, bytes(16), [refusal(one[0], code) for one in partitions]))
     return FetchAnswer(code, ask.session_id if version >= _SESSIONS_FROM else 0, topics)

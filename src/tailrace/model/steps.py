@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
+ITEMS_A_STEP: Final = 256  # simple items that are handled between two pauses
 R = TypeVar("R")
 Steps: TypeAlias = Generator[None, int, R]
 

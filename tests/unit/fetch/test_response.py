@@ -7,6 +7,7 @@ import pytest
 from tailrace.fetch.response import refused_fetch
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import run_steps
 from tailrace.protocol.flat.fetch import ask_of, message_of
 from tailrace.protocol.messages import FetchResponse
 from tests.simulation.node import Asked, Node, broker, registration, request_for, topic_id_of, want
@@ -89,7 +90,9 @@ def test_a_request_that_fails_as_a_whole(version: int) -> None:
     request = request_for(
         [want(TopicPartition("a", 0), 0), want(TopicPartition("b", 3), 0)], version=version, session=7
     )
-    response = message_of(refused_fetch(ask_of(request, version), version, ErrorCode.UNKNOWN_SERVER_ERROR), 5)
+    response = message_of(
+        run_steps(refused_fetch(ask_of(request, version), version, ErrorCode.UNKNOWN_SERVER_ERROR), 0), 5
+    )
     read = FetchResponse.decode(response.encode(version), version)
     assert read.throttle_time_ms == 5
     assert (read.error_code, read.session_id) == ((-1, 7) if version >= 7 else (0, 0))

@@ -10,14 +10,14 @@ in the order of the line. Another request that comes behind a line is held until
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tailrace.broker.handling.round import Round
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.diagnostics.internal_errors import InternalErrors
-from tailrace.model.errors import ErrorCode
+from tailrace.model.steps import Steps
 from tailrace.records.batch import Buffer
 from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.replication.delayed_produce import DelayedProduce, is_decided
@@ -27,6 +27,7 @@ from tailrace.replication.produce import ProducePart
 from tailrace.waiting.purgatory import Purgatory
 
 ALL_ACKS = -1
+PARTS_A_STEP = 128  # then a request of many parts pauses
 
 
 class ProduceRequest(Protocol):
@@ -132,17 +133,32 @@ class Appends:
 
     def _written(self, request: ProduceRequest, now_ms: int) -> None:
         """Respond to a request whose records are written, or let it wait for replicas."""
-        undecided = False
-        for part in request.parts:
+        self._conclude(request, now_ms, are_decided=self._count_parts(request.parts, request.acks))
+
+    def written_in_steps(self, request: ProduceRequest, now_ms: int) -> Steps[None]:
+        """Like `settle`, for one request of many parts. What it has placed is written already."""
+        parts, are_decided = request.parts, True
+        for first in range(0, len(parts), PARTS_A_STEP):
+            are_decided &= self._count_parts(parts[first : first + PARTS_A_STEP], request.acks)
+            now_ms = yield
+        self._conclude(request, now_ms, are_decided=are_decided)
+
+    def _count_parts(self, parts: Sequence[ProducePart], acks: int) -> bool:
+        """Count the parts that are written. Return True if none of them waits for replicas."""
+        are_decided = True
+        for part in parts:
             if part.error:
                 continue
             if part.is_lost(self._partitions):
                 part.lose()
                 continue
             part.count()
-            if request.acks == ALL_ACKS and not is_decided(part, self._partitions):
-                undecided = True
-        if not undecided:
+            if acks == ALL_ACKS and not is_decided(part, self._partitions):
+                are_decided = False
+        return are_decided
+
+    def _conclude(self, request: ProduceRequest, now_ms: int, *, are_decided: bool) -> None:
+        if are_decided:
             self.respond(request, now_ms)
             return
         operation = DelayedProduce(
@@ -152,12 +168,6 @@ class Appends:
         self._replies.parked(request.context, operation)
 
     # Responses
-
-    def refuse(self, request: ProduceRequest, code: ErrorCode, now_ms: int) -> None:
-        """Refuse every part of a request. None of its records may be placed."""
-        for part in request.parts:
-            part.refuse(code)
-        self.respond(request, now_ms)
 
     def respond(self, request: ProduceRequest, now_ms: int) -> None:
         """Send the response, once those before it in the line are sent."""

@@ -39,7 +39,7 @@ def read_flat(frame: Any, context: ConnectionContext, now_ms: int) -> Request | 
     return Request(context, key, version, correlation_id, client_id, ask, now_ms, len(frame))
 
 
-def flattened(request: Request) -> Request:
-    """Return the request with a flat body, if its handler takes one."""
-    convert = _CONVERTERS.get(request.api_key)
-    return request if convert is None else request._replace(body=convert(request.body, request.version))
+def flattened(api_key: int, version: int, body: Any) -> Any:
+    """Return the body that the handler of an API takes: flat tuples, or the message itself."""
+    convert = _CONVERTERS.get(api_key)
+    return body if convert is None else convert(body, version)

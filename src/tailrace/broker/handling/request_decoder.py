@@ -1,9 +1,9 @@
 """RequestDecoder: the bodies of requests, decoded on the loop or by a chore.
 
 Up to ELEMENTS_AT_ONCE array elements and BYTES_AT_ONCE are decoded on the loop, apart from records; a request with more
-is decoded by a chore. A request with more than ELEMENTS_MAX array elements is refused: an element of one byte on the
-wire takes some two hundred in memory. So is a request with more than ELEMENTS_WHOLE_MAX of an API whose handler cannot
-pause.
+is decoded by a chore, which also converts it if its handler takes flat tuples. A request with more than ELEMENTS_MAX
+array elements is refused: an element of one byte on the wire takes some two hundred in memory. So is a request with
+more than ELEMENTS_WHOLE_MAX of an API whose handler cannot pause.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from tailrace.protocol.headers import RequestHeader
 from tailrace.protocol.message import Struct
 from tailrace.protocol.primitives import Buffer
 from tailrace.protocol.registry import request_class
-from tailrace.protocol.release import structs_in
+from tailrace.protocol.release import release, structs_in
 
 ELEMENTS_AT_ONCE = 4_096  # a few milliseconds
 BYTES_AT_ONCE = 1 << 20
 ELEMENTS_MAX = 65_536
 ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
-PAUSING = frozenset({ApiKey.FETCH, ApiKey.DELETE_ACLS})  # their handlers pause by themselves, all the way
+PAUSING = frozenset(
+    {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.DELETE_ACLS}
+)  # their handlers pause by themselves, all the way
 
 
 class RequestDecoder:
@@ -39,26 +41,32 @@ class RequestDecoder:
         replies: Replies,
         refusals: Refusals,
         chores: RequestChores,
+        flattened: Callable[[int, int, Any], Any],
         dispatch: Callable[[Request, int], None],
     ) -> None:
-        """`dispatch(request, now_ms)` takes the requests that chores have decoded."""
+        """`flattened(api_key, version, message)` returns what a handler takes. `dispatch(request, now_ms)` takes the
+        requests that chores have decoded."""
         self._replies = replies
         self._refusals = refusals
         self._chores = chores
+        self._flattened = flattened
         self._dispatch = dispatch
 
     def decode(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> Any | None:
         """Return a request's body; None if a chore decodes it first, and then has it handled."""
-        read = request_class(header.api_key).read
         if not context.is_authenticated:
-            return read(frame, header.api_version, position, ELEMENTS_UNAUTHENTICATED_MAX)[0]
+            return self._read(frame, header, position, ELEMENTS_UNAUTHENTICATED_MAX)
         if len(frame) <= BYTES_AT_ONCE or header.api_key == ApiKey.PRODUCE:
             try:
-                return read(frame, header.api_version, position, ELEMENTS_AT_ONCE)[0]
+                return self._read(frame, header, position, ELEMENTS_AT_ONCE)
             except TooManyElements:
                 pass
         self._decode_beside(frame, header, position, context)
         return None
+
+    def _read(self, frame: Buffer, header: RequestHeader, position: int, elements_max: int) -> Any:
+        key, version = header.api_key, header.api_version
+        return self._flattened(key, version, request_class(key).read(frame, version, position, elements_max)[0])
 
     def _decode_beside(self, frame: Buffer, header: RequestHeader, position: int, context: ConnectionContext) -> None:
         can_pause = header.api_key in CUTS or header.api_key in PAUSING
@@ -66,8 +74,13 @@ class RequestDecoder:
         connection_id, chores = context.connection_id, self._chores
 
         def run() -> tuple[Any, list[Struct]]:
-            body, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
-            return body, structs_in(body)
+            message, _ = request_class(header.api_key).read(frame, header.api_version, position, elements_max)
+            structs = structs_in(message)
+            body = self._flattened(header.api_key, header.api_version, message)
+            if body is not message:
+                del message
+                release(structs)
+            return body, structs
 
         def apply(decoded: tuple[Any, list[Struct]], now_ms: int) -> None:
             body, structs = decoded

@@ -40,8 +40,8 @@ class FetchAsk(NamedTuple):
 
     @property
     def partition_count(self) -> int:
-        """Return how many partitions the request names, forgotten ones included."""
-        return sum([len(one[1]) for one in self.topics]) + sum([len(one[1]) for one in self.forgotten])
+        """Return how many partitions the request names, forgotten ones included. A topic without any counts as one."""
+        return sum([len(one[1]) or 1 for one in self.topics]) + sum([len(one[1]) or 1 for one in self.forgotten])
 
 
 class PartitionAnswer(NamedTuple):

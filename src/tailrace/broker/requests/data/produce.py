@@ -8,6 +8,7 @@ Behaviour
     The size of a request counts towards producer_byte_rate, with acks=0 as well.
     Batches that may take long to check, compressed ones above all, are checked beside the loop (`request_work.py`)
     while the connection waits. Then everything is appended as if the request had come just now.
+    A request of many partitions pauses (`long_requests.py`) while it is checked, appended and counted.
     What comes together for one partition is written together, and responses leave in order (`handling/appends.py`).
 Version notes
     1   throttle time
@@ -28,11 +29,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
-from tailrace.broker.handling.appends import Appends
+from tailrace.broker.handling.appends import PARTS_A_STEP, Appends
+from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
@@ -42,23 +44,33 @@ from tailrace.broker.requests.topics.topic_view import endpoint_of
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
-from tailrace.model.steps import Steps
+from tailrace.model.steps import Steps, run_steps
 from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.flat.produce import AskedTopic, LeaderHint, ProduceAsk, ProducedTopic, parts_of
 from tailrace.records.batch import Buffer
-from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost
+from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost, walk_cost
 from tailrace.records.checks.produce_request import check_produce_request
 from tailrace.records.checks.record_rules import RECORD_ERRORS_MAX
 from tailrace.records.checks.validation import check_produced
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducePart
 
-PARTITIONS_A_STEP: Final = 256  # then a request of many partitions pauses
 _FORMAT_2_FROM: Final = 3
 _LEADERS_FROM: Final = first_version_with("ProduceResponse", "node_endpoints")
+
+# The place of records in a request, as the numbers of topic and partition there, and the function that checks them.
+_CostlyRecords: TypeAlias = tuple[tuple[int, int], Callable[[], CheckedRecords]]
+
+
+class _Beside(NamedTuple):
+    """Ways to resume a request later."""
+
+    work: RequestWork
+    turns: LongRequests
 
 
 def handle(
@@ -68,6 +80,7 @@ def handle(
     appends: Appends,
     config: BrokerConfig,
     controller: Controller,
+    long_requests: LongRequests,
     partitions: HostedPartitions,
     permissions: Permissions,
     replies: Replies,
@@ -78,32 +91,27 @@ def handle(
     """Handle a Produce whose body is a `ProduceAsk`."""
     produce = _Produce(request, now_ms, appends, controller, partitions, permissions, replies, throttling)
     appends.open(produce)
+    beside = _Beside(request_work, long_requests)
     if produce.ask.acks not in (-1, 0, 1):
-        produce.refuse(ErrorCode.INVALID_REQUIRED_ACKS, now_ms)
-        return None
+        return produce.paced(produce.refuse(ErrorCode.INVALID_REQUIRED_ACKS, now_ms), now_ms)
     if not has_transactional_records(produce.ask, request.version):
-        return produce.append(request_work, {}, now_ms)
+        return produce.append(beside, {}, now_ms)
     transactional_id = produce.ask.transactional_id
     if transactional_id is None or not permissions.allows(
         request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, transactional_id
     ):
-        produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms)
-        return None
-    refused = verify_produce(
+        return produce.paced(produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms), now_ms)
+    verified = verify_produce(
         produce.ask,
         request.version,
-        lambda refusals, now_ms: produce.append_now(request_work, refusals, now_ms),
+        lambda refusals, now_ms: produce.append_later(beside, refusals, now_ms),
         now_ms,
         config=config,
         controller=controller,
         purgatory=appends.purgatory,
         transaction_verification=transaction_verification,
     )
-    if refused is not None:
-        produce.refuse(refused, now_ms)
-    else:
-        produce.keep_records()
-    return None
+    return produce.paced(produce.verify(verified, now_ms), now_ms)
 
 
 class _Produce:
@@ -111,7 +119,7 @@ class _Produce:
 
     __slots__ = (
         "_appends", "_controller", "_partitions", "_permissions", "_replies", "_request", "_throttling", "_topics",
-        "acks", "ask", "context", "deadline_ms", "is_ready", "parts",
+        "acks", "ask", "context", "deadline_ms", "is_long", "is_ready", "parts",
     )  # fmt: skip
 
     def __init__(
@@ -139,10 +147,23 @@ class _Produce:
         self.acks = ask.acks
         self.deadline_ms = now_ms + max(ask.timeout_ms, 0)
         self.parts: list[ProducePart] = []
+        self.is_long = sum([len(parts) or 1 for _, parts in ask.topics]) > PARTS_A_STEP
         self.is_ready = False
 
-    def keep_records(self) -> None:
-        """Copy records that lie in memory which is needed again before the request is appended."""
+    def paced(self, steps: Steps[None], now_ms: int) -> Steps[None] | None:
+        """Return the steps of a request of many partitions; run those of another request."""
+        return steps if self.is_long else run_steps(steps, now_ms)
+
+    def verify(self, verified: Steps[ErrorCode | None], now_ms: int) -> Steps[None]:
+        """Have the transaction verified, which appends the records then or later."""
+        refused = yield from verified
+        if refused is not None:
+            yield from self.refuse(refused, now_ms)
+        elif not self.is_long:
+            self._keep_records()
+
+    def _keep_records(self) -> None:
+        """Copy records, so that a small request which waits does not keep the memory of many requests."""
         topics = [
             (topic, [(index, None if records is None else memoryview(bytearray(records))) for index, records in parts])
             for topic, parts in self.ask.topics
@@ -151,59 +172,74 @@ class _Produce:
 
     # Append
 
-    def append_now(self, request_work: RequestWork, refusals: Refusals, now_ms: int) -> None:
-        """Append without a pause: a transaction's request was verified, which may have taken a while."""
-        steps = self.append(request_work, refusals, now_ms)
-        for _ in steps or ():
-            pass
+    def append_later(self, beside: _Beside, refusals: Refusals, now_ms: int) -> None:
+        """Append the records of a request that has waited."""
+        steps = self.append(beside, refusals, now_ms)
+        if steps is not None:
+            beside.turns.start(self._request, steps, now_ms)
 
-    def append(self, request_work: RequestWork, refusals: Refusals, now_ms: int) -> Steps[None] | None:
+    def append(self, beside: _Beside, refusals: Refusals, now_ms: int) -> Steps[None] | None:
         """Place the records of all partitions. Return steps for a request of many partitions."""
-        costly = list(self._costly(refusals))
+        if self.is_long:
+            return self._append_in_steps(beside, refusals, now_ms)
+        costly = [found for found in self._costly(refusals) if found is not None]
         if costly:
-
-            def resume(results: list[CheckedRecords], now_ms: int) -> None:
-                checked = {place: one for (place, _), one in zip(costly, results, strict=True)}
-                topics = [
-                    (
-                        topic,
-                        [
-                            (index, checked.get((number, place), records))
-                            for place, (index, records) in enumerate(parts)
-                        ],
-                    )
-                    for number, (topic, parts) in enumerate(self.ask.topics)
-                ]
-                self.ask = self.ask._replace(topics=topics)
-                self.append_now(request_work, refusals, now_ms)
-
-            request_work.start(self._request, [check for _, check in costly], resume)
+            self._check_beside(costly, beside, refusals)
             return None
-        if sum([len(parts) for _, parts in self.ask.topics]) > PARTITIONS_A_STEP:
-            return self._place_in_steps(refusals, now_ms)
         for topic in self.ask.topics:
             for _ in self._place_topic(topic, refusals, now_ms):
                 pass
-        self._placed(now_ms)
+        self._placed()
+        self._appends.add(self, now_ms)
         return None
 
-    def _place_in_steps(self, refusals: Refusals, now_ms: int) -> Steps[None]:
-        number = 0
+    def _append_in_steps(self, beside: _Beside, refusals: Refusals, now_ms: int) -> Steps[None]:
+        costly = []
+        for number, found in enumerate(self._costly(refusals), 1):
+            if found is not None:
+                costly.append(found)
+            if not number % PARTS_A_STEP:
+                now_ms = yield
+        if costly:
+            self._check_beside(costly, beside, refusals)
+            return
+        number = cost = 0
         for topic in self.ask.topics:
-            for _ in self._place_topic(topic, refusals, now_ms):
+            for of_one in self._place_topic(topic, refusals, now_ms):
                 number += 1
-                if not number % PARTITIONS_A_STEP:
+                cost += of_one
+                if number >= PARTS_A_STEP or cost > LOOP_COST_MAX:
                     self._appends.write_touched(now_ms)  # nothing stays placed while others change logs
                     now_ms = yield
-        self._placed(now_ms)
+                    number = cost = 0
+        self._appends.write_touched(now_ms)
+        self._placed()
+        yield from self._appends.written_in_steps(self, now_ms)
 
-    def _place_topic(self, topic: AskedTopic, refusals: Refusals, now_ms: int) -> Iterator[None]:
-        """Place the records of one topic, a partition at a time."""
+    def _check_beside(self, costly: list[_CostlyRecords], beside: _Beside, refusals: Refusals) -> None:
+        """Check costly records beside the loop, then append all records."""
+
+        def resume(results: list[CheckedRecords], now_ms: int) -> None:
+            topics = list(self.ask.topics)
+            for number in {number for (number, _), _ in costly}:
+                topics[number] = (topics[number][0], list(topics[number][1]))
+            for ((number, place), _), checked in zip(costly, results, strict=True):
+                parts: Any = topics[number][1]
+                parts[place] = (parts[place][0], checked)
+            self.ask = self.ask._replace(topics=topics)
+            self.append_later(beside, refusals, now_ms)
+
+        beside.work.start(self._request, [check for _, check in costly], resume)
+
+    def _place_topic(self, topic: AskedTopic, refusals: Refusals, now_ms: int) -> Iterator[int]:
+        """Place the records of one topic, a partition at a time. Yield the cost of each."""
         name = self._name_of(topic[0])
         error = self._topic_error(topic[0], name)
         placed: list[ProducePart] = []
         self._topics.append((topic[0], placed))
         version, acks = self._request.version, self.acks
+        if not topic[1]:
+            yield 0
         for index, records in topic[1]:
             part = ProducePart(TopicPartition(name, index))
             placed.append(part)
@@ -219,12 +255,11 @@ class _Produce:
                     self._appends.place(part, records, acks, now_ms)
                 else:
                     part.refuse(refusal.code, str(refusal))
-            yield
+            yield 0 if records is None or isinstance(records, CheckedRecords) else walk_cost(records)
 
-    def _placed(self, now_ms: int) -> None:
+    def _placed(self) -> None:
         _limit_record_errors(self.parts)
         self.ask = self.ask._replace(topics=())  # the frame's memory is needed again
-        self._appends.add(self, now_ms)
 
     def _name_of(self, topic: bytes | str) -> str:
         """Return the name of a topic, "" if its id is unknown."""
@@ -242,18 +277,22 @@ class _Produce:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return None
 
-    def _costly(self, refusals: Refusals) -> Iterator[tuple[tuple[int, int], Callable[[], CheckedRecords]]]:
-        """Yield the places of records that are too costly to check on the loop, except those that are refused anyway,
-        each with the function that checks them."""
+    def _costly(self, refusals: Refusals) -> Iterator[_CostlyRecords | None]:
+        """Yield the records that are too costly to check on the loop, except those that are refused anyway, and None
+        for all others. The costs of a long request do not add up, because it pauses between its records."""
         cost = 0
         for number, (topic, parts) in enumerate(self.ask.topics):
             name: str | None = None
             for place, (index, records) in enumerate(parts):
+                if self.is_long:
+                    cost = 0
                 if records is None or isinstance(records, CheckedRecords):
+                    yield None
                     continue
                 plain = plain_cost(records)
                 if plain is not None and cost + plain <= LOOP_COST_MAX:
                     cost += plain
+                    yield None
                     continue
                 if name is None:
                     name = self._name_of(topic)
@@ -262,25 +301,33 @@ class _Produce:
                 key = TopicPartition(name, index)
                 partition = self._partitions.get(key)
                 if partition is None or partition.leader is None or key in refusals:
+                    yield None
                     continue
                 config = partition.log.config
                 of_one = check_cost(records, config)
                 if cost + of_one <= LOOP_COST_MAX:
                     cost += of_one
+                    yield None
                 elif _request_error(records, self._request.version) is None:
                     check = partial(_checked, records, key, config, self._request.received_ms)
                     yield (number, place), check
 
     # Response
 
-    def refuse(self, code: ErrorCode, now_ms: int) -> None:
-        """Refuse every partition of the request."""
+    def refuse(self, code: ErrorCode, now_ms: int) -> Steps[None]:
+        """Refuse every partition of the request. None of its records may be placed."""
         for topic, asked in self.ask.topics:
-            parts = [ProducePart(TopicPartition("", index)) for index, _ in asked]
+            parts: list[ProducePart] = []
             self._topics.append((topic, parts))
-            self.parts += parts
+            for index, _ in asked:
+                part = ProducePart(TopicPartition("", index))
+                part.refuse(code)
+                parts.append(part)
+                self.parts.append(part)
+                if not len(self.parts) % PARTS_A_STEP:
+                    now_ms = yield
         self.ask = self.ask._replace(topics=())
-        self._appends.refuse(self, code, now_ms)
+        self._appends.respond(self, now_ms)
 
     def send(self, now_ms: int) -> None:
         """Send the response. A request with acks=0 has none; its connection is closed if records were refused."""
@@ -295,21 +342,27 @@ class _Produce:
         for part in self.parts:
             codes[part.error] += 1
             has_errors = has_errors or bool(part.error)
-        leaders = self._leaders() if has_errors and request.version >= _LEADERS_FROM else None
-        encode = partial(parts_of, self._topics, request.version, request.correlation_id, throttle_ms, leaders)
-        replies.send(request, encode, now_ms, throttle_ms)
+        image = self._controller.image if has_errors and request.version >= _LEADERS_FROM else None
+        replies.send(request, partial(self._encoded, image, throttle_ms), now_ms, throttle_ms)
 
-    def _leaders(self) -> dict[Any, LeaderHint]:
-        """Return where the partitions are led that are not led here, so that the client need not ask for metadata."""
-        image, hints = self._controller.image, {}
-        for part in self.parts:
-            if part.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and (state := image.partition(part.key)) is not None:
-                endpoint = endpoint_of(image, state.leader, self.context.listener)
-                address = None
-                if endpoint is not None:
-                    address = (endpoint.host, endpoint.port, image.brokers[state.leader].rack)
-                hints[part] = LeaderHint(state.leader, state.leader_epoch, address)
-        return hints
+    def _encoded(self, image: MetadataImage | None, throttle_ms: int) -> list[Any]:
+        """Encode the response, on any thread. `image`: the metadata that has the leaders, if the client needs them."""
+        leaders = None if image is None else _leaders(self.parts, image, self.context.listener)
+        request = self._request
+        return parts_of(self._topics, request.version, request.correlation_id, throttle_ms, leaders)
+
+
+def _leaders(parts: list[ProducePart], image: MetadataImage, listener: str) -> dict[Any, LeaderHint]:
+    """Return where the partitions are led that are not led here, so that the client need not ask for metadata."""
+    hints = {}
+    for part in parts:
+        if part.error == ErrorCode.NOT_LEADER_OR_FOLLOWER and (state := image.partition(part.key)) is not None:
+            endpoint = endpoint_of(image, state.leader, listener)
+            address = None
+            if endpoint is not None:
+                address = (endpoint.host, endpoint.port, image.brokers[state.leader].rack)
+            hints[part] = LeaderHint(state.leader, state.leader_epoch, address)
+    return hints
 
 
 def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: int) -> CheckedRecords:

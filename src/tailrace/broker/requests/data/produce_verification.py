@@ -14,10 +14,12 @@ from typing import NamedTuple, TypeAlias
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
+from tailrace.broker.handling.appends import PARTS_A_STEP
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
+from tailrace.model.steps import Steps
 from tailrace.protocol.flat.produce import ProduceAsk
 from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
 from tailrace.records.checks.produce_request import check_produce_request
@@ -79,10 +81,15 @@ def verify_produce(
     controller: Controller,
     purgatory: Purgatory,
     transaction_verification: TransactionVerification,
-) -> ErrorCode | None:
+) -> Steps[ErrorCode | None]:
     """Have what a request is about to write known to its coordinator; `go_on(refusals, now_ms)` is called, now or
     later. If the request is refused as a whole, why: then it is not called."""
-    batches = dict(_transactional_batches(ask, version, controller=controller))
+    batches: dict[TopicPartition, RecordBatch] = {}
+    for number, found in enumerate(_transactional_batches(ask, version, controller=controller), 1):
+        if found is not None:
+            batches[found[0]] = found[1]
+        if not number % PARTS_A_STEP:
+            now_ms = yield
     producers = {ProducerIdAndEpoch(one.producer_id, one.producer_epoch) for one in batches.values()}
     if len(producers) > 1:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -171,8 +178,9 @@ class _AskedAgain(DelayedOperation):
 
 def _transactional_batches(
     ask: ProduceAsk, version: int, *, controller: Controller
-) -> Iterator[tuple[TopicPartition, RecordBatch]]:
-    """Yield the sound batches of topics that exist; everything else is refused when it is its turn."""
+) -> Iterator[tuple[TopicPartition, RecordBatch] | None]:
+    """Yield the sound batches of partitions that exist, and None for everything else, which is refused when it is
+    its turn."""
     image = controller.image
     for topic, partitions in ask.topics:
         if isinstance(topic, bytes):
@@ -180,16 +188,20 @@ def _transactional_batches(
             name = found.name if found else ""
         else:
             name = topic
-        if name not in image.topics:
-            continue
+        known = image.topics[name].partitions if name in image.topics else {}
         for index, records in partitions:
-            if not is_transactional(records):
-                continue
-            try:
-                check_produce_request(records, version)
-            except KafkaError:
-                continue
-            yield TopicPartition(name, index), RecordBatch(records)
+            is_verified = index in known and _is_sound(records, version)
+            yield (TopicPartition(name, index), RecordBatch(records)) if is_verified else None
+
+
+def _is_sound(records: Buffer | None, version: int) -> bool:
+    if records is None or not is_transactional(records):
+        return False
+    try:
+        check_produce_request(records, version)
+    except KafkaError:
+        return False
+    return True
 
 
 def _told(error: ErrorCode, version: int) -> Refusal:
