@@ -77,7 +77,7 @@ def test_replicas_are_placed_where_kafka_places_them(kafka: KafkaInstallation) -
         dice = JavaRandom(case["seed"])
         brokers = [UsableBroker(*one) for one in case["brokers"]]
         try:
-            actual: Any = place_replicas(brokers, case["partitions"], case["replicas"], dice.next_int)
+            actual: Any = list(place_replicas(brokers, case["partitions"], case["replicas"], dice.next_int))
         except KafkaError:
             actual = "InvalidReplicationFactorException"
         assert actual == expected, case

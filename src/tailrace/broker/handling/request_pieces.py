@@ -1,8 +1,9 @@
 """Request pieces: a request about many things, handled a few things at a time.
 
-The handlers of the APIs below answer for each element of an array by itself. A request with more elements than a piece
-may have is cut into requests with parts of its array. The handler gets them one after the other and other clients are
-served in between (`long_requests.py`); the client gets one response with the elements of all pieces.
+The handlers of the APIs below answer for each element of an array by itself, at once or in steps. A request with more
+elements than a piece may have is cut into requests with parts of its array. The handler gets them one after the other
+and other clients are served in between (`long_requests.py`); the client gets one response with the elements of all
+pieces.
 
     CUTS        which arrays of an API's request and response belong together, and how much makes a piece
     cut_of(…)   how to cut a request, or None if it is small enough
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
+from types import GeneratorType
 from typing import Any, NamedTuple
 
 from tailrace.broker.handling.handler_binding import Handler
@@ -132,7 +134,7 @@ def cut_of(request: Request) -> Cut | None:
     for cut in CUTS.get(ApiKey(request.api_key), ()):
         elements = getattr(request.body, cut.asked[0])
         if elements and _exceeds(elements, cut):
-            is_refused = cut.total_max is not None and _total(elements, cut) > cut.total_max
+            is_refused = cut.total_max is not None and _has_more_than(cut.total_max, elements, cut)
             return None if is_refused else cut
     return None
 
@@ -148,6 +150,8 @@ def handle_in_pieces(
         part = request._replace(body=_with(body, name, piece.elements), respond=whole.expect(piece))
         try:
             response = handler(part, now_ms)
+            if isinstance(response, GeneratorType):
+                response = yield from response
         except KafkaError as error:
             refusals.error(part, error, now_ms)
         else:
@@ -220,11 +224,17 @@ def _exceeds(elements: Sequence[Any], cut: Cut) -> bool:
     """Return True if the elements are too much for one piece and can be cut."""
     if len(elements) > cut.size:
         return True
-    return (len(elements) > 1 or len(cut.asked) > 1) and _total(elements, cut) > cut.size
+    return (len(elements) > 1 or len(cut.asked) > 1) and _has_more_than(cut.size, elements, cut)
 
 
-def _total(elements: Sequence[Any], cut: Cut) -> int:
-    return sum(_outer_weight(element, cut) for element in elements)
+def _has_more_than(limit: int, elements: Sequence[Any], cut: Cut) -> bool:
+    """Return True if the elements weigh more than a limit."""
+    total = 0
+    for element in elements:
+        total += _outer_weight(element, cut)
+        if total > limit:
+            return True
+    return False
 
 
 def _outer_weight(element: Any, cut: Cut) -> int:

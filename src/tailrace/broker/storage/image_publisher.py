@@ -38,6 +38,8 @@ from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
 
+HOSTED_AT_ONCE = 200  # of more new partitions, the logs are made a piece at a time
+
 
 class ImagePublisher:
     def __init__(
@@ -62,7 +64,7 @@ class ImagePublisher:
         self._events = events
         self._image = EMPTY_IMAGE  # that was published last
         self._is_starting = True
-        self._new = NewReplicas(logs, self._made, self._partitions.mark_offline)
+        self._new = NewReplicas(logs, self._host_announced, self._made, self._partitions.mark_offline)
         self.when_hosted = self._new.when_made  # call back when what was published can be used
         self.is_new = self._new.__contains__  # True if the log of a partition has yet to be made
 
@@ -90,8 +92,14 @@ class ImagePublisher:
         _tell(change)
         local = delta.local_changes(self._broker_id)
         self._delete([key for key, _ in local.deleted], now_ms)
-        for replica in [*local.leaders, *local.followers]:
-            self._host(image, replica.partition, replica.topic_id, replica.now, now_ms)
+        replicas = [*local.leaders, *local.followers]
+        is_much = len(replicas) > HOSTED_AT_ONCE
+        for replica in replicas:
+            key = replica.partition
+            if is_much and replica.before is None and self._partitions.get(key) is None and key not in self._new:
+                self._new.announce(key)
+            else:
+                self._host(image, key, replica.topic_id, replica.now, now_ms)
         self._new.make(now_ms)
         self._reconfigure(change)
         if delta.topics.deleted:
@@ -100,6 +108,13 @@ class ImagePublisher:
             self._throttling.update(image.client_quotas)
         if delta.acls:
             self._events.acls_changed(delta.acls)
+
+    def _host_announced(self, key: TopicPartition, now_ms: int) -> None:
+        """Host a partition that was announced, as the metadata says by now."""
+        image = self._image
+        topic, state = image.topics.get(key.topic), image.partition(key)
+        if topic is not None and state is not None and self._broker_id in state.replicas:
+            self._host(image, key, topic.id, state, now_ms)
 
     def _host(
         self, image: MetadataImage, key: TopicPartition, topic_id: bytes, state: PartitionRegistration, now_ms: int

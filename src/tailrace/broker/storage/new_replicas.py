@@ -4,6 +4,8 @@ Logs are made in pieces beside the thread of the broker (`log/directories/log_cr
 meanwhile. A partition is hosted, as the metadata says by then, when its log is there; until then clients are told
 NOT_LEADER_OR_FOLLOWER, as by a broker of Kafka's that has yet to read of it, and ask again. Whoever is to be answered
 when partitions can be used says so: `when_made`.
+
+Many new partitions are only `announced` first: they are looked up a piece at a time, when the piece before is made.
 """
 
 from __future__ import annotations
@@ -30,13 +32,17 @@ class NewReplicas:
     def __init__(
         self,
         logs: LogDirectories,
+        look_up: Callable[[TopicPartition, int], None],
         made: Callable[[NewLog, int], None],
         lost: Callable[[TopicPartition], object],
     ) -> None:
-        """`made`: there is a log now. `lost`: no directory takes one."""
+        """`look_up`: an announced partition is wanted now, or hosted, or is not needed any more. `made`: there is a log
+        now. `lost`: no directory takes one."""
         self._logs = logs
+        self._look_up = look_up
         self._made = made
         self._lost = lost
+        self._announced: deque[TopicPartition] = deque()
         self._wanted: list[NewLog] = []
         self._numbers = count()
         self._unmade: dict[TopicPartition, int] = {}  # wanted or being made; the oldest first
@@ -45,12 +51,24 @@ class NewReplicas:
     def __contains__(self, key: TopicPartition) -> bool:
         return key in self._unmade
 
+    def announce(self, key: TopicPartition) -> None:
+        """Note a new partition. It is looked up when its turn comes."""
+        self._unmade[key] = next(self._numbers)
+        self._announced.append(key)
+
     def want(self, new: NewLog) -> None:
         self._unmade[new.partition] = next(self._numbers)
         self._wanted.append(new)
 
     def make(self, now_ms: int, *, at_once: bool = False) -> None:
         """Begin to make what is wanted; `at_once`: be done with it."""
+        self._make_wanted(now_ms, at_once=at_once)
+        while self._announced and len(self._unmade) == len(self._announced):
+            self._look_up_announced(now_ms)
+            self._make_wanted(now_ms, at_once=at_once)
+        self._tell(now_ms)
+
+    def _make_wanted(self, now_ms: int, *, at_once: bool) -> None:
         wanted, self._wanted = self._wanted, []
         by_place: dict[str, tuple[LogDirectory, list[NewLog]]] = {}
         for new in wanted:
@@ -69,7 +87,13 @@ class NewReplicas:
                     do_at_once(work, now_ms)
                 else:
                     directory.elsewhere(work, now_ms)
-        self._tell(now_ms)
+
+    def _look_up_announced(self, now_ms: int) -> None:
+        """Look up the next piece of announced partitions."""
+        while self._announced and len(self._wanted) < _PIECE:
+            key = self._announced.popleft()
+            del self._unmade[key]
+            self._look_up(key, now_ms)
 
     def when_made(self, then: Callable[[int], None], now_ms: int) -> None:
         """Call back when all that is wanted by now is made, which it may be already."""

@@ -4,6 +4,7 @@ controller.py           Controller: the interface of both
 local_controller.py     LocalController: the controller of a cluster of one
 control.py              the input and the result of a decision
 token_control.py        delegation tokens of a LocalController
+topic_control.py        topics and partitions that a LocalController creates, with pauses if they are many
 raft_voters.py          AddRaftVoter and RemoveRaftVoter of a quorum of one
 quorum_description.py   DescribeQuorum of a quorum of one
 remote_controller.py    RemoteController: forwards changes and follows the metadata of a quorum

@@ -19,6 +19,7 @@ from tailrace.metadata.controller import raft_voters
 from tailrace.metadata.controller.control import NO_ERROR, ApiError, Charge, ControlState, Plan, free_of_charge
 from tailrace.metadata.controller.quorum_description import describe_quorum
 from tailrace.metadata.controller.token_control import TokenControl
+from tailrace.metadata.controller.topic_control import TopicControl
 from tailrace.metadata.decisions import (
     acls,
     client_quotas,
@@ -39,7 +40,6 @@ from tailrace.metadata.decisions.broker_registration import (
 from tailrace.metadata.decisions.config_changes import MayAlter
 from tailrace.metadata.decisions.config_validation import BrokerCheck
 from tailrace.metadata.decisions.replica_placement import NextInt
-from tailrace.metadata.decisions.topic_creation import plan_create_partitions, plan_create_topics
 from tailrace.metadata.decisions.topic_deletion import plan_delete_topics
 from tailrace.metadata.image.effective_config import EffectiveConfigs
 from tailrace.metadata.image.features import ELIGIBLE_LEADER_REPLICAS_VERSION, SUPPORTED
@@ -100,6 +100,9 @@ class LocalController:
         self._next_int = next_int
         self._check_broker_config = check_broker_config
         self.tokens = TokenControl(static_config, lambda: self.state, self._commit)
+        self.topics = TopicControl(log, lambda: self.state, listener)
+        self.create_topics = self.topics.create_topics
+        self.create_partitions = self.topics.create_partitions
         self._registration: BrokerRegistration | None = None
         self._cordoned: tuple[bytes, ...] = ()
         self._is_cordoning = False  # the metadata has other ones
@@ -226,18 +229,6 @@ class LocalController:
 
     # Topics
 
-    def create_topics(
-        self,
-        request: messages.CreateTopicsRequest,
-        now_ms: int,
-        *,
-        may_create: Allowed = _anything,
-        may_describe: Allowed = _anything,
-        charge: Charge = free_of_charge,
-    ) -> messages.CreateTopicsResponse:
-        plan = plan_create_topics(self.state, request, may_create=may_create, may_describe=may_describe, charge=charge)
-        return self._carry_out(plan, now_ms)
-
     def delete_topics(
         self,
         request: messages.DeleteTopicsRequest,
@@ -248,17 +239,6 @@ class LocalController:
         charge: Charge = free_of_charge,
     ) -> messages.DeleteTopicsResponse:
         plan = plan_delete_topics(self.state, request, may_describe=may_describe, may_delete=may_delete, charge=charge)
-        return self._carry_out(plan, now_ms)
-
-    def create_partitions(
-        self,
-        request: messages.CreatePartitionsRequest,
-        now_ms: int,
-        *,
-        may_alter: Allowed = _anything,
-        charge: Charge = free_of_charge,
-    ) -> messages.CreatePartitionsResponse:
-        plan = plan_create_partitions(self.state, request, may_alter=may_alter, charge=charge)
         return self._carry_out(plan, now_ms)
 
     # Configs, quotas, features

@@ -11,7 +11,7 @@ Chance enters as `next_int(n)`: some number from 0 to n - 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from tailrace.metadata.image.image import MetadataImage
@@ -39,7 +39,7 @@ def usable_brokers(image: MetadataImage) -> list[UsableBroker]:
 
 def place_replicas(
     brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, next_int: NextInt
-) -> list[list[BrokerId]]:
+) -> Iterator[list[BrokerId]]:
     """The replicas of each partition, its preferred leader first; INVALID_REPLICATION_FACTOR if there are too few."""
     racks = _Racks(brokers, next_int)
     if replication_factor <= 0:
@@ -48,7 +48,7 @@ def place_replicas(
         raise _impossible("every broker is fenced or has cordoned off its log directories")
     if replication_factor > racks.total:
         raise _impossible(f"a replication factor of {replication_factor} needs more than {racks.total} broker(s)")
-    return [racks.place(replication_factor) for _ in range(partitions)]
+    return (racks.place(replication_factor) for _ in range(partitions))
 
 
 def _impossible(reason: str) -> KafkaError:

@@ -3,12 +3,15 @@
 A topic gets its partitions by placement (a count and a replication factor, -1 for the broker's default) or by a manual
 assignment, which has to name every partition from 0 on with as many replicas each. Its ISR is what is active of its
 replicas, its leader the first of them; epochs start at zero.
+
+Both decisions are steps that can pause (`model/steps.py`): a request may create 10,000 partitions. A decision is good
+for the image that it began with.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tailrace.metadata.controller.control import (
     MAX_RECORDS,
@@ -26,6 +29,7 @@ from tailrace.metadata.decisions.topic_names import CLUSTER_METADATA, may_collid
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId
+from tailrace.model.steps import ITEMS_A_STEP, Steps
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 
@@ -41,7 +45,7 @@ def plan_create_topics(
     may_create: Callable[[str], bool] = _anything,
     may_describe: Callable[[str], bool] = _anything,
     charge: Charge = free_of_charge,
-) -> Plan[messages.CreateTopicsResponse]:
+) -> Steps[Plan[messages.CreateTopicsResponse]]:
     counts = Counter(topic.name for topic in request.topics)
     left_out: dict[str, ApiError] = {}
     for name, count in counts.items():
@@ -59,13 +63,23 @@ def plan_create_topics(
         for topic in request.topics:
             if topic.name not in left_out:
                 describes = may_describe(topic.name)
-                response.topics.append(_create_topic(state, topic, collisions, describes, charge, records))
+                made = yield from _create_topic(state, topic, collisions, describes, charge, records)
+                response.topics.append(made)
         check_size(records)
     except KafkaError as error:
-        response.topics = [_refused(topic.name, ApiError.of(error)) for topic in request.topics]
-        return Plan([], response)
+        return Plan([], (yield from refused_creation(request, ApiError.of(error))))
     response.topics += [_refused(name, error) for name, error in left_out.items()]
     return Plan([] if request.validate_only else records, response)
+
+
+def refused_creation(request: messages.CreateTopicsRequest, error: ApiError) -> Steps[messages.CreateTopicsResponse]:
+    """Refuse all topics of a request."""
+    response = messages.CreateTopicsResponse()
+    for number, topic in enumerate(request.topics, 1):
+        response.topics.append(_refused(topic.name, error))
+        if not number % ITEMS_A_STEP:
+            yield
+    return response
 
 
 def _refused(name: str, error: ApiError) -> messages.CreateTopicsResponse.CreatableTopicResult:
@@ -76,11 +90,12 @@ def _refused(name: str, error: ApiError) -> messages.CreateTopicsResponse.Creata
 
 def _check_total(state: ControlState, request: messages.CreateTopicsRequest) -> None:
     total = 0
+    by_default = state.default_partitions
     for topic in request.topics:
         if topic.assignments:
             total += len(topic.assignments)
         else:
-            total += state.default_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
+            total += by_default if topic.num_partitions == -1 else max(0, topic.num_partitions)
     if total > MAX_RECORDS:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{total} partitions are too many for one request")
 
@@ -97,19 +112,19 @@ def _create_topic(
     describes: bool,
     charge: Charge,
     records: list[Message],
-) -> messages.CreateTopicsResponse.CreatableTopicResult:
+) -> Steps[messages.CreateTopicsResponse.CreatableTopicResult]:
     try:
         _check_name(state, topic.name, collisions)
         settings, config_records = plan_new_topic_configs(state, topic.name, [(c.name, c.value) for c in topic.configs])
-        assignments = _assignments(state, topic)
-        partitions = [_new_partition(state, replicas, isr) for replicas, isr in assignments]
+        assignments = yield from _assignments(state, topic)
+        partitions = yield from _new_partitions(state, assignments)
         charge(len(partitions))
     except KafkaError as error:
         return _refused(topic.name, ApiError.of(error))
     topic_id = state.new_id()
     records.append(messages.TopicRecord(name=topic.name, topic_id=topic_id))
     records += config_records
-    records += partition_records(state, topic_id, 0, partitions)
+    records += yield from partition_records(state, topic_id, 0, partitions)
     result = messages.CreateTopicsResponse.CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
     if not describes:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -143,7 +158,7 @@ def _check_name(state: ControlState, name: str, collisions: dict[str, str]) -> N
 _Assignment = tuple[list[BrokerId], list[BrokerId]]
 
 
-def _assignments(state: ControlState, topic: messages.CreateTopicsRequest.CreatableTopic) -> list[_Assignment]:
+def _assignments(state: ControlState, topic: messages.CreateTopicsRequest.CreatableTopic) -> Steps[list[_Assignment]]:
     if topic.assignments:
         return _manual_assignments(state, topic)
     factor, partitions = topic.replication_factor, topic.num_partitions
@@ -151,18 +166,26 @@ def _assignments(state: ControlState, topic: messages.CreateTopicsRequest.Creata
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, f"a replication factor of {factor} is not possible")
     if partitions == 0 or partitions < -1:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic cannot have {partitions} partitions")
-    return _placed(
-        state,
-        state.default_partitions if partitions == -1 else partitions,
-        state.default_replication_factor if factor == -1 else factor,
+    return (
+        yield from _placed(
+            state,
+            state.default_partitions if partitions == -1 else partitions,
+            state.default_replication_factor if factor == -1 else factor,
+        )
     )
 
 
-def _placed(state: ControlState, partitions: int, factor: int) -> list[_Assignment]:
-    placed = place_replicas(usable_brokers(state.image), partitions, factor, state.next_int)
-    assignments = [(replicas, state.active_among(replicas)) for replicas in placed]
-    if not all(isr for _, isr in assignments):
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced or leaving")
+def _placed(state: ControlState, partitions: int, factor: int) -> Steps[list[_Assignment]]:
+    assignments = []
+    for number, replicas in enumerate(
+        place_replicas(usable_brokers(state.image), partitions, factor, state.next_int), 1
+    ):
+        isr = state.active_among(replicas)
+        if not isr:
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced or leaving")
+        assignments.append((replicas, isr))
+        if not number % ITEMS_A_STEP:
+            yield
     return assignments
 
 
@@ -210,6 +233,15 @@ def check_replicas(state: ControlState, replicas: Sequence[BrokerId], factor: in
         raise _misassigned(f"a partition with {len(replicas)} replica(s) is assigned where others have {factor}")
 
 
+def _new_partitions(state: ControlState, assignments: Sequence[_Assignment]) -> Steps[list[PartitionRegistration]]:
+    partitions = []
+    for number, (replicas, isr) in enumerate(assignments, 1):
+        partitions.append(_new_partition(state, replicas, isr))
+        if not number % ITEMS_A_STEP:
+            yield
+    return partitions
+
+
 def _new_partition(state: ControlState, replicas: list[BrokerId], isr: list[BrokerId]) -> PartitionRegistration:
     return PartitionRegistration(
         replicas=tuple(replicas),
@@ -221,12 +253,14 @@ def _new_partition(state: ControlState, replicas: list[BrokerId], isr: list[Brok
 
 def partition_records(
     state: ControlState, topic_id: bytes, first: int, partitions: Sequence[PartitionRegistration]
-) -> list[Message]:
+) -> Steps[list[Message]]:
     versions, elr_enabled = state.image.record_versions, state.image.elr_enabled
-    return [
-        partition.to_record(topic_id, number, versions, elr_enabled=elr_enabled)
-        for number, partition in enumerate(partitions, first)
-    ]
+    records: list[Message] = []
+    for number, partition in enumerate(partitions, first):
+        records.append(partition.to_record(topic_id, number, versions, elr_enabled=elr_enabled))
+        if not len(records) % ITEMS_A_STEP:
+            yield
+    return records
 
 
 # CreatePartitions
@@ -238,7 +272,7 @@ def plan_create_partitions(
     *,
     may_alter: Callable[[str], bool] = _anything,
     charge: Charge = free_of_charge,
-) -> Plan[messages.CreatePartitionsResponse]:
+) -> Steps[Plan[messages.CreatePartitionsResponse]]:
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, ApiError] = {}
     records: list[Message] = []
@@ -249,7 +283,7 @@ def plan_create_partitions(
             results[topic.name] = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
             try:
-                records += _create_partitions(state, topic, charge)
+                records += yield from _create_partitions(state, topic, charge)
                 results[topic.name] = NO_ERROR
             except KafkaError as error:
                 results[topic.name] = ApiError.of(error)
@@ -258,18 +292,27 @@ def plan_create_partitions(
     except KafkaError as error:
         results = dict.fromkeys(results, ApiError.of(error))
         records = []
+    return Plan([] if request.validate_only else records, _created_partitions(results))
+
+
+def refused_growth(request: messages.CreatePartitionsRequest, error: ApiError) -> messages.CreatePartitionsResponse:
+    """Refuse all topics of a request."""
+    return _created_partitions({topic.name: error for topic in request.topics})
+
+
+def _created_partitions(results: Mapping[str, ApiError]) -> messages.CreatePartitionsResponse:
     answers = [
         messages.CreatePartitionsResponse.CreatePartitionsTopicResult(
             name=name, error_code=error.code, error_message=error.message
         )
         for name, error in results.items()
     ]
-    return Plan([] if request.validate_only else records, messages.CreatePartitionsResponse(results=answers))
+    return messages.CreatePartitionsResponse(results=answers)
 
 
 def _create_partitions(
     state: ControlState, wanted: messages.CreatePartitionsRequest.CreatePartitionsTopic, charge: Charge
-) -> list[Message]:
+) -> Steps[list[Message]]:
     topic = state.image.topics.get(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -288,11 +331,11 @@ def _create_partitions(
     charge(more)
     factor = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
-        assignments = _placed(state, more, factor)
+        assignments = yield from _placed(state, more, factor)
     else:
         assignments = [
             _checked_assignment(state, one.broker_ids, factor, present + place)
             for place, one in enumerate(wanted.assignments)
         ]
-    partitions = [_new_partition(state, replicas, isr) for replicas, isr in assignments]
-    return partition_records(state, topic.id, present, partitions)
+    partitions = yield from _new_partitions(state, assignments)
+    return (yield from partition_records(state, topic.id, present, partitions))

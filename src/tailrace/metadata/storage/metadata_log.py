@@ -13,17 +13,21 @@ Invariants
     4. Every start is a new epoch, noted in quorum-state before anything is written under it.
 
     open ──► begin_epoch ──► commit … commit ──► close
+
+A commit of many records can be prepared in steps, with pauses: `prepare`, then `commit_prepared`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import Files, join
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.features import METADATA_VERSION, RecordVersions, record_versions
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.loader import Change, MetadataLoader
 from tailrace.metadata.image.registrations import Endpoint
 from tailrace.metadata.quorum.quorum_state import QUORUM_STATE, QuorumState
@@ -41,6 +45,7 @@ from tailrace.metadata.storage.storage_format import METADATA_FOLDER, local_vote
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.model.shortage import is_shortage
+from tailrace.model.steps import ITEMS_A_STEP, Steps, run_steps
 from tailrace.protocol import messages
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
@@ -63,6 +68,15 @@ class MetadataLogShort(MetadataLogFailed):
 
 class NotTheOnlyVoter(Exception):
     """The directory belongs to a quorum that this node cannot lead alone."""
+
+
+class PreparedCommit(NamedTuple):
+    """Records that were replayed and encoded, and wait to be written."""
+
+    before: MetadataImage  # they follow this one
+    delta: MetadataDelta
+    versions: RecordVersions
+    frames: list[bytes]
 
 
 class MetadataLog:
@@ -139,7 +153,9 @@ class MetadataLog:
             offset=self.log.log_end_offset - 1, epoch=self.epoch, timestamp_ms=now_ms
         )
         if self.ends_in_transaction:
-            self._append_records([messages.AbortTransactionRecord(reason="a new epoch began")], now_ms)
+            abort = messages.AbortTransactionRecord(reason="a new epoch began")
+            versions = self.image.record_versions
+            self._append_frames(list(frames_of([abort], versions)), versions, now_ms)
             self.ends_in_transaction = False
         _log.info("epoch %d of the metadata log begins at offset %d", self.epoch, self.log.log_end_offset)
 
@@ -159,18 +175,44 @@ class MetadataLog:
         the image, or that its format cannot hold, is an error here, before anything is written. MetadataLogFailed is
         the end: as in Kafka, a node does not live on without its metadata log. MetadataLogShort: nothing was written.
         """
+        prepared = run_steps(self.prepare(records), now_ms)
+        return self.commit_prepared(prepared, now_ms, atomic=atomic, flush=flush, transaction=transaction)
+
+    def prepare(self, records: Sequence[Message]) -> Steps[PreparedCommit]:
+        """Replay and encode records. Nothing is written."""
+        delta, versions = MetadataDelta(self.image), self._record_versions(records)
+        prepared = PreparedCommit(self.image, delta, versions, [])
+        for first in range(0, len(records), ITEMS_A_STEP):
+            if first:
+                yield
+            some = records[first : first + ITEMS_A_STEP]
+            delta.replay_all(some)
+            try:
+                prepared.frames.extend(frames_of(some, versions))
+            except UnwritableMessage as error:
+                reason = f"a metadata record cannot be written: {error}"
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason) from error
+        return prepared
+
+    def commit_prepared(
+        self,
+        prepared: PreparedCommit,
+        now_ms: int,
+        *,
+        atomic: bool = True,
+        flush: bool = True,
+        transaction: str | None = None,
+    ) -> Change:
+        """Like `commit`. The image must be the one that the records were prepared for."""
         assert self.epoch >= 0, "an epoch has to begin before something can be written"
+        assert prepared.before is self.image, "the image has changed since the records were prepared"
         if self._failed is not None:
             raise MetadataLogFailed(self.directory, self._failed)
-        delta = MetadataDelta(self.image)
-        delta.replay_all(records)
-        end_offset = self.log.log_end_offset
+        delta, end_offset = prepared.delta, self.log.log_end_offset
         try:
-            self._append_records(records, now_ms, atomic=atomic, transaction=transaction)
+            self._append_frames(prepared.frames, prepared.versions, now_ms, atomic=atomic, transaction=transaction)
             if flush:
                 self.flush(now_ms)
-        except UnwritableMessage as error:  # all records are encoded before the first is written
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a metadata record cannot be written: {error}") from error
         except OSError as error:
             if is_shortage(error) and self._take_back(end_offset, now_ms):
                 raise MetadataLogShort(self.directory, error) from error
@@ -197,26 +239,31 @@ class MetadataLog:
         self.log.flush(now_ms)
         self.log.advance_high_watermark(self.log.log_end_offset)
 
-    def _append_records(
-        self, records: Sequence[Message], now_ms: int, *, atomic: bool = True, transaction: str | None = None
+    def _append_frames(
+        self,
+        frames: Sequence[bytes],
+        versions: RecordVersions,
+        now_ms: int,
+        *,
+        atomic: bool = True,
+        transaction: str | None = None,
     ) -> None:
-        # Levels first: a log that begins with them is written as they say.
-        versions = self._record_versions(records)
+        begin = messages.BeginTransactionRecord(name=transaction)
+        first, last = frames_of([begin, messages.EndTransactionRecord()], versions)
         if transaction is not None and versions.has_transactions:
-            begin = messages.BeginTransactionRecord(name=transaction)
-            records = [begin, *records, messages.EndTransactionRecord()]
-        groups = list(in_batches(frames_of(records, versions), MAX_BATCH_BYTES // 2))
+            frames = [first, *frames, last]
+        groups = list(in_batches(frames, MAX_BATCH_BYTES // 2))
         if atomic and len(groups) > 1 and transaction is None:
-            assert versions.has_transactions, f"{len(records)} records are too many for this metadata.version"
-            begin, end = messages.BeginTransactionRecord(name=None), messages.EndTransactionRecord()
-            groups = [[*frames_of([begin], versions)], *groups, [*frames_of([end], versions)]]
-        for frames in groups:
+            assert versions.has_transactions, f"{len(frames)} records are too many for this metadata.version"
+            groups = [[first], *groups, [last]]
+        for group in groups:
             batch = build_frames_batch(
-                frames, base_offset=self.log.log_end_offset, leader_epoch=self.epoch, timestamp_ms=now_ms
+                group, base_offset=self.log.log_end_offset, leader_epoch=self.epoch, timestamp_ms=now_ms
             )
             self._append(batch, now_ms)
 
     def _record_versions(self, records: Sequence[Message]) -> RecordVersions:
+        """Return the versions that records are written in. A log that begins with levels is written as they say."""
         if self.is_empty:
             for record in records:
                 if record.SCHEMA.name == "FeatureLevelRecord" and getattr(record, "name", "") == METADATA_VERSION:

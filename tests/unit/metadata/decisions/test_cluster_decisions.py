@@ -26,6 +26,7 @@ from tailrace.metadata.decisions.replica_placement import UsableBroker, place_re
 from tailrace.metadata.decisions.topic_creation import plan_create_partitions, plan_create_topics
 from tailrace.metadata.image.partition_registration import RECOVERING
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.steps import run_steps
 from tailrace.protocol import messages as m
 from tests.unit.metadata.cluster import Cluster, directory, registration
 
@@ -269,7 +270,7 @@ def test_the_replication_factor_changes_only_where_that_is_allowed() -> None:
 
 def test_racks_take_turns() -> None:
     brokers = [UsableBroker(number, "abc"[number % 3]) for number in range(6)]
-    placed = place_replicas(brokers, 12, 3, lambda _: 0)
+    placed = list(place_replicas(brokers, 12, 3, lambda _: 0))
     for replicas in placed:
         assert {number % 3 for number in replicas} == {0, 1, 2}, "one in each rack"
     leaders = [replicas[0] for replicas in placed]
@@ -288,14 +289,14 @@ def test_new_topics_and_partitions_are_spread() -> None:
     cluster = Cluster()
     create = m.CreateTopicsRequest
     topic = create.CreatableTopic(name="t", num_partitions=3, replication_factor=2)
-    answer = cluster.carry_out(plan_create_topics(cluster.state, create(topics=[topic])))
+    answer = cluster.carry_out(run_steps(plan_create_topics(cluster.state, create(topics=[topic])), 0))
     assert answer.topics[0].replication_factor == 2
     assert {one.leader for one in cluster.image.topics["t"].partitions.values()} == {1, 2, 3}
     assert cluster.partition().directories == tuple(directory(one) for one in cluster.partition().replicas)
     cluster.carry_out(plan_fence(cluster.state, 2))
     more = m.CreatePartitionsRequest
     wanted = more.CreatePartitionsTopic(name="t", count=6, assignments=None)
-    cluster.carry_out(plan_create_partitions(cluster.state, more(topics=[wanted])))
+    cluster.carry_out(run_steps(plan_create_partitions(cluster.state, more(topics=[wanted])), 0))
     assert all(2 not in cluster.partition(number=number).isr for number in (3, 4, 5))
 
 
@@ -307,9 +308,10 @@ def test_what_may_not_be_created_or_seen_is_told_apart() -> None:
             create.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("no", "blind", "yes")
         ]
     )
-    plan = plan_create_topics(
+    steps = plan_create_topics(
         cluster.state, request, may_create=lambda name: name != "no", may_describe=lambda name: name == "yes"
     )
+    plan = run_steps(steps, 0)
     told = {one.name: (one.error_code, one.topic_config_error_code, bool(one.configs)) for one in plan.result.topics}
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert told == {"no": (refused, 0, False), "blind": (0, refused, False), "yes": (0, 0, True)}

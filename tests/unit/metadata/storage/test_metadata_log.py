@@ -24,6 +24,7 @@ from tailrace.metadata.storage.metadata_snapshot import (
     snapshot_batches,
     write_snapshot_file,
 )
+from tailrace.metadata.storage.record_framing import frames_of
 from tailrace.metadata.storage.storage_format import (
     WrongDirectory,
     bootstrap_records,
@@ -175,7 +176,8 @@ def test_a_transaction_that_a_crash_left_open_is_aborted() -> None:
     log = begun(files)
     log.commit(topic(1), 20)
     before = log.image
-    log._append_records([m.BeginTransactionRecord(name=None), *topic(2)], 21)
+    versions = log.image.record_versions
+    log._append_frames(list(frames_of([m.BeginTransactionRecord(name=None), *topic(2)], versions)), versions, 21)
     log.abandon()
     log = open_log(files)
     assert log.ends_in_transaction

@@ -18,6 +18,7 @@ from tailrace.metadata.quorum.observed_log import ObservedLog
 from tailrace.metadata.storage import migration as steps
 from tailrace.metadata.storage.metadata_log import MetadataLog, NotTheOnlyVoter
 from tailrace.metadata.storage.migration import CannotMigrate, NewController, read_standing
+from tailrace.metadata.storage.record_framing import frames_of
 from tailrace.metadata.storage.storage_format import is_formatted, read_identity
 from tailrace.protocol import messages as m
 from tests.support.controller_twin import NOW_MS, LocalNode, counted_ids
@@ -172,7 +173,8 @@ def test_a_broker_that_crashed_is_fenced_and_leads_nothing() -> None:
 def test_a_metadata_transaction_without_an_end_is_not_handed_over() -> None:
     files = MemoryFiles()
     node = LocalNode(files, OLD)
-    node.log._append_records([m.BeginTransactionRecord(name="half")], NOW_MS)
+    versions = node.log.image.record_versions
+    node.log._append_frames(list(frames_of([m.BeginTransactionRecord(name="half")], versions)), versions, NOW_MS)
     node.log._append_records([m.TopicRecord(name="ghost", topic_id=bytes(range(16)))], NOW_MS)
     end = node.log.next_offset
     node.log.flush(NOW_MS)

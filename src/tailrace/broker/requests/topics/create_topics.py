@@ -21,6 +21,7 @@ from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.storage.image_publisher import ImagePublisher
 from tailrace.metadata.controller.local_controller import LocalController
+from tailrace.model.steps import Steps
 
 _STRICT_FROM = 6
 
@@ -34,9 +35,9 @@ def handle(
     publisher: ImagePublisher,
     replies: Replies,
     throttling: Throttling,
-) -> None:
+) -> Steps[None]:
     quota = throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
-    response = local_controller.create_topics(
+    response = yield from local_controller.topics.begin_create_topics(
         request.body,
         now_ms,
         may_create=lambda name: may_create(request, name, permissions=permissions),

@@ -1,0 +1,184 @@
+"""A request of many elements does not hold the loop: the work between two pauses is bounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import copy
+from typing import Any, Final
+
+import pytest
+
+from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
+from tailrace.model.errors import ErrorCode
+from tailrace.protocol import messages as m
+from tailrace.protocol.api_keys import ApiKey
+from tailrace.protocol.headers import RequestHeader, write_request_header
+from tests.support.api_cases.common import batch
+from tests.support.memory_node import NOW_MS, Client
+from tests.support.stretches import LINES_MAX, Stretches
+
+MANY: Final = 30_000
+
+pytestmark = pytest.mark.long
+
+
+def frame_of(request: Any, version: int) -> bytes:
+    key = request.SCHEMA.api_key
+    return write_request_header(RequestHeader(key, version, 1, "test")) + request.encode(version)
+
+
+def ask(broker: Stretches, request: Any, version: int) -> Any:
+    """Return the response, and check that no stretch of the request is too long."""
+    (reply,) = broker.send(frame_of(request, version))
+    assert broker.longest < LINES_MAX
+    return Client.decode(reply, request.SCHEMA.api_key, version)
+
+
+def create_topic(broker: Stretches, partitions: int = 1) -> None:
+    topic = m.CreateTopicsRequest.CreatableTopic(name="topic", num_partitions=partitions, replication_factor=1)
+    broker.send(frame_of(m.CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 7))
+
+
+def partitions_to(count: int) -> m.CreatePartitionsRequest:
+    topic = m.CreatePartitionsRequest.CreatePartitionsTopic(name="topic", count=count, assignments=None)
+    return m.CreatePartitionsRequest(topics=[topic], timeout_ms=1_000)
+
+
+def fetch_of(topics: int, partitions: int, **fields: Any) -> m.FetchRequest:
+    fetch = m.FetchRequest
+    asked = [fetch.FetchPartition(partition=0, partition_max_bytes=100)] * partitions
+    return fetch(topics=[fetch.FetchTopic(topic="unknown", partitions=asked)] * topics, max_wait_ms=0, **fields)
+
+
+@pytest.mark.parametrize("version", [11, 18])
+def test_a_fetch_of_many_topics_without_partitions_pauses(version: int) -> None:
+    assert ask(Stretches(), fetch_of(MANY, 0), version).responses == []
+
+
+def test_a_fetch_of_one_partition_many_times_pauses() -> None:
+    (topic,) = ask(Stretches(), fetch_of(1, MANY), 11).responses
+    assert len(topic.partitions) == 1
+
+
+def test_a_fetch_of_many_partitions_pauses() -> None:
+    request = fetch_of(1, 0)
+    request.topics[0].partitions = [m.FetchRequest.FetchPartition(partition=number) for number in range(MANY)]
+    (topic,) = ask(Stretches(), request, 11).responses
+    assert len(topic.partitions) == MANY
+
+
+def test_the_refusal_of_a_fetch_of_many_partitions_pauses() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    request = fetch_of(MANY // 2, 1, isolation_level=9)
+    request.topics[0] = m.FetchRequest.FetchTopic(topic="topic", partitions=request.topics[0].partitions)
+    response = ask(broker, request, 11)
+    assert len(response.responses) == MANY // 2
+
+
+def produce_of(topics: int, partitions: int, records: bytes | None, **fields: Any) -> m.ProduceRequest:
+    produce = m.ProduceRequest
+    parts = [produce.PartitionProduceData(index=0, records=records)] * partitions
+    data = [produce.TopicProduceData(name="topic", partition_data=parts)] * topics
+    return produce(topic_data=data, timeout_ms=1_000, **fields)
+
+
+def error_codes(response: m.ProduceResponse) -> Counter[int]:
+    return Counter(part.error_code for topic in response.responses for part in topic.partition_responses)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_produce_of_many_partitions_pauses(version: int) -> None:
+    broker = Stretches()
+    create_topic(broker)
+    response = ask(broker, produce_of(1, 3_000, batch(NOW_MS, b"value"), acks=1), version)
+    assert error_codes(response) == {ErrorCode.NONE: 3_000}
+    offsets = [part.base_offset for part in response.responses[0].partition_responses]
+    assert offsets == list(range(3_000))
+
+
+def test_a_produce_of_many_unknown_partitions_pauses() -> None:
+    response = ask(Stretches(), produce_of(MANY, 1, None, acks=-1), 8)
+    assert error_codes(response) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: MANY}
+
+
+def test_the_refusal_of_a_produce_of_many_partitions_pauses() -> None:
+    response = ask(Stretches(), produce_of(1, 2 * MANY, None, acks=5), 8)
+    assert error_codes(response) == {ErrorCode.INVALID_REQUIRED_ACKS: 2 * MANY}
+
+
+def test_a_transactional_produce_of_many_partitions_pauses() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    records = batch(NOW_MS, b"value", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    request = produce_of(1, 4_000, records, acks=-1, transactional_id="transaction")
+    for number, part in enumerate(parts := [copy(one) for one in request.topic_data[0].partition_data]):
+        part.index = number
+    request.topic_data[0].partition_data = parts
+    codes = error_codes(ask(broker, request, 11))
+    assert codes[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] == 3_999
+
+
+def test_a_large_produce_behind_a_small_one_is_answered_after_it() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    small = frame_of(produce_of(1, 1, batch(NOW_MS, b"value"), acks=1), 9)
+    large = frame_of(produce_of(1, ELEMENTS_AT_ONCE + 1, None, acks=1), 9)
+    assert broker.broker.handle(memoryview(bytearray(small)), broker.client.context, NOW_MS)
+    first, second = [*broker.send(large), *broker.wait()]
+    codes = [error_codes(Client.decode(one, ApiKey.PRODUCE, 9)) for one in (first, second)]
+    assert [sum(one.values()) for one in codes] == [1, ELEMENTS_AT_ONCE + 1]
+
+
+def test_a_topic_of_many_partitions_is_created_with_pauses() -> None:
+    topic = m.CreateTopicsRequest.CreatableTopic(name="topic", num_partitions=2_000, replication_factor=1)
+    broker = Stretches()
+    (created,) = ask(broker, m.CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 7).topics
+    assert (created.error_code, created.num_partitions) == (ErrorCode.NONE, 2_000)
+    assert sum(1 for _ in broker.broker.services.partitions) == 2_000
+
+
+def test_many_partitions_are_added_with_pauses() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    (result,) = ask(broker, partitions_to(2_000), 3).results
+    assert result.error_code == ErrorCode.NONE
+    assert sum(1 for _ in broker.broker.services.partitions) == 2_000
+
+
+def test_the_refusal_of_many_topics_pauses() -> None:
+    topic = m.CreateTopicsRequest.CreatableTopic(name="topic", num_partitions=1, replication_factor=1)
+    response = ask(Stretches(), m.CreateTopicsRequest(topics=[topic] * MANY, timeout_ms=1_000), 4)
+    assert Counter(one.error_code for one in response.topics) == {ErrorCode.POLICY_VIOLATION: MANY}
+
+
+def test_partitions_are_decided_again_if_the_metadata_changes_during_a_pause() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    broker.broker.handle(memoryview(bytearray(frame_of(partitions_to(600), 3))), broker.client.context, NOW_MS)
+    other = Client(broker.broker, connection_id=2)
+    other.send(partitions_to(50), 3)
+    replies = [reply for reply in broker.wait() if reply.connection_id == 1] or broker.wait()
+    assert Client.decode(replies[-1], ApiKey.CREATE_PARTITIONS, 3).results[0].error_code == ErrorCode.NONE
+    assert sorted(broker.broker.services.controller.image.topics["topic"].partitions) == list(range(600))
+
+
+def test_a_request_whose_decision_is_always_overtaken_is_refused() -> None:
+    broker = Stretches()
+    create_topic(broker)
+    controller = broker.broker.services.local_controller
+    assert controller is not None
+    steps = controller.topics.begin_create_partitions(
+        partitions_to(600), NOW_MS, may_alter=lambda _: True, charge=lambda _: None
+    )
+    response = None
+    for number in range(1_000):
+        try:
+            steps.send(None if not number else NOW_MS)  # type: ignore[arg-type]
+        except StopIteration as end:
+            response = end.value
+            break
+        controller.allocate_producer_ids(NOW_MS)
+    assert response is not None
+    assert [one.error_code for one in response.results] == [ErrorCode.REQUEST_TIMED_OUT]
+    assert len(controller.image.topics["topic"].partitions) == 1
