@@ -47,6 +47,7 @@ def context_of(
     *,
     is_follower: bool,
     now_ms: int,
+    connection_id: int | None = None,
 ) -> Steps[FetchContext]:
     """Return the context of a request, with its session brought up to date."""
     session_id, epoch = ask.session_id, ask.session_epoch
@@ -57,7 +58,9 @@ def context_of(
         partitions = yield from _partitions_of(ask, uses_topic_ids, image)
         if epoch == FINAL_EPOCH:
             return SessionlessContext(partitions)
-        return FullContext(partitions, sessions, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
+        return FullContext(
+            partitions, sessions, uses_topic_ids=uses_topic_ids, is_follower=is_follower, connection_id=connection_id
+        )
     session = sessions.get(session_id)
     if session is None:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -91,6 +94,9 @@ def _update(
             number += 1
             if not number % PARTITIONS_A_STEP:
                 yield
+        number += 1  # a topic costs as much as a partition
+        if not number % PARTITIONS_A_STEP:
+            yield
     for topic, indexes in ask.forgotten:
         for index in indexes:
             sessions.forget(session, (topic, index))
@@ -112,14 +118,19 @@ def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[st
 def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
     """Return every partition once. One that is named twice keeps its first place and its last request."""
     partitions: dict[Identity, PartitionFetch] = {}
+    number = 0
     for topic, asked_partitions in ask.topics:
+        number += 1  # a topic costs as much as a partition
+        if not number % PARTITIONS_A_STEP:
+            yield
         name, topic_id = _topic_of(topic, by_id, image)
         for asked in asked_partitions:
             identity = (topic, asked[0])
             fetch = partitions.get(identity)
             if fetch is None:
                 fetch = partitions[identity] = PartitionFetch(identity, name, topic_id)
-                if not len(partitions) % PARTITIONS_A_STEP:
-                    yield
             fetch.ask(asked)
+            number += 1
+            if not number % PARTITIONS_A_STEP:
+                yield
     return partitions

@@ -7,6 +7,9 @@ When the cache is full, a new session takes the place of
 Otherwise no session is created: the client gets id 0 and sends full requests. The same happens when all sessions
 together would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A
 session that grows beyond that is closed. Apache Kafka counts sessions only.
+
+A session ends with the connection that began it: clients do not continue a session on another connection. Apache Kafka
+keeps it until it is evicted. The partitions of a large session are freed a few at a time (`tick`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tailrace.waiting.purgatory import Purgatory
 
 CONSUMER_PARTITIONS_MAX = 250_000  # some 400 bytes each
 FOLLOWER_PARTITIONS_MAX = 1_000_000
+FREED_A_TICK = 2_048
 _ID_TRIES = 100  # of two thousand million ids, with a thousand taken as a rule
 
 
@@ -45,6 +49,8 @@ class FetchSessions:
         self._slots = slots
         self._eviction_ms = eviction_ms
         self._sessions: dict[int, FetchSession] = {}  # the least recently used one first
+        self._by_connection: dict[int, set[int]] = {}  # ids of the sessions that each connection has begun
+        self._freed: list[PartitionFetch] = []  # of closed sessions, still to be freed
         self._partitions = 0
         self._evictions = 0
         # Keys (is privileged, size, id), smallest first, of those that may be evicted by sessions of that kind.
@@ -68,8 +74,9 @@ class FetchSessions:
         is_privileged: bool,
         uses_topic_ids: bool,
         now_ms: int,
+        connection_id: int | None = None,
     ) -> FetchSession | None:
-        """A new session, if there is room or room can be made."""
+        """A new session, if there is room or room can be made. It ends with its connection, if it has one."""
         if not self._has_room(len(partitions), now_ms, is_privileged=is_privileged):
             return None
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
@@ -78,8 +85,15 @@ class FetchSessions:
         if session_id is None:
             return None
         session = FetchSession(
-            session_id, partitions, is_privileged=is_privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+            session_id,
+            partitions,
+            is_privileged=is_privileged,
+            uses_topic_ids=uses_topic_ids,
+            now_ms=now_ms,
+            connection_id=connection_id,
         )
+        if connection_id is not None:
+            self._by_connection.setdefault(connection_id, set()).add(session_id)
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session
@@ -137,7 +151,26 @@ class FetchSessions:
         self._set_evictable(session, session.evictable_key, (False, False))
         self._partitions -= session.evictable_key[1]
         session.close(self._purgatory)
+        if session.connection_id is not None:
+            of_connection = self._by_connection[session.connection_id]
+            of_connection.discard(session_id)
+            if not of_connection:
+                del self._by_connection[session.connection_id]
+        if len(session) > FREED_A_TICK:
+            self._freed += session.partitions.values()
         return True
+
+    def connection_closed(self, connection_id: int) -> None:
+        """Close the sessions that a connection has begun."""
+        for session_id in tuple(self._by_connection.get(connection_id, ())):
+            self.remove(session_id)
+
+    def tick(self, now_ms: int) -> None:
+        """Free some partitions of closed sessions."""
+        del self._freed[-FREED_A_TICK:]
+
+    def next_deadline_ms(self) -> int | None:
+        return 0 if self._freed else None
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
         """It is used now, and may have another size than before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.fetch.session import next_epoch
+from tailrace.fetch.session import FetchSession, PartitionFetch, next_epoch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import run_steps
@@ -570,3 +570,36 @@ def test_a_session_that_is_closed_while_its_fetch_pauses_leaves_no_links(monkeyp
     node.sessions.remove(1)
     run_steps(steps, node.now_ms)
     assert session.linked == {}
+
+
+def test_a_session_ends_with_the_connection_that_began_it() -> None:
+    ids = iter(range(1, 9))
+    sessions = FetchSessions(Purgatory(), lambda: next(ids))
+
+    def begin(connection_id: int | None) -> FetchSession:
+        fetches = {("topic", 0): PartitionFetch(("topic", 0), "topic", bytes(16))}
+        made = sessions.create(
+            fetches, is_privileged=False, uses_topic_ids=False, now_ms=0, connection_id=connection_id
+        )
+        assert made is not None
+        return made
+
+    first, second, other, unbound = begin(1), begin(1), begin(2), begin(None)
+    sessions.connection_closed(1)
+    assert first.is_closed
+    assert second.is_closed
+    assert [one.id for one in (other, unbound) if sessions.get(one.id) is one] == [other.id, unbound.id]
+    assert sessions.statistics().partitions == 2
+
+
+def test_the_partitions_of_a_large_session_are_freed_in_steps() -> None:
+    sessions = FetchSessions(Purgatory(), lambda: 7)
+    fetches = {("topic", number): PartitionFetch(("topic", number), "topic", bytes(16)) for number in range(5_000)}
+    sessions.create(fetches, is_privileged=False, uses_topic_ids=False, now_ms=0, connection_id=1)
+    assert sessions.next_deadline_ms() is None
+    sessions.connection_closed(1)
+    ticks = 0
+    while sessions.next_deadline_ms() == 0:
+        sessions.tick(0)
+        ticks += 1
+    assert ticks == 3

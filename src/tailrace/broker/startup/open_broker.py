@@ -256,6 +256,8 @@ def _timed_parts(services: Services) -> TimedParts:
     """List the parts that do something when their time has come, in the order in which they do it."""
     parts = TimedParts(services.internal_errors)
     parts.add("the purgatory", services.purgatory.expire, services.purgatory.next_deadline_ms)
+    sessions = services.fetches.sessions
+    parts.add("fetch sessions", sessions.tick, sessions.next_deadline_ms)
     for name, part in (
         ("the coordinators", services.coordinators),
         ("share groups", services.shares),

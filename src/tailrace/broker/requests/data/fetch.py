@@ -71,9 +71,11 @@ def _fetch(
             listener=context.listener,
             quota_bytes=response.throttling.fetch_bytes_max(request),
             later=lambda steps, now_ms: long_requests.start(response.request, steps, now_ms),
+            connection_id=context.connection_id,
         )
     except KafkaError as error:
-        response.refuse(refused_fetch(ask, request.version, error.code), now_ms)
+        answer = yield from refused_fetch(ask, request.version, error.code)
+        yield from response.refuse(answer, now_ms)
         return
     if fetch.operation is not None and fetch.operation.is_waiting:
         response.replies.parked(context, fetch.operation)
@@ -98,10 +100,10 @@ class _Response:
         self._partitions = partitions
         self._request_work = request_work
 
-    def refuse(self, answer: FetchAnswer, now_ms: int) -> None:
+    def refuse(self, answer: FetchAnswer, now_ms: int) -> Steps[None]:
         """Send the refusal of the whole request."""
         throttle_ms = self.throttling.of_request(self.request, now_ms) if self.throttling.is_on else 0
-        self._send(answer, now_ms, throttle_ms)
+        yield from self._send(answer, now_ms, throttle_ms)
 
     def make(self, fetch: Fetch, now_ms: int) -> Steps[None]:
         """Send the response, or only the throttle time if the client is over its quota."""
@@ -109,23 +111,22 @@ class _Response:
         if self.throttling.is_on and not is_follower:
             throttle_ms = self.throttling.of_fetch(self.request, fetch.response_size(), now_ms)
             if throttle_ms:
-                self._send(fetch.throttled_answer(), now_ms, throttle_ms)
+                yield from self._send(fetch.throttled_answer(), now_ms, throttle_ms)
                 return
         answer = yield from fetch.make_answer(now_ms)
         if fetch.params.needs_conversion and (conversions := fetch.conversions(answer)):
             self._request_work.start(self.request, conversions, partial(self._converted, answer, is_follower))
             return
-        yield from self._count_bytes(answer, is_follower=is_follower)
-        self._send(answer, now_ms)
+        yield from self._send_counted(answer, now_ms, is_follower=is_follower)
 
     def _converted(self, answer: FetchAnswer, is_follower: bool, converted: list[PartitionAnswer], now_ms: int) -> None:
         left = iter(converted)
         topics = [(name, topic_id, [next(left) for _ in parts]) for name, topic_id, parts in answer.topics]
         answer = answer._replace(topics=topics)
-        run_steps(self._count_bytes(answer, is_follower=is_follower), now_ms)
-        self._send(answer, now_ms)
+        run_steps(self._send_counted(answer, now_ms, is_follower=is_follower), now_ms)
 
-    def _count_bytes(self, answer: FetchAnswer, *, is_follower: bool) -> Steps[None]:
+    def _send_counted(self, answer: FetchAnswer, now_ms: int, *, is_follower: bool) -> Steps[None]:
+        """Count the bytes of each topic's records and send the response."""
         traffic = self._partitions.traffic
         for number, (name, _, parts) in enumerate(answer.topics, 1):
             if not number % PARTITIONS_A_STEP:
@@ -138,12 +139,15 @@ class _Response:
                     counts.replication_bytes_out += size
                 else:
                     counts.bytes_out += size
+        yield from self._send(answer, now_ms)
 
-    def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> None:
+    def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> Steps[None]:
         request = self.request
         codes = self.replies.errors_of(request.api_key)
         codes[answer.error_code] += 1
-        for _, _, parts in answer.topics:
+        for number, (_, _, parts) in enumerate(answer.topics, 1):
+            if not number % PARTITIONS_A_STEP:
+                yield
             for part in parts:
                 codes[part.error_code] += 1
         encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)
