@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from tailrace.diagnostics.limited_log import LimitedLog
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import TopicId, TopicPartition
+from tailrace.model.ids import Offset, TopicId, TopicPartition
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.shares.acknowledging import Acknowledgement, acknowledge, release
@@ -30,7 +31,7 @@ from tailrace.shares.share_partition import (
     SharePartition,
     StateBatch,
 )
-from tailrace.shares.start_offset import first_start_offset
+from tailrace.shares.start_offset import RunBeside, StartOffsets
 from tailrace.waiting.purgatory import Purgatory
 
 _log = logging.getLogger(__name__)
@@ -95,8 +96,10 @@ class SharePartitions:
         persister: Persister,
         purgatory: Purgatory,
         settings: Callable[[str], ShareSettings],
+        run_beside: RunBeside,
     ) -> None:
         self.partitions = partitions
+        self._start_offsets = StartOffsets(run_beside)
         self.purgatory = purgatory
         self.settings = settings
         self._persister = persister
@@ -174,11 +177,14 @@ class SharePartitions:
         share.begin_initializing()
 
         def answer(state: PersistedState, now_ms: int) -> None:
+            if state.start_offset != NO_OFFSET:
+                begin(state, state.start_offset, now_ms)
+                return
+            reset = self.settings(hosted.key.group_id).auto_offset_reset
+            self._start_offsets.find(hosted.replica, reset, partial(begin, state), refuse, now_ms)
+
+        def begin(state: PersistedState, start_offset: Offset, now_ms: int) -> None:
             try:
-                start_offset = state.start_offset
-                if start_offset == NO_OFFSET:
-                    reset = self.settings(hosted.key.group_id).auto_offset_reset
-                    start_offset = first_start_offset(hosted.replica, reset, now_ms)
                 share.begin(state, start_offset)
             except KafkaError as error:
                 refuse(error, now_ms)

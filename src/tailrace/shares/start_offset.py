@@ -1,12 +1,21 @@
-"""Where a share group begins in a partition that it has never read: share.auto.offset.reset."""
+"""StartOffsets: where a share group begins in a partition that it has never read (share.auto.offset.reset).
+
+`by_duration:` asks for the first record after a time, which may lie in a compressed batch. Such batches are read and
+searched one at a time, beside the loop.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from tailrace.log.reading.timestamp_lookup import find_offset
+from tailrace.log.reading.timestamp_lookup import BatchSearch, FoundOffset, begin_search
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import Offset
+from tailrace.records.batch import CorruptBatch
 from tailrace.replication.partition import Partition
 
 BY_DURATION: Final = "by_duration:"
@@ -18,17 +27,78 @@ _DURATION: Final = re.compile(
 _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 
 
-def first_start_offset(partition: Partition, reset: str, now_ms: int) -> int:
-    if reset == "earliest":
-        return partition.log.log_start_offset
-    if reset == "latest":
-        return partition.log.high_watermark
-    found = find_offset(partition.log, now_ms - duration_ms(reset.removeprefix(BY_DURATION)))
-    if found is None or found.offset >= partition.log.high_watermark:
-        raise KafkaError(
-            ErrorCode.OFFSET_NOT_AVAILABLE, f"Offset for timestamp not found for topic partition: {partition.key}"
-        )
-    return found.offset
+# (run, apply(result, now_ms), failed(error, now_ms)): run a function on any thread, then apply its result on the loop
+RunBeside: TypeAlias = Callable[
+    [Callable[[], Any], Callable[[Any, int], None], Callable[[BaseException, int], None]], None
+]
+
+
+class _Question(NamedTuple):
+    """A partition in which a start offset is searched for."""
+
+    partition: Partition
+    target_ms: int
+    found: Callable[[Offset, int], None]
+    refuse: Callable[[KafkaError, int], None]
+
+
+class StartOffsets:
+    def __init__(self, run_beside: RunBeside) -> None:
+        self._run_beside = run_beside
+        self._questions: deque[_Question] = deque()
+        self._is_searching = False
+
+    def find(
+        self,
+        partition: Partition,
+        reset: str,
+        found: Callable[[Offset, int], None],
+        refuse: Callable[[KafkaError, int], None],
+        now_ms: int,
+    ) -> None:
+        """Call `found(offset, now_ms)` or `refuse(error, now_ms)`, now or later."""
+        if reset == "earliest":
+            found(partition.log.log_start_offset, now_ms)
+        elif reset == "latest":
+            found(partition.log.high_watermark, now_ms)
+        else:
+            try:
+                target_ms = now_ms - duration_ms(reset.removeprefix(BY_DURATION))
+            except KafkaError as error:
+                refuse(error, now_ms)
+                return
+            self._questions.append(_Question(partition, target_ms, found, refuse))
+            self._search_next(now_ms)
+
+    def _search_next(self, now_ms: int) -> None:
+        while self._questions and not self._is_searching:
+            question = self._questions.popleft()
+            self._take(question, begin_search(question.partition.log, question.target_ms), now_ms)
+
+    def _take(self, question: _Question, search: FoundOffset | BatchSearch | None, now_ms: int) -> None:
+        """Answer a question, or search a batch for the answer."""
+        if isinstance(search, BatchSearch):
+            self._is_searching = True
+            self._run_beside(search.find, partial(self._searched, question, search), partial(self._failed, question))
+        elif search is None or search.offset >= question.partition.log.high_watermark:
+            reason = f"Offset for timestamp not found for topic partition: {question.partition.key}"
+            question.refuse(KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, reason), now_ms)
+        else:
+            question.found(search.offset, now_ms)
+
+    def _searched(self, question: _Question, search: BatchSearch, found: FoundOffset | None, now_ms: int) -> None:
+        self._is_searching = False
+        next_one: FoundOffset | BatchSearch | None = found
+        if found is None and not search.is_last:
+            next_one = begin_search(question.partition.log, search.target, search.next_start)
+        self._take(question, next_one, now_ms)
+        self._search_next(now_ms)
+
+    def _failed(self, question: _Question, error: BaseException, now_ms: int) -> None:
+        self._is_searching = False
+        code = ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptBatch) else ErrorCode.UNKNOWN_SERVER_ERROR
+        question.refuse(KafkaError(code, f"{question.partition.key}: {error}"), now_ms)
+        self._search_next(now_ms)
 
 
 def duration_ms(text: str) -> int:

@@ -74,6 +74,7 @@ def test_a_long_request_pauses_and_other_clients_are_served_in_between() -> None
 def test_a_request_of_many_elements_is_decoded_by_a_chore() -> None:
     patient = Patient()
     assert patient.client.send(m.DescribeGroupsRequest(groups=["g"] * (ELEMENTS_AT_ONCE + 1)), 5) == []
+    assert patient.chores[0].is_prompt  # it does not wait for a compaction or a sync
     patient.run_chore()
     patient.run_chore()
     (reply,) = patient.broker.take_replies()

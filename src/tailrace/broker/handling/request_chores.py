@@ -43,7 +43,7 @@ class RequestChores:
             self._next()
             step.failed(error, now_ms)
 
-        self._submit(Step(step.run, apply, failed))
+        self._submit(Step(step.run, apply, failed, is_prompt=True))
 
     def keep_decoded(self, connection_id: int, structs: list[Struct]) -> None:
         """Keep the structs of a decoded request until its response is encoded."""

@@ -12,6 +12,7 @@ from tailrace.broker.config.group_limits import clamp_group_config
 from tailrace.broker.coordination.partition_ends import PartitionEnds
 from tailrace.broker.shares.share_persister import SharePersister
 from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.storage.cleaning import Step, Work
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.features import SHARE_VERSION
 from tailrace.metadata.image.image import ConfigResource, MetadataImage, ResourceType
@@ -40,6 +41,7 @@ class Shares:
         states: ShareStates,
         outbox: Outbox,
         peers: ShareStatePeers | None,
+        submit: Callable[[Work], None],
     ) -> None:
         self._config = config
         self._image = image
@@ -54,7 +56,13 @@ class Shares:
             node_id=config.node_id,
             timeout_ms=config.integer("request.timeout.ms"),
         )
-        self.partitions = SharePartitions(partitions, KeptStates(self.persister), purgatory, self.settings)
+        self.partitions = SharePartitions(
+            partitions,
+            KeptStates(self.persister),
+            purgatory,
+            self.settings,
+            lambda run, apply, failed: submit(Step(run, apply, failed, is_prompt=True)),
+        )
 
     @property
     def is_enabled(self) -> bool:

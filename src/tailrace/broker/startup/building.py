@@ -287,7 +287,16 @@ class ServiceBuilder:
             transactions,
             TransactionVerification(config, controller, partitions, transactions, peers),
             share_states,
-            Shares(config, self._image, partitions, purgatory, share_states, self._outbox, share_peers),
+            Shares(
+                config,
+                self._image,
+                partitions,
+                purgatory,
+                share_states,
+                self._outbox,
+                share_peers,
+                self._givens.submit,
+            ),
         )
 
     def _fetches(self, requests: RequestParts, stored: StorageParts, rights: FetchRights | None) -> Fetches:

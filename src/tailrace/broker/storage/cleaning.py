@@ -40,11 +40,12 @@ class Work(Protocol):
 
 @dataclass(slots=True)
 class Step:
-    """One long step of a round."""
+    """A chore made of three functions."""
 
     run: Callable[[], Any]
     apply: Callable[[Any, int], None]
     failed: Callable[[BaseException, int], None]
+    is_prompt: bool = False  # a client waits for it, so it must not wait for a compaction or a sync
 
 
 class LogCleaning:
