@@ -1,9 +1,10 @@
 """The soak: `make soak`, or
 
-    python -m tests.soak.run --minutes 30
+    python -m tests.soak.run --minutes 30 [--attacker NAME …]
 
 Honest clients of every kind use one broker, first alone and then beside attackers. The run fails if an honest client
-sees an error, if its latency more than doubles, if the broker's memory keeps growing, or if the broker ends.
+sees an error, if its latency more than doubles, if the broker's memory keeps growing, or if the broker ends. With
+`--attacker` only the named attackers take part, to find the one that causes a delay.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--ratio", type=float, default=2.0, help="how much latency may rise beside attackers")
+    names = [one.__name__ for one in attackers.ATTACKERS]
+    parser.add_argument("--attacker", action="append", choices=names, help="one that takes part; all by default")
     return parser.parse_args()
 
 
@@ -74,15 +77,16 @@ def _start(function: Callable[..., None], *arguments: Any, priority: int = 0) ->
     return process
 
 
-def soak(directory: Path, minutes: float) -> Report:
-    """Run honest clients alone, then beside attackers; return what was measured."""
+def soak(directory: Path, minutes: float, names: Collection[str] | None = None) -> Report:
+    """Run honest clients alone, then beside attackers (those named, or all); return what was measured."""
+    chosen = [one for one in attackers.ATTACKERS if names is None or one.__name__ in names]
     port, guarded_port = free_port(), free_port()
     options = [part for key, value in settings(port, guarded_port).items() for part in ("-o", f"{key}={value}")]
     notes: Any = _FORK.SimpleQueue()
     operations: list[honest.Operation] = []
     memory: list[tuple[float, int]] = []
     started: list[Any] = []
-    acts = {one.__name__: _FORK.Value("q", 0, lock=False) for one in attackers.ATTACKERS}
+    acts = {one.__name__: _FORK.Value("q", 0, lock=False) for one in chosen}
     attackers.expensive_frames()
     with TailraceProcess(directory / "data", *options, port=port) as broker:
         assert broker.process is not None
@@ -101,7 +105,7 @@ def soak(directory: Path, minutes: float) -> Report:
                 memory.append((now, memory_bytes(pid)))
                 if now >= attacked_at and not are_attacking:
                     are_attacking = True
-                    for one in attackers.ATTACKERS:
+                    for one in chosen:
                         started.append(_start(one, port, guarded_port, acts[one.__name__], priority=5))
                 time.sleep(0.25)
         finally:
@@ -134,7 +138,7 @@ def _quantiles(seconds: Sequence[float]) -> str:
 def main() -> None:
     arguments = parse()
     with tempfile.TemporaryDirectory(prefix="tailrace-soak-") as scratch:
-        report = soak(Path(scratch), arguments.minutes)
+        report = soak(Path(scratch), arguments.minutes, arguments.attacker)
     print_latencies(report)
     print("attackers:", ", ".join(f"{name} {count}" for name, count in report.acts.items()))
     first, last = report.memory[0][1], report.memory[-1][1]
