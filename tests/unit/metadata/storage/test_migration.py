@@ -174,8 +174,8 @@ def test_a_metadata_transaction_without_an_end_is_not_handed_over() -> None:
     files = MemoryFiles()
     node = LocalNode(files, OLD)
     versions = node.log.image.record_versions
-    node.log._append_frames(list(frames_of([m.BeginTransactionRecord(name="half")], versions)), versions, NOW_MS)
-    node.log._append_records([m.TopicRecord(name="ghost", topic_id=bytes(range(16)))], NOW_MS)
+    for record in (m.BeginTransactionRecord(name="half"), m.TopicRecord(name="ghost", topic_id=bytes(range(16)))):
+        node.log._append_frames(list(frames_of([record], versions)), versions, NOW_MS)
     end = node.log.next_offset
     node.log.flush(NOW_MS)
     node.controller.abandon()
