@@ -38,7 +38,7 @@ $(READY): $(BASE)
 
 venv: $(READY) ## make .venv with Tailrace in it (.venv/bin/tailrace)
 
-run: $(BASE) ## a broker, Spark's pipeline on it and a check of every result; again goes on. ARGS=--forever
+run: $(BASE) ## a broker, a Spark pipeline on it and a check of every result; run it again to resume. ARGS=--forever
 	@$(BIN)/python -m examples.orders $(ARGS)
 
 tour: $(BASE) ## a guided tour of the log: write, roll, look up, explain a read
