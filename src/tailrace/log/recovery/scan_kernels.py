@@ -21,7 +21,7 @@ def _int32(data: Buffer, position: int) -> int:
 
 
 def _int64(data: Buffer, position: int) -> int:
-    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
+    return (_int32(data, position) + (data[position + 4] >> 7)) * 65536 * 65536 + _int32(data, position + 4)
 
 
 def _append_int32(out: bytearray, value: int) -> None:

@@ -27,7 +27,7 @@ def _int32(data: Buffer, position: int) -> int:
 
 
 def _int64(data: Buffer, position: int) -> int:
-    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
+    return (_int32(data, position) + (data[position + 4] >> 7)) * 65536 * 65536 + _int32(data, position + 4)
 
 
 def _length(data: Buffer, position: int, end: int) -> tuple[int, int]:

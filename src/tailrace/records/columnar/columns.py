@@ -141,7 +141,7 @@ def _uint32(data: Buffer, position: int) -> int:
 
 
 def _int64(data: Buffer, position: int) -> int:
-    return _int32(data, position) * 65536 * 65536 + (_int32(data, position + 4) & 0xFFFFFFFF)
+    return (_int32(data, position) + (data[position + 4] >> 7)) * 65536 * 65536 + _int32(data, position + 4)
 
 
 def _is_ascii(data: Buffer, start: int, size: int) -> bool:
