@@ -10,7 +10,7 @@ SEEDS   ?= 0-2000
 # Python that is compiled where it can be; each has its C types beside it.
 KERNELS := src/tailrace/records/kernels src/tailrace/records/columnar/columns src/tailrace/records/columnar/column_encoder \
            src/tailrace/log/compaction/cleaner_kernels src/tailrace/log/recovery/scan_kernels src/tailrace/log/replicated/replicated_kernels \
-           src/tailrace/protocol/request_kernels src/tailrace/protocol/flat/read_kernels \
+           src/tailrace/coordinator/offsets/offset_kernels src/tailrace/protocol/flat/read_kernels \
            src/tailrace/protocol/flat/write_kernels
 
 .DEFAULT_GOAL := help

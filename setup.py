@@ -10,7 +10,7 @@ KERNELS = (
     "tailrace.log.compaction.cleaner_kernels",
     "tailrace.log.recovery.scan_kernels",
     "tailrace.log.replicated.replicated_kernels",
-    "tailrace.protocol.request_kernels",
+    "tailrace.coordinator.offsets.offset_kernels",
     "tailrace.protocol.flat.read_kernels",
     "tailrace.protocol.flat.write_kernels",
 )

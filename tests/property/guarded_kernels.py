@@ -19,12 +19,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tailrace.coordinator.offsets import offset_kernels
 from tailrace.log.compaction import cleaner_kernels
 from tailrace.log.recovery import scan_kernels
 from tailrace.log.replicated import replicated_kernels
-from tailrace.protocol import request_kernels
 from tailrace.protocol.flat import read_kernels
-from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest
+from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
+from tailrace.protocol.messages import (
+    FetchRequest,
+    OffsetCommitKey,
+    OffsetCommitRequest,
+    OffsetCommitValue,
+    ProduceRequest,
+)
 from tailrace.records import kernels
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
@@ -405,24 +412,48 @@ def request_frames() -> list[bytes]:
     ]
 
 
-def try_requests(pair: Pair, dice: random.Random) -> None:
-    data = damage(dice.choice(FRAMES), dice, dice.randrange(3))[: CAPACITY // 2]
+def try_offsets(pair: Pair, dice: random.Random) -> None:
+    builder = BatchBuilder()
+    number = dice.choice((1, 3, 40))
+    for index in range(number):
+        key = encode_key(OffsetCommitKey(group=dice.choice("gh"), topic="t" * dice.randrange(3), partition=index))
+        version = dice.randrange(5)
+        committed = OffsetCommitValue(offset=dice.choice(NUMBERS), metadata="m" * dice.randrange(3), commit_timestamp=5)
+        value = None if dice.random() < 0.1 else encode_value(committed, version)
+        builder.append(5, key, value)
+    payload = damage(builder.build()[61:], dice, dice.randrange(3))[: CAPACITY // 2]
+    count = dice.choice((number, number + 1))
+    base_offset = dice.choice(NUMBERS[3:9])
+    partitions = [
+        (
+            dice.choice(NUMBERS[1:10]),
+            dice.choice(NUMBERS),
+            dice.choice((-1, 3)),
+            dice.randbytes(dice.choice((0, 1, 200))),
+            -1,
+        )
+        for _ in range(dice.randrange(5))
+    ]
 
-    def run(module: Any, place: Callable[[bytes], Any]) -> Any:
-        frame = place(data)
-        commits = module.read_offset_commit(frame)
-        told = [module.read_produce(frame), commits]
-        for _, _, position, number in commits[-1] if commits is not None else ():
-            out = bytearray(module.commits_size(number, b"key", b"end") + len(data))
-            size = module.encode_commits(frame, position, number, 149, 60, b"key", b"end", out)
-            known: dict[int, Any] = {}
-            module.take_commits(frame, position, number, 5, 7, tuple, known)
-            told += [size, bytes(out[: max(size, 0)]), known]
-        if commits is not None:
-            told.append(bytes(module.commit_answer(frame, commits[1], commits[-1], commits[0] >= 10, 16)))
+    def run(module: Any, place_bytes: Callable[[bytes], bytes], room: Callable[[int], Any]) -> Any:
+        told: list[Any] = []
+
+        def known_of(group: str, topic: str) -> dict[int, Any]:
+            told.append((group, topic, {}))
+            return told[-1][2]  # type: ignore[no-any-return]
+
+        replay = module.OffsetReplay(tuple, known_of, lambda *names: told.append(names))
+        told.append(replay.take_payload(place_bytes(payload), count, base_offset))
+        for key, value in ((payload[:20], payload[20:60]), (payload[2:30], None)):
+            told.append(replay.take(key, value, 7))
+        for expires in (False, True):
+            out = room(module.offsets_size(partitions, 60, b"key", b"tags", expires))
+            told.append(module.encode_offsets(partitions, 60, b"key", b"tags", expires, 9, 5, out, 0))
+            told.append(bytes(out))
         return told
 
-    check_equal(run(pair.compiled, pair.memory.view), run(pair.interpreted, bytearray))
+    compiled = run(pair.compiled, pair.memory.guarded_bytes, lambda size: GuardedMemory(size).room(size))
+    check_equal(compiled, run(pair.interpreted, bytes, bytearray))
 
 
 def try_flat_requests(pair: Pair, dice: random.Random) -> None:
@@ -430,7 +461,11 @@ def try_flat_requests(pair: Pair, dice: random.Random) -> None:
 
     def run(module: Any, frame: memoryview) -> Any:
         limit = dice.choice((4, 4_096))
-        return [module.read_flat_produce(frame, limit), module.read_flat_fetch(frame, limit)]
+        return [
+            module.read_flat_produce(frame, limit),
+            module.read_flat_fetch(frame, limit),
+            module.read_flat_offset_commit(frame, limit),
+        ]
 
     state = dice.getstate()
     compiled = run(pair.compiled, memoryview(pair.memory.view(data)))
@@ -446,7 +481,7 @@ KERNELS: dict[str, tuple[ModuleType, Callable[[Pair, random.Random], None]]] = {
     "replicated_kernels": (replicated_kernels, try_replicated),
     "scan_kernels": (scan_kernels, try_scan),
     "kernels": (kernels, try_kernels),
-    "request_kernels": (request_kernels, try_requests),
+    "offset_kernels": (offset_kernels, try_offsets),
     "read_kernels": (read_kernels, try_flat_requests),
 }
 

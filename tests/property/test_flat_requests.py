@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.protocol.flat import fetch, produce, read_kernels, write_kernels
+from tailrace.protocol.flat import fetch, offset_commit, produce, read_kernels, write_kernels
 from tailrace.protocol.headers import RequestHeader, read_request_header, write_request_header, write_response
-from tailrace.protocol.messages import FetchRequest, ProduceRequest
+from tailrace.protocol.messages import FetchRequest, OffsetCommitRequest, ProduceRequest
 from tests.support.interpreted import interpreted
 
 READERS = (read_kernels, interpreted(read_kernels))
@@ -125,6 +125,61 @@ def test_a_fetch_request_is_read_as_its_message(version: int, data: st.DataObjec
         assert read is not None
         assert read[:3] == (version, -7, client_id)
         assert fetch.FetchAsk(*read[3:]) == expected
+
+
+@st.composite
+def commit_requests(draw: st.DrawFn) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=draw(NAMES),
+        generation_id_or_member_epoch=draw(INT32),
+        member_id=draw(NAMES),
+        group_instance_id=draw(st.one_of(st.none(), NAMES)),
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(
+                name=draw(NAMES),
+                topic_id=draw(IDS),
+                partitions=[
+                    OffsetCommitRequest.OffsetCommitRequestPartition(
+                        partition_index=draw(INT32),
+                        committed_offset=draw(INT64),
+                        committed_leader_epoch=draw(INT32),
+                        committed_metadata=draw(st.one_of(st.none(), NAMES)),
+                    )
+                    for _ in range(draw(st.integers(0, 3)))
+                ],
+            )
+            for _ in range(draw(st.integers(0, 3)))
+        ],
+    )
+
+
+@pytest.mark.parametrize("version", offset_commit.FLAT_VERSIONS)
+@given(data=st.data())
+def test_an_offset_commit_request_is_read_as_its_message(version: int, data: st.DataObject) -> None:
+    client_id = data.draw(CLIENT_IDS)
+    frame = frame_of(data.draw(commit_requests()), version, client_id)
+    _, position = read_request_header(frame)
+    expected = offset_commit.ask_of(OffsetCommitRequest.decode(frame, version, position), version)
+    for kernels in READERS:
+        read = kernels.read_flat_offset_commit(frame, ELEMENTS_MAX)
+        assert read is not None
+        assert read[:3] == (version, -7, client_id)
+        assert offset_commit.CommitAsk(*read[3:]) == expected
+        for size in range(len(frame)):
+            assert kernels.read_flat_offset_commit(frame[:size], ELEMENTS_MAX) is None
+
+
+@pytest.mark.parametrize("version", offset_commit.FLAT_VERSIONS)
+@given(data=st.data())
+def test_an_offset_commit_response_is_written_as_its_message(version: int, data: st.DataObject) -> None:
+    topics: Any = []
+    for _ in range(data.draw(st.integers(0, 3))):
+        partitions = [(data.draw(INT32), 0, 0, b"", -1) for _ in range(data.draw(st.integers(0, 3)))]
+        errors = data.draw(st.one_of(INT16, st.lists(INT16, min_size=len(partitions), max_size=len(partitions))))
+        topics.append((data.draw(IDS if version >= 10 else NAMES), partitions, errors))
+    expected = b"".join(write_response(8, version, 5, offset_commit.message_of(topics, 17)))
+    for kernels in WRITERS:
+        assert kernels.write_committed(version, 5, 17, topics) == expected
 
 
 @pytest.mark.parametrize("kernels", READERS)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tailrace.coordinator.groups.group import CommittedOffset
-from tailrace.coordinator.offsets.offset_bytes import read_commit, write_commit
+from tailrace.coordinator.offsets.offset_records import key_names
 from tailrace.coordinator.transactions.transaction import Facts, TransactionState
 from tailrace.coordinator.transactions.transaction_records import encoded_record, facts_of, transaction_record
 from tailrace.model.ids import TopicPartition
@@ -33,7 +32,6 @@ from tests.unit.protocol.random_messages import extreme_messages, random_message
 NUMBERS = {family: sorted(index()["records"][f"{family}/key"], key=int) for family in FAMILIES.values()}
 COORDINATOR_RECORDS = [(family, int(number)) for family, numbers in NUMBERS.items() for number in numbers]
 METADATA_RECORDS = sorted(index()["records"]["metadata/metadata"].values())
-SEEDS = st.integers(0, 2**32)
 
 CHARACTERS = st.characters(exclude_categories=[]) | st.sampled_from("€𝄞\ud800\udfff\0")
 LENGTHS = st.sampled_from([10922, 10923, 32767, 32768, 70000])
@@ -122,29 +120,10 @@ def test_a_transaction_reads_as_written_or_is_refused(transactional_id: str, fac
 
 
 @thorough
-@given(NAMES, NAMES, NEAR_INT32, NEAR_INT64, NEAR_INT32, NAMES, NEAR_INT64)
-def test_a_committed_offset_reads_as_written_or_is_refused(
-    group: str, topic: str, partition: int, offset: int, epoch: int, metadata: str, timestamp: int
-) -> None:
-    committed = CommittedOffset(offset, epoch, metadata, timestamp, -1, 7)
+@given(NAMES, NAMES)
+def test_a_key_of_a_committed_offset_reads_as_written_or_is_refused(group: str, topic: str) -> None:
     try:
-        written = write_commit(group, topic, b"\1" * 16, partition, committed)
+        names = key_names(group, topic)
     except UnwritableMessage:
         return
-    if written is not None:
-        assert read_commit(*written, 7) == (group, topic, partition, committed)
-        general = decode_key("group", written[0]).message
-        assert general == OffsetCommitKey(group=group, topic=topic, partition=partition)
-
-
-@thorough
-@given(SEEDS)
-def test_a_key_with_a_wrong_length_is_left_to_the_general_decoder(seed: int) -> None:
-    """Both decoders of a committed offset read the same of a damaged key, or the quick one leaves it."""
-    size = 32_768 + seed % 32_768
-    for key in (
-        b"\0\1" + size.to_bytes(2, "big") + b"g" * size + b"\0\1t\0\0\0\0",
-        b"\0\1\0\1g" + size.to_bytes(2, "big") + b"t" * size + b"\0\0\0\0",
-        b"\0\1\0\1g\0\1t\0\0\0\0" + b"more",
-    ):
-        assert read_commit(key, bytes([0, 4]) + bytes(12) + b"\1" + bytes(8) + b"\0", 0) is None
+    assert decode_key("group", names + b"\0\0\0\7").message == OffsetCommitKey(group=group, topic=topic, partition=7)

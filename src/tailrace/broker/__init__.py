@@ -12,7 +12,6 @@ services that the handler names. The handler returns a response, or leaves a del
 
     startup/       from log directories to a broker that serves
     handling/      between dispatcher and handlers: decoding, pausing, refusing, throttling
-    quick/         fast paths for the most frequent requests
     requests/      one module per API, in families; the table of all APIs
     config/        settings: parsing, validation, description, changes while the broker runs
     security/      authentication, authorization

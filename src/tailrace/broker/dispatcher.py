@@ -1,4 +1,4 @@
-"""Dispatcher: frames in. Each goes through a fast path or through its handler, or on to the controller.
+"""Dispatcher: frames in. Each goes to its handler, or on to the controller.
 
     header ──► API and version ──► body, decoded here or by a chore ──► forwarded, or handled: at once, in pieces, or
     as steps that can pause
@@ -15,7 +15,6 @@ from tailrace.broker.handling.flat_requests import flattened, read_flat
 from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.request_decoder import RequestDecoder, request_of
 from tailrace.broker.handling.request_pieces import CUTS, cut_of, handle_in_pieces
-from tailrace.broker.quick.quick_requests import QuickHandler, quick_handler
 from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.broker.services import Services
 from tailrace.model.errors import KafkaError
@@ -29,7 +28,6 @@ class Dispatcher:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._apis = services.apis
-        self._throttling = services.throttling
         self._round = services.current_round
         self._appends = services.appends
         self._replies = services.replies
@@ -38,7 +36,6 @@ class Dispatcher:
         self._forwarding = services.forwarding
         self._decoder = RequestDecoder(services.replies, services.refusals, services.chores, flattened, self.dispatch)
         self._handlers: dict[int, Handler] = {}
-        self._quick: dict[int, QuickHandler] = {}  # by the second byte of a request, the API's key
 
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Handle one frame (without its length prefix). Return True if another may follow before its reply is taken."""
@@ -50,9 +47,6 @@ class Dispatcher:
                 held = memoryview(bytearray(frame))
                 appends.hold(context.connection_id, lambda now_ms: self.handle(held, context, now_ms))
                 return False
-        quick = self._quick.get(frame[1]) if len(frame) > 1 and not self._throttling.is_on else None
-        if quick is not None and quick(frame, context, now_ms):
-            return False
         added = appends.count
         request = read_flat(frame, context, now_ms)
         if request is None:
@@ -100,9 +94,6 @@ class Dispatcher:
 
     def _load(self, key: int) -> Handler:
         handler = self._handlers[key] = self._apis[key].load(self._services)
-        quick = quick_handler(self._services, key)
-        if quick is not None:
-            self._quick[key] = quick
         return handler
 
     def connection_closed(self, connection_id: int) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 from tailrace.coordinator.shard import CoordinatorRecord, EncodedRecord, PackedRecords, StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.ids import NO_PRODUCER_ID, TopicPartition
+from tailrace.model.ids import NO_LEADER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
-from tailrace.records.batch import Codec
-from tailrace.records.builder import BatchBuilder
+from tailrace.records.batch import HEADER_SIZE, Codec
+from tailrace.records.builder import BatchBuilder, assemble_batch, batch_attributes
+from tailrace.records.codecs.compression import compress
 
 _RECORD_OVERHEAD = 32  # lengths and deltas of a record: at most this much besides its key and value
 
@@ -33,14 +34,8 @@ def build_batches(
     Raise MESSAGE_TOO_LARGE or UnwritableMessage where an atomic change does not fit; of any other change `left_out` is
     called for each record that does not fit.
     """
+    assert not isinstance(change.records, PackedRecords)
     builder = _builder(change, codec)
-    if isinstance(change.records, PackedRecords):
-        packed = change.records
-        builder.append_encoded(packed.payload, packed.count, now_ms, now_ms, packed.count - 1)
-        if builder.uncompressed_size > max_bytes:
-            raise _too_many(change, key)
-        yield builder.build(), []
-        return
     empty_size = builder.uncompressed_size
     records: list[CoordinatorRecord] = []
     for record in change.records:
@@ -64,11 +59,32 @@ def build_batches(
         yield builder.build(), records
 
 
+def build_packed(
+    change: StateChange[Any], packed: PackedRecords, key: TopicPartition, max_bytes: int, codec: Codec, now_ms: int
+) -> tuple[bytes, bytes]:
+    """Return the one batch of packed records, and its payload before compression. Raise MESSAGE_TOO_LARGE."""
+    if HEADER_SIZE + packed.size > max_bytes:
+        raise _too_many(change, key)
+    payload = packed.encode()
+    batch = assemble_batch(
+        compress(codec, payload),
+        base_offset=0,
+        last_offset=len(packed) - 1,
+        base_timestamp=now_ms,
+        max_timestamp=now_ms,
+        attributes=batch_attributes(codec, transactional=change.producer_id != NO_PRODUCER_ID),
+        producer_id=change.producer_id,
+        producer_epoch=change.producer_epoch,
+        base_sequence=0,  # as Kafka's coordinators have it, with a producer or without
+        leader_epoch=NO_LEADER_EPOCH,
+        record_count=len(packed),
+    )
+    return batch, payload
+
+
 def _encoded(record: CoordinatorRecord | EncodedRecord) -> tuple[bytes, bytes | None]:
     if isinstance(record, EncodedRecord):
         return record
-    if record.encoded is not None:
-        return record.encoded
     return encode_key(record.key), None if record.value is None else encode_value(record.value, record.version)
 
 

@@ -11,23 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TypeAlias
 
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.failures import Failures
-from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard
+from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, RecordReplay
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
 from tailrace.protocol.errors import UnknownRecordType
 from tailrace.protocol.internal_records.coordinator_records import decode_key, decode_value
-from tailrace.records import kernels
 from tailrace.records.batch import LOG_OVERHEAD, RecordBatch
 from tailrace.records.control import end_marker
 from tailrace.records.legacy import iter_messages
 from tailrace.records.record import Record, iter_records, uncompressed_payload
 
 _MAGIC_POSITION = 16
-
-QuickReplay: TypeAlias = Callable[[], Callable[[bytes, bytes, Offset], bool]]  # (key, value, offset)
 
 
 class Loading:
@@ -37,10 +33,10 @@ class Loading:
         key: TopicPartition,
         shard: CoordinatorShard,
         failures: Failures,
-        quick: QuickReplay | None = None,
+        replay_of: Callable[[int], RecordReplay] | None = None,
     ) -> None:
-        """`quick()` gives, for a batch, what takes the records that come most and says which it has taken."""
-        self._quick = quick
+        """`replay_of(producer_id)` returns what replays the frequent records of a batch."""
+        self._replay_of = replay_of
         self._failures = failures
         self._log = log
         self._key = key
@@ -69,9 +65,10 @@ class Loading:
 
     def _replay(self, batch: memoryview, now_ms: int) -> None:
         if batch[_MAGIC_POSITION] < 2:
+            frequent = None if self._replay_of is None else self._replay_of(NO_PRODUCER_ID)
             for message in iter_messages(bytes(batch)):
                 if message.offset >= self._next_offset:
-                    self._replay_record(message, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, now_ms)
+                    self._replay_record(message, frequent, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, now_ms)
                     self._next_offset = message.offset + 1
             return
         opened = RecordBatch(batch)
@@ -86,35 +83,29 @@ class Loading:
                     self._skip(opened.base_offset, error, now_ms)
         else:
             producer_id = opened.producer_id if opened.is_transactional else NO_PRODUCER_ID
-            is_quick = self._quick is not None and producer_id == NO_PRODUCER_ID
-            taken = self._replay_quickly(opened) if is_quick else 0
-            if taken < opened.record_count:
-                for record in islice(iter_records(opened), taken, None):
-                    self._replay_record(record, producer_id, opened.producer_epoch, now_ms)
+            self._replay_records(opened, producer_id, now_ms)
         self._next_offset = opened.last_offset + 1
 
-    def _replay_quickly(self, batch: RecordBatch) -> int:
-        """How many records, from the first on, went the quick way."""
-        assert self._quick is not None
-        take = self._quick()
-        taken = 0
-        base_offset = batch.base_offset
-        payload = bytes(uncompressed_payload(batch))
-        for delta, _, key, value, _, _ in kernels.decode_records(payload, batch.record_count):
-            try:
-                if key is None or value is None or not take(key, value, base_offset + delta):
-                    break
-            except Exception:
-                break  # the general path meets the same record, and skips it if it must
-            taken += 1
-        self.records += taken
-        return taken
+    def _replay_records(self, batch: RecordBatch, producer_id: int, now_ms: int) -> None:
+        """Replay the records of a batch: the frequent ones from their bytes, the others decoded."""
+        count, taken = batch.record_count, 0
+        frequent = None if self._replay_of is None else self._replay_of(producer_id)
+        if frequent is not None:
+            taken = frequent.take_payload(bytes(uncompressed_payload(batch)), count, batch.base_offset)
+            self.records += taken
+        if taken == count:
+            return
+        for record in islice(iter_records(batch), taken, None):
+            self._replay_record(record, frequent, producer_id, batch.producer_epoch, now_ms)
 
-    def _replay_record(self, record: Record, producer_id: int, producer_epoch: int, now_ms: int) -> None:
+    def _replay_record(
+        self, record: Record, frequent: RecordReplay | None, producer_id: int, producer_epoch: int, now_ms: int
+    ) -> None:
         self.records += 1
         try:
-            opened = decode_record(self._shard.family, record)
-            self._shard.replay(opened, producer_id, producer_epoch)
+            if frequent is None or record.key is None or not frequent.take(record.key, record.value, record.offset):
+                opened = decode_record(self._shard.family, record)
+                self._shard.replay(opened, producer_id, producer_epoch)
         except Exception as error:
             self._skip(record.offset, error, now_ms)
 

@@ -29,8 +29,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
 from tailrace.coordinator.failures import Failures
-from tailrace.coordinator.loading import Loading, QuickReplay
-from tailrace.coordinator.shard import CoordinatorShard, StateChange
+from tailrace.coordinator.loading import Loading
+from tailrace.coordinator.shard import CoordinatorShard, RecordReplay, StateChange
 from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinator_error
 from tailrace.coordinator.timers import Alarm, Due, Timers
 from tailrace.diagnostics.internal_errors import is_fatal
@@ -86,12 +86,12 @@ class CoordinatorRuntime(Generic[S]):
         *,
         write_timeout_ms: int,
         codec: Codec = Codec.NONE,
-        quick_replay: Callable[[S], QuickReplay] | None = None,
+        replay_of: Callable[[S, int], RecordReplay] | None = None,
         reload: Callable[[int, int], None] | None = None,
     ) -> None:
-        """`make_shard(partition, timers)` makes an empty shard, `quick_replay` loads frequent records faster, and
-        `reload(partition, now_ms)` loads a shard again, instead of `lead`."""
-        self._quick_replay = quick_replay
+        """`make_shard(partition, timers)` makes an empty shard, `replay_of(shard, producer_id)` replays the frequent
+        records of a batch that is loaded, and `reload(partition, now_ms)` loads a shard again, instead of `lead`."""
+        self._replay_of = replay_of
         self.topic = topic
         self._log = log
         self._purgatory = purgatory
@@ -115,8 +115,8 @@ class CoordinatorRuntime(Generic[S]):
         writer = ShardWriter(self._log, key, shard, self._codec, self.failures)
         place = self._places[partition] = _Place(key, shard, timers, writer, now_ms)
         try:
-            quick = None if self._quick_replay is None else self._quick_replay(place.shard)
-            place.loading = Loading(self._log, place.key, place.shard, self.failures, quick)
+            replay_of = None if self._replay_of is None else partial(self._replay_of, place.shard)
+            place.loading = Loading(self._log, place.key, place.shard, self.failures, replay_of)
             self._loading[partition] = None
             if place.loading.is_done:
                 self._finish_loading(place, now_ms)

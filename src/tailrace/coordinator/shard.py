@@ -30,7 +30,6 @@ class CoordinatorRecord(NamedTuple):
     value: Message | None
     version: int = 0  # of the value
     offset: Offset = -1  # in the log, once it is there
-    encoded: tuple[bytes, bytes | None] | None = None  # key and value, where they are known already
 
 
 class EncodedRecord(NamedTuple):
@@ -40,16 +39,33 @@ class EncodedRecord(NamedTuple):
     value: bytes | None
 
 
-@dataclass(slots=True)
 class PackedRecords:
-    """Records that are encoded all at once by whoever writes many of a kind; they are replayed all at once, too."""
+    """Records of one kind that are encoded, and replayed, all at once."""
 
-    payload: bytes  # of a batch, in which they count from its first offset and time
-    count: int
-    replay: Callable[[Offset], None]  # (the offset of the first)
+    __slots__ = ()
+
+    size: int  # of the payload, in bytes
 
     def __len__(self) -> int:
-        return self.count
+        raise NotImplementedError
+
+    def encode(self) -> bytes:
+        """Return the payload of a batch, in which the records count from its first offset and time."""
+        raise NotImplementedError
+
+    def replay(self, payload: bytes, first_offset: Offset) -> None:
+        """Take the records into the state from the payload that was appended."""
+        raise NotImplementedError
+
+
+class RecordReplay(Protocol):
+    """Replays records of a frequent kind from their bytes, for one batch."""
+
+    def take_payload(self, payload: bytes, count: int, base_offset: Offset) -> int:
+        """Replay the records up to the first of another kind; return how many were replayed."""
+
+    def take(self, key: bytes, value: bytes | None, record_offset: Offset) -> bool:
+        """Replay one record. Return False, with nothing done, if it is of another kind or malformed."""
 
 
 @dataclass(slots=True)

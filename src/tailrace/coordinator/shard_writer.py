@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tailrace.coordinator.change_batches import build_batches
+from tailrace.coordinator.change_batches import build_batches, build_packed
 from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.failures import Failures
 from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, PackedRecords, StateChange
@@ -65,6 +65,12 @@ class ShardWriter:
 
     def write(self, change: StateChange[Any], now_ms: int) -> None:
         """Append the records of a change and replay them."""
+        packed = change.records
+        if isinstance(packed, PackedRecords):
+            limit = self._log.batch_bytes_max(self._key)
+            batch, payload = build_packed(change, packed, self._key, limit, self._codec, now_ms)
+            self._append(batch, lambda end: packed.replay(payload, end - len(packed)), now_ms)
+            return
 
         def left_out(error: Exception) -> None:
             self._failures.note_operation("writing a record", self._key, error, now_ms)
@@ -74,9 +80,7 @@ class ShardWriter:
             self._append(batch, lambda end, of=records: self._replay(change, of, end), now_ms)  # type: ignore[misc]
 
     def _replay(self, change: StateChange[Any], records: list[CoordinatorRecord], end: Offset) -> None:
-        if isinstance(change.records, PackedRecords):
-            change.records.replay(end - change.records.count)
-        elif change.is_replayed:
+        if change.is_replayed:
             for offset, record in enumerate(records, end - len(records)):
                 placed = CoordinatorRecord(record.key, record.value, record.version, offset)
                 self._shard.replay(placed, change.producer_id, change.producer_epoch)

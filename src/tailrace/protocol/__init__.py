@@ -14,9 +14,7 @@ errors.py                malformed, unsupported or unwritable messages
 error_codes.py           counts the error codes of a response
 json_form.py             messages as JSON, as Kafka's converters write them
 release.py               frees a large message in small steps
-request_kernels.py       fast readers of the most frequent requests (Cython)
-replica_fetch.py         fast encoder and decoder of a follower's Fetch
 internal_records/        frames of the records in internal topics
-flat/                    Produce and Fetch as flat tuples, read and written by kernels
+flat/                    Produce, Fetch and OffsetCommit as flat tuples, read and written by kernels
 codegen/                 schemas, and the Python generated from them
 """

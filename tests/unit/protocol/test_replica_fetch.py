@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import FetchRequest, FetchResponse
-from tailrace.protocol.replica_fetch import PlainAnswer, ReplicaFetchRequest, read_replica_answer
+from tailrace.protocol.flat.replica_fetch import PlainAnswer, ReplicaFetchRequest, read_replica_answer
 
 SEEDS = range(40)
 

@@ -70,7 +70,7 @@ class Groups:
             ),
             write_timeout_ms=config.integer("offsets.commit.timeout.ms"),
             codec=Codec(config.integer("offsets.topic.compression.codec")),
-            quick_replay=lambda shard: shard.quick_replay,
+            replay_of=lambda shard, producer_id: shard.offsets.replay(producer_id),
         )
         coordinators.add(self.runtime)
 

@@ -12,15 +12,17 @@ from typing import Any, Final
 from tailrace.broker.handling.request_decoder import ELEMENTS_AT_ONCE
 from tailrace.broker.requests.request_context import ConnectionContext, Request
 from tailrace.protocol.api_keys import ApiKey
-from tailrace.protocol.flat import fetch, produce
+from tailrace.protocol.flat import fetch, offset_commit, produce
 
 _READERS: Final[Mapping[int, Callable[[Any, int], tuple[int, int, str | None, Any] | None]]] = {
     ApiKey.PRODUCE: produce.read_produce_ask,
     ApiKey.FETCH: fetch.read_fetch_ask,
+    ApiKey.OFFSET_COMMIT: offset_commit.read_commit_ask,
 }
 _CONVERTERS: Final[Mapping[int, Callable[[Any, int], Any]]] = {
     ApiKey.PRODUCE: produce.ask_of,
     ApiKey.FETCH: fetch.ask_of,
+    ApiKey.OFFSET_COMMIT: offset_commit.ask_of,
 }
 
 

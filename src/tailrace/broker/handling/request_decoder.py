@@ -31,7 +31,7 @@ ELEMENTS_MAX = 65_536
 ELEMENTS_WHOLE_MAX = 20_000
 ELEMENTS_UNAUTHENTICATED_MAX = 64
 PAUSING = frozenset(
-    {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.DELETE_ACLS}
+    {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.DELETE_ACLS}
 )  # their handlers pause by themselves, all the way
 
 

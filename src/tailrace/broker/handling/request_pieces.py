@@ -50,7 +50,6 @@ _STATE = Cut(("topics", "partitions"), ("results", "partitions"))
 CUTS: dict[ApiKey, tuple[Cut, ...]] = {
     ApiKey.LIST_OFFSETS: (_TOPICS,),
     ApiKey.METADATA: (Cut(("topics",), ("topics",), size=4),),
-    ApiKey.OFFSET_COMMIT: (_TOPICS._replace(size=512),),
     ApiKey.OFFSET_FETCH: (
         Cut(("groups", "topics", "partition_indexes"), ("groups", "topics"), size=16, name="group_id"),
         Cut(("topics", "partition_indexes"), ("topics", "partitions"), size=512),

@@ -10,7 +10,6 @@ other three kinds the coordinator computes it: they share one engine (`epoch/`).
     group_coordinator.py   GroupCoordinator: the shard; finds the kind of a group, lists, deletes, expires, replays
     group.py               Group: the interface of all kinds; values of offset commits
     group_settings.py      the broker's configuration of groups and offsets
-    group_records.py       records of committed offsets
     java_collections.py    the iteration orders of Java's collections, which decide between equal choices
     classic/               classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup
     epoch/                 the engine of consumer, share and streams groups

@@ -6,23 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tailrace.coordinator.shard import CoordinatorRecord
+from tailrace.protocol.flat.offset_commit import PartitionCommit
 from tailrace.protocol.messages import ListGroupsResponse
 
 
-class PartitionCommit(NamedTuple):
-    """The offset that a client commits for a partition."""
-
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str | None
-    timestamp_ms: int = -1  # only in version 1
-
-
 class TopicCommit(NamedTuple):
+    """The offsets that a client commits for partitions of a topic."""
+
     name: str
     topic_id: bytes
-    partitions: Sequence[PartitionCommit]
+    partitions: list[PartitionCommit]
 
 
 class Committer(NamedTuple):

@@ -31,7 +31,6 @@ from tailrace.coordinator.groups.share.share_settings import ShareSettings
 from tailrace.coordinator.groups.streams.streams_group import STREAMS_REPLAY, StreamsGroup
 from tailrace.coordinator.groups.streams.streams_groups import StreamsGroups
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
-from tailrace.coordinator.offsets.commit_replay import CommitReplay
 from tailrace.coordinator.offsets.committed_offsets import CommittedOffsets
 from tailrace.coordinator.offsets.offset_commits import OffsetCommits
 from tailrace.coordinator.shard import CoordinatorRecord, Part, StateChange
@@ -46,11 +45,8 @@ from tailrace.protocol.messages import (
     GroupMetadataValue,
     JoinGroupResponse,
     LeaveGroupResponse,
-    LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
     ListGroupsResponse,
     OffsetCommitKey,
-    OffsetCommitValue,
     SyncGroupResponse,
 )
 
@@ -77,7 +73,9 @@ class GroupCoordinator:
         consumer group that sends none; by default it is `new_uuid`. Settings are per group id."""
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets(
-            metadata_size_max=settings.offset_metadata_size_max, retention_ms=settings.offsets_retention_ms
+            self._ensure,
+            metadata_size_max=settings.offset_metadata_size_max,
+            retention_ms=settings.offsets_retention_ms,
         )
         self._timers = timers
         self._settings = settings
@@ -269,15 +267,9 @@ class GroupCoordinator:
 
     def replay(self, record: CoordinatorRecord, producer_id: int, producer_epoch: int) -> None:
         key, value = record.key, record.value
-        if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
-            if isinstance(value, LegacyOffsetCommitValue):
-                value = OffsetCommitValue(
-                    offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
-                )
-            assert value is None or isinstance(value, OffsetCommitValue), value
-            if value is not None:
-                self._ensure(key.group)
-            self.offsets.replay(key.group, key.topic, key.partition, value, record.offset, producer_id)
+        if isinstance(key, OffsetCommitKey):
+            assert value is None, "commits are replayed from their bytes: offsets/offset_kernels.py"
+            self.offsets.remove(key.group, key.topic, key.partition)
         elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue), value
             if value is None:
@@ -288,10 +280,6 @@ class GroupCoordinator:
             replay(self.groups, key, value)
         else:
             _log.debug("a record of an unknown kind of group is ignored: %s", key)
-
-    def quick_replay(self) -> Callable[[bytes, bytes, int], bool]:
-        """Return a function that replays the bytes of a commit. It returns False for any other record."""
-        return CommitReplay(self.offsets, self._ensure).take
 
     def replay_end_transaction(self, producer_id: int, producer_epoch: int, is_committed: bool) -> None:
         self.offsets.end_transaction(producer_id, is_committed)

@@ -1,9 +1,9 @@
 """Committed offsets of groups: who may commit, their records, and their state.
 
-OffsetCommit ──► offset_commits (checks) ──► offset_bytes (records) ──► append ──► committed_offsets (replay)
+OffsetCommit ──► offset_commits (checks) ──► offset_records (encoder) ──► append ──► committed_offsets (replay: decoder)
 
 offset_commits.py      OffsetCommits: commits, fetches and deletions, checked against the group
 committed_offsets.py   CommittedOffsets: the offsets of all groups of a shard, pending ones of transactions, expiry
-offset_bytes.py        records of commits, encoded and decoded directly as bytes
-commit_replay.py       CommitReplay: many commits of a batch replayed at once while a log is loaded
+offset_records.py      OffsetRecords: the records of a commit; tombstones
+offset_kernels.py      the encoder and the decoder of those records (compiled)
 """

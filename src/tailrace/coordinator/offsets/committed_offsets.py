@@ -8,19 +8,22 @@ change what counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from tailrace.coordinator.groups.group import CommittedOffset, Group, TopicCommit
-from tailrace.coordinator.groups.group_records import offset_record, offset_tombstone
+from tailrace.coordinator.offsets.offset_kernels import OffsetReplay
+from tailrace.coordinator.offsets.offset_records import NO_EXPIRY, OffsetRecords, offset_tombstone
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
+from tailrace.model.ids import NO_PRODUCER_ID
 from tailrace.model.java_hash import java_length
-from tailrace.protocol.messages import OffsetCommitValue
 from tailrace.records.record import wrapped
 
 DEFAULT_RETENTION = -1
 
 Offsets = dict[str, dict[int, CommittedOffset]]  # topic → partition → offset
+Verdict: TypeAlias = ErrorCode | list[ErrorCode]  # on the partitions of a topic: one for all, or one for each
 
 
 class FetchedOffset(NamedTuple):
@@ -32,7 +35,9 @@ class FetchedOffset(NamedTuple):
 
 
 class CommittedOffsets:
-    def __init__(self, *, metadata_size_max: int, retention_ms: int) -> None:
+    def __init__(self, ensure_group: Callable[[str], object], *, metadata_size_max: int, retention_ms: int) -> None:
+        """`ensure_group(group_id)` makes the group that an offset is replayed for, if it does not exist."""
+        self._ensure_group = ensure_group
         self._metadata_size_max = metadata_size_max
         self._retention_ms = retention_ms
         self._offsets: dict[str, Offsets] = {}  # by group
@@ -42,25 +47,38 @@ class CommittedOffsets:
     # Commit
 
     def plan_commit(
-        self, group_id: str, topics: Sequence[TopicCommit], now_ms: int, retention_ms: int = DEFAULT_RETENTION
-    ) -> tuple[list[CoordinatorRecord], list[list[ErrorCode]]]:
-        """The records of a commit, and an error for each partition, in the order in which they were given."""
-        expire_ms = -1 if retention_ms == DEFAULT_RETENTION else wrapped(now_ms + retention_ms)  # as Java adds
-        limit = self._metadata_size_max
-        records = []
-        errors = []
+        self,
+        group_id: str,
+        topics: Sequence[TopicCommit],
+        now_ms: int,
+        *,
+        retention_ms: int = DEFAULT_RETENTION,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> tuple[OffsetRecords, list[Verdict]]:
+        """Return the records of a commit, and the verdict on each topic."""
+        expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else wrapped(now_ms + retention_ms)  # as Java adds
+        records = OffsetRecords(group_id, now_ms, expire_ms, partial(self.replay, producer_id))
+        verdicts: list[Verdict] = []
         for topic in topics:
-            told = []
-            for partition, offset, leader_epoch, metadata, timestamp_ms in topic.partitions:
-                if metadata is not None and java_length(metadata) > limit:
-                    told.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                    continue
-                told.append(ErrorCode.NONE)
-                when_ms = now_ms if timestamp_ms == -1 else timestamp_ms
-                committed = CommittedOffset(offset, leader_epoch, metadata or "", when_ms, expire_ms, -1)
-                records.append(offset_record(group_id, topic.name, topic.topic_id, partition, committed))
-            errors.append(told)
-        return records, errors
+            verdict = self._metadata_verdict(topic)
+            verdicts.append(verdict)
+            if isinstance(verdict, list):
+                kept = [one for one, code in zip(topic.partitions, verdict, strict=True) if code is ErrorCode.NONE]
+                topic = topic._replace(partitions=kept)
+            records.add(topic)
+        return records, verdicts
+
+    def _metadata_verdict(self, topic: TopicCommit) -> Verdict:
+        """Refuse partitions with more metadata than allowed, which Kafka counts in characters of Java."""
+        limit = self._metadata_size_max
+        if not [None for one in topic.partitions if len(one[3]) > limit]:
+            return ErrorCode.NONE
+        return [
+            ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if len(metadata) > limit and java_length(metadata.decode()) > limit
+            else ErrorCode.NONE
+            for _, _, _, metadata, _ in topic.partitions
+        ]
 
     # Fetch
 
@@ -156,41 +174,24 @@ class CommittedOffsets:
 
     # Replay
 
-    def replay(
-        self,
-        group_id: str,
-        topic: str,
-        partition: int,
-        value: OffsetCommitValue | None,
-        record_offset: int,
-        producer_id: int,
-    ) -> None:
-        if value is None:
-            self._remove(group_id, topic, partition)
-            return
-        committed = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            record_offset,
-        )
+    def replay(self, producer_id: int) -> OffsetReplay:
+        """Return what replays the committed offsets of a batch, written just now or read from the log. Those of a
+        transaction, which have a producer id, are pending until it ends."""
+        return OffsetReplay(CommittedOffset, partial(self._known_of, producer_id), self.remove)
+
+    def _known_of(self, producer_id: int, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+        """Return the offsets of a group and topic, to which a commit is added."""
+        self._ensure_group(group_id)
         if producer_id < 0:
-            self.put(group_id, topic, partition, committed)
-            return
-        pending = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
-        pending.setdefault(topic, {})[partition] = committed
+            return self._committed_of(group_id, topic)
         self._open.setdefault(group_id, set()).add(producer_id)
+        return self._pending.setdefault(producer_id, {}).setdefault(group_id, {}).setdefault(topic, {})
 
-    def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        self.of_topic(group_id, topic)[partition] = committed
-
-    def of_topic(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
-        """A group's offsets of a topic, for whoever is about to put one there."""
+    def _committed_of(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
         return self._offsets.setdefault(group_id, {}).setdefault(topic, {})
 
-    def _remove(self, group_id: str, topic: str, partition: int) -> None:
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Replay a tombstone."""
         _take(self._offsets, group_id, topic, partition)
         for producer_id in self._open.get(group_id, ()):
             pending = self._pending[producer_id].get(group_id)
@@ -209,7 +210,7 @@ class CommittedOffsets:
                 for partition, committed in partitions.items():
                     known = self.get(group_id, topic, partition)
                     if known is None or committed.record_offset > known.record_offset:
-                        self.put(group_id, topic, partition, committed)
+                        self._committed_of(group_id, topic)[partition] = committed
 
 
 def _partitions(offsets: Offsets) -> Iterator[tuple[str, int]]:

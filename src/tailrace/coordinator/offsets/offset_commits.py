@@ -7,13 +7,18 @@ from typing import Protocol, TypeAlias
 
 from tailrace.coordinator.groups.classic.classic_group import PREPARING, STABLE, ClassicGroup
 from tailrace.coordinator.groups.classic.classic_rebalance import Rebalances
-from tailrace.coordinator.groups.group import Committer, Group, PartitionCommit, TopicCommit
-from tailrace.coordinator.offsets.committed_offsets import DEFAULT_RETENTION, CommittedOffsets, FetchedOffset
-from tailrace.coordinator.shard import PackedRecords, StateChange
+from tailrace.coordinator.groups.group import Committer, Group, TopicCommit
+from tailrace.coordinator.offsets.committed_offsets import (
+    DEFAULT_RETENTION,
+    CommittedOffsets,
+    FetchedOffset,
+    Verdict,
+)
+from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from tailrace.protocol.errors import UnwritableMessage
 
-_NOBODYS = (TopicCommit("", bytes(16), (PartitionCommit(-1, -1, -1, None),)),)  # a partition that no member has
 _UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION
 
 
@@ -46,34 +51,42 @@ class OffsetCommits:
         now_ms: int,
         *,
         retention_ms: int = DEFAULT_RETENTION,
-    ) -> StateChange[list[list[ErrorCode]]]:
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+    ) -> StateChange[list[Verdict]]:
+        """OffsetCommit, or TxnOffsetCommit, whose offsets are pending until the producer's transaction ends."""
         take_back = self._admit(group_id, committer, topics, now_ms)
         try:
-            records, errors = self._offsets.plan_commit(group_id, topics, now_ms, retention_ms)
+            records, verdicts = self._offsets.plan_commit(
+                group_id, topics, now_ms, retention_ms=retention_ms, producer_id=producer_id
+            )
         except UnwritableMessage:
             take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             raise
-        return StateChange(records, errors, on_done=take_back)
-
-    def commit_packed(
-        self, group_id: str, committer: Committer, records: PackedRecords, now_ms: int
-    ) -> StateChange[None]:
-        """Commit offsets that are encoded already; a KafkaError also where it depends on their partitions."""
-        return StateChange(records, None, on_done=self._admit(group_id, committer, _NOBODYS, now_ms))
+        return StateChange(records, verdicts, producer_id, producer_epoch, on_done=take_back)
 
     def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> OnDone:
         """Check the committer; return what is to be called with the result of the commit."""
         group = self._groups.get(group_id)
         if group is None:
             if committer.generation >= 0:
-                known = committer.version >= _UNKNOWN_GROUP_FROM
+                is_named = committer.version >= _UNKNOWN_GROUP_FROM and not committer.is_transactional
                 raise KafkaError(
-                    ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION,
+                    ErrorCode.GROUP_ID_NOT_FOUND if is_named else ErrorCode.ILLEGAL_GENERATION,
                     f"Group {group_id} not found.",
                 )
             return self._made(group_id, now_ms)
-        group.check_offset_commit(committer, topics)
-        if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING):
+        try:
+            group.check_offset_commit(committer, topics)
+        except KafkaError as error:
+            if committer.is_transactional and error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
+            raise
+        if (
+            not committer.is_transactional
+            and isinstance(group, ClassicGroup)
+            and (group.state is STABLE or group.state is PREPARING)
+        ):
             self._rebalances.extend_session(group, group.members[committer.member_id], now_ms)
         return _keep
 
@@ -87,37 +100,6 @@ class OffsetCommits:
                 del self._groups[group_id]
 
         return forget
-
-    def commit_in_transaction(
-        self,
-        group_id: str,
-        committer: Committer,
-        topics: Sequence[TopicCommit],
-        now_ms: int,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-    ) -> StateChange[list[list[ErrorCode]]]:
-        """TxnOffsetCommit: pending until the producer's transaction ends."""
-        group = self._groups.get(group_id)
-        if group is None:
-            if committer.generation >= 0:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
-            take_back = self._made(group_id, now_ms)
-        else:
-            take_back = _keep
-            try:
-                group.check_offset_commit(committer, topics)
-            except KafkaError as error:
-                if error.code is ErrorCode.STALE_MEMBER_EPOCH:
-                    raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
-                raise
-        try:
-            records, errors = self._offsets.plan_commit(group_id, topics, now_ms)
-        except UnwritableMessage:
-            take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
-            raise
-        return StateChange(records, errors, producer_id=producer_id, producer_epoch=producer_epoch, on_done=take_back)
 
     def fetch(
         self,

@@ -55,3 +55,15 @@ cdef Py_ssize_t _indexes(const unsigned char[::1] data, Py_ssize_t position, Py_
 
 @cython.locals(count=cython.int, previous=cython.int, tag=cython.int, size=cython.int)
 cdef Py_ssize_t _after_tags(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, int version) noexcept
+
+@cython.locals(data="const unsigned char[::1]", end=Py_ssize_t, position=Py_ssize_t, version=cython.int,
+               group=Py_ssize_t, group_stop=Py_ssize_t, generation=i64, member=Py_ssize_t, member_stop=Py_ssize_t,
+               instance=Py_ssize_t, instance_stop=Py_ssize_t, text=bytes)
+cpdef read_flat_offset_commit(frame, i64 elements_max)
+
+@cython.locals(count=i64, start=Py_ssize_t, stop=Py_ssize_t, number=i64, topics=list, partitions=list)
+cdef _committed_topics(bytes text, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, bint by_id, i64 left)
+
+@cython.locals(index=i64, offset=i64, leader_epoch=i64, start=Py_ssize_t, stop=Py_ssize_t, metadata=bytes)
+cdef Py_ssize_t _committed_partitions(bytes text, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end,
+                                      i64 number, list into) except -2

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""Produce and Fetch requests of flexible versions, from bytes to flat tuples in one pass.
+"""Produce, Fetch and OffsetCommit requests of flexible versions, from bytes to flat tuples in one pass.
 
 Plain Python that Cython compiles in place, with its C types in read_kernels.pxd, by the rules of records/kernels.py:
 every read is checked against the end first. A malformed request, one with tagged fields that are not expected here, and
@@ -14,6 +14,8 @@ from typing import Any
 from tailrace.protocol.primitives import Buffer
 
 COMPILED = not __file__.endswith(".py")
+
+_STRING_MAX = 0x7FFF
 
 
 def _int16(data: Buffer, position: int) -> int:
@@ -65,7 +67,7 @@ def _body(data: Buffer, api_key: int, first_version: int, last_version: int, end
 def _string(data: Buffer, position: int, end: int) -> tuple[int, int]:
     """Return where a compact string that is not null begins and ends, or -1 as its end."""
     size, start = _length(data, position, end)
-    if start < 0 or size < 1 or start + size - 1 > end:
+    if start < 0 or size < 1 or size - 1 > _STRING_MAX or start + size - 1 > end:
         return 0, -1
     return start, start + size - 1
 
@@ -301,4 +303,98 @@ def _after_tags(data: Buffer, position: int, end: int, version: int) -> int:
         position += 2 + size
         if position > end:
             return -1
+    return position
+
+
+def read_flat_offset_commit(frame: Any, elements_max: int) -> tuple[Any, ...] | None:
+    """Return (version, correlation id, client id, group, generation, member, instance, retention time, topics) of
+    OffsetCommit v8 to v10, which have no retention time: -1.
+
+    A topic is (name or id, partitions), and a partition is (index, offset, leader epoch, metadata, commit time), with
+    metadata in UTF-8, empty for null, and -1 as the commit time, which these versions do not have.
+    """
+    data = frame
+    end = len(data)
+    position = _body(data, 8, 8, 10, end)
+    if position < 0:
+        return None
+    version = _int16(data, 2)
+    group, group_stop = _string(data, position, end)
+    if group_stop < 0 or group_stop + 4 > end:
+        return None
+    generation = _int32(data, group_stop)
+    member, member_stop = _string(data, group_stop + 4, end)
+    if member_stop < 0 or member_stop >= end:
+        return None
+    instance = -1
+    instance_stop = member_stop + 1
+    if data[member_stop]:  # not null
+        instance, instance_stop = _string(data, member_stop, end)
+        if instance_stop < 0:
+            return None
+    try:
+        text = bytes(frame)
+        topics = _committed_topics(text, data, instance_stop, end, version >= 10, elements_max)
+        if topics is None:
+            return None
+        group_id = text[group:group_stop].decode()
+        member_id = text[member:member_stop].decode()
+        instance_id = text[instance:instance_stop].decode() if instance >= 0 else None
+        client_id = _client_id(frame, data)
+    except UnicodeDecodeError:
+        return None
+    return version, _int32(data, 4), client_id, group_id, generation, member_id, instance_id, -1, topics
+
+
+def _committed_topics(text: bytes, data: Buffer, position: int, end: int, by_id: bool, left: int) -> list[Any] | None:
+    """Read the topics of an OffsetCommit request, which end it."""
+    topics = []
+    count, position = _length(data, position, end)
+    if position < 0 or count < 1:
+        return None
+    while count > 1:
+        count -= 1
+        start, stop = _topic_place(data, position, end, by_id)
+        if stop < 0:
+            return None
+        topic = text[start:stop] if by_id else text[start:stop].decode()
+        number, position = _length(data, stop, end)
+        left -= number
+        if position < 0 or number < 1 or left < 0:
+            return None
+        partitions: list[Any] = []
+        position = _committed_partitions(text, data, position, end, number - 1, partitions)
+        if position < 0 or position >= end or data[position]:  # tagged fields
+            return None
+        position += 1
+        topics.append((topic, partitions))
+    if position + 1 != end or data[position]:
+        return None
+    return topics
+
+
+def _committed_partitions(text: bytes, data: Buffer, position: int, end: int, number: int, into: list[Any]) -> int:
+    """Read the partitions of a topic, and return where they end, or -1."""
+    while number > 0:
+        number -= 1
+        if position + 18 > end:
+            return -1
+        index = _int32(data, position)
+        offset = _int64(data, position + 4)
+        leader_epoch = _int32(data, position + 12)
+        metadata = b""
+        stop = position + 17
+        if data[position + 16] > 1:  # neither null nor empty
+            start, stop = _string(data, position + 16, end)
+            if stop < 0 or stop >= end:
+                return -1
+            metadata = text[start:stop]
+            while start < stop and data[start] < 0x80:
+                start += 1
+            if start < stop:
+                metadata.decode()  # raises UnicodeDecodeError
+        if data[stop]:  # tagged fields
+            return -1
+        into.append((index, offset, leader_epoch, metadata, -1))
+        position = stop + 1
     return position

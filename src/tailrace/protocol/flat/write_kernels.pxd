@@ -37,3 +37,7 @@ cdef i64 _fetched_size(list topics, bint by_id) except -2
 
 @cython.locals(producer_id=i64, first_offset=i64)
 cdef Py_ssize_t _put_aborted(unsigned char[::1] out, Py_ssize_t at, aborted) except -1
+
+@cython.locals(by_id=bint, size=i64, at=Py_ssize_t, out="unsigned char[::1]", partitions=list, has_errors=bint,
+               code=cython.int, place=Py_ssize_t, index=i64)
+cpdef write_committed(int version, i64 correlation_id, i64 throttle_ms, list topics)

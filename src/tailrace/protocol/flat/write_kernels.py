@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, annotation_typing=False
-"""Produce and Fetch responses of flexible versions, from flat tuples to bytes in one pass.
+"""Produce, Fetch and OffsetCommit responses of flexible versions, from flat tuples to bytes in one pass.
 
 Plain Python that Cython compiles in place, with its C types in write_kernels.pxd. The size of a response is computed
 first, so every write is within the memory that was allocated. Fields that are rare (records that were refused one by
@@ -16,6 +16,7 @@ COMPILED = not __file__.endswith(".py")
 _PRODUCED_SIZE = 33  # a partition of a Produce response
 _FETCHED_SIZE = 37  # a partition of a Fetch response without aborted transactions and records
 _ABORTED_SIZE = 17
+_COMMITTED_SIZE = 7  # a partition of an OffsetCommit response
 
 
 def _length_size(value: int) -> int:
@@ -186,3 +187,35 @@ def _put_aborted(out: bytearray, at: int, aborted: list[tuple[int, int]]) -> int
         at = _put_int64(out, at, first_offset)
         at += 1  # no tags
     return at
+
+
+def write_committed(version: int, correlation_id: int, throttle_ms: int, topics: list[Any]) -> bytearray:
+    """Return an OffsetCommit response of version 8 to 10 with its header.
+
+    A topic is (name or id, partitions, errors): partitions begin with their index, and errors are a list of a code for
+    each partition, or one code for all.
+    """
+    by_id = version >= 10
+    size = 10 + _length_size(len(topics))
+    for topic, partitions, _ in topics:
+        size += _topic_size(topic, len(partitions), by_id) + _COMMITTED_SIZE * len(partitions)
+    response = bytearray(size)
+    out = response
+    _put_int32(out, 0, correlation_id)
+    _put_int32(out, 5, throttle_ms)
+    at = _put_length(out, 9, len(topics))
+    for topic, partitions, errors in topics:
+        at = _put_topic(out, at, topic, by_id)
+        at = _put_length(out, at, len(partitions))
+        has_errors = isinstance(errors, list)
+        code = 0 if has_errors else errors
+        place = 0
+        for index, _, _, _, _ in partitions:
+            if has_errors:
+                code = errors[place]
+                place += 1
+            _put_int32(out, at, index)
+            at = _put_int16(out, at + 4, code)
+            at += 1  # no tags
+        at += 1
+    return response

@@ -27,8 +27,8 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
 from tailrace.model.shortage import is_shortage
 from tailrace.protocol.codegen.field_versions import FETCH_REPLICA_STATE
+from tailrace.protocol.flat.replica_fetch import ReplicaFetchRequest, read_replica_answer
 from tailrace.protocol.messages import FetchRequest
-from tailrace.protocol.replica_fetch import ReplicaFetchRequest, read_replica_answer
 from tailrace.records.batch import CorruptBatch
 from tailrace.replication.fetching.fetcher_settings import FetcherSettings
 from tailrace.replication.fetching.followed import Followed

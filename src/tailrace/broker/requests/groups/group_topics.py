@@ -13,7 +13,6 @@ from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_a
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS
 
 
 class FoundTopic(NamedTuple):
@@ -41,19 +40,20 @@ def check_sees(request: Request, topics: Iterable[str], *, permissions: Permissi
 
 def find_topic(
     request: Request,
-    name: str,
-    topic_id: bytes,
+    identity: bytes | str,
     operation: Operation,
     *,
     controller: Controller,
     permissions: Permissions,
 ) -> FoundTopic:
-    """A topic as the request's version names it."""
-    if request.version >= OFFSET_TOPIC_IDS:
-        known = controller.image.topics_by_id.get(topic_id)
+    """Find a topic by its id or name."""
+    if isinstance(identity, bytes):
+        known = controller.image.topics_by_id.get(identity)
         if known is None:
             return FoundTopic("", None, ErrorCode.UNKNOWN_TOPIC_ID)
         name = known.name
+    else:
+        name = identity
     if not permissions.allows(request, operation, AclResource.TOPIC, name):
         return FoundTopic(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = controller.image.topics.get(name)

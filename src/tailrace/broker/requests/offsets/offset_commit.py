@@ -2,7 +2,8 @@
 
 Behaviour
     Notes how far a group has read, for a member of the group's generation, or for anybody as long as it has no members.
-    Answered when it is durable. A partition that does not exist, or metadata that is too long, has an error of its own.
+    The response is sent when the commit is durable. A partition that does not exist, or metadata that is too long, has
+    an error of its own. The offsets of a request are written as one batch, or refused if one cannot hold them.
 Version notes
     0   no generation and member; Kafka kept these offsets in ZooKeeper, here they are as those of version 1
     1   when it was committed, as the client says
@@ -15,97 +16,109 @@ Version notes
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.handling.pending_answer import PendingAnswer
+from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.group_topics import find_topic
+from tailrace.broker.requests.offsets.commit_plan import CommitPlan, refused
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer
+from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.offsets.committed_offsets import Verdict
+from tailrace.coordinator.shard import StateChange
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.protocol.codegen.field_versions import OFFSET_TOPIC_IDS
-from tailrace.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from tailrace.model.steps import Steps
+from tailrace.protocol.flat.offset_commit import CommitAsk, CommitTopic, parts_of
 
-_Topic = OffsetCommitResponse.OffsetCommitResponseTopic
-_Partition = OffsetCommitResponse.OffsetCommitResponsePartition
+TOPICS_A_STEP: Final = 256  # then a request of many topics pauses
 
 
 def handle(
-    request: Request, now_ms: int, *, controller: Controller, groups: Groups, permissions: Permissions, replies: Replies
-) -> OffsetCommitResponse | None:
-    body: OffsetCommitRequest = request.body
-    if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
-        return _all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    response = OffsetCommitResponse()
-    commits: list[TopicCommit] = []
-    places: list[list[_Partition]] = []  # where the coordinator's verdicts go
-    for asked in body.topics:
-        found = find_topic(
-            request, asked.name, asked.topic_id, Operation.READ, controller=controller, permissions=permissions
-        )
-        by_id = request.version >= OFFSET_TOPIC_IDS
-        told = _Topic(name="" if by_id else asked.name, topic_id=asked.topic_id if by_id else bytes(16))
-        response.topics.append(told)
-        wanted, place = [], []
-        for one in asked.partitions:
-            part = _Partition(partition_index=one.partition_index, error_code=found.error)
-            told.partitions.append(part)
-            if found.topic is None:
-                continue
-            if one.partition_index not in found.topic.partitions:
-                part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                continue
-            wanted.append(
-                PartitionCommit(
-                    one.partition_index,
-                    one.committed_offset,
-                    one.committed_leader_epoch,
-                    one.committed_metadata,
-                    one.commit_timestamp,
-                )
-            )
-            place.append(part)
-        if found.topic is not None and wanted:
-            commits.append(TopicCommit(found.name, found.topic.id, wanted))
-            places.append(place)
-    if not commits:
-        return response
-    answer = PendingAnswer(replies, request)
-
-    def finish(errors: list[list[ErrorCode]], now_ms: int) -> None:
-        for place, codes in zip(places, errors, strict=True):
-            for part, code in zip(place, codes, strict=True):
-                part.error_code = code
-        answer(response, now_ms)
-
-    def refuse(error: KafkaError, now_ms: int) -> None:
-        finish([[error.code] * len(place) for place in places], now_ms)
-
-    committer = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch, request.version)
-    groups.write(
-        body.group_id,
-        lambda shard: shard.commits.commit(
-            body.group_id, committer, commits, now_ms, retention_ms=body.retention_time_ms
-        ),
-        finish,
-        refuse,
-        now_ms,
-    )
+    request: Request,
+    now_ms: int,
+    *,
+    controller: Controller,
+    groups: Groups,
+    permissions: Permissions,
+    replies: Replies,
+    throttling: Throttling,
+) -> Steps[None] | None:
+    """Handle an OffsetCommit whose body is a `CommitAsk`."""
+    ask: CommitAsk = request.body
+    commit = _Commit(request.without_body(), ask, replies, throttling)
+    if not permissions.allows(request, Operation.READ, AclResource.GROUP, ask.group_id):
+        commit.send(refused(ask.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
+        return None
+    plan = CommitPlan(request, has_ids=True, controller=controller, permissions=permissions)
+    if len(ask.topics) > TOPICS_A_STEP:
+        return _plan_in_steps(commit, plan, groups, now_ms)
+    for topic in ask.topics:
+        plan.add(topic)
+    commit.write(plan, groups, now_ms)
     return None
 
 
-def _all_refused(request: Request, code: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            _Topic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    _Partition(partition_index=one.partition_index, error_code=code) for one in topic.partitions
-                ],
-            )
-            for topic in request.body.topics
-        ]
-    )
+def _plan_in_steps(commit: _Commit, plan: CommitPlan, groups: Groups, now_ms: int) -> Steps[None]:
+    for number, topic in enumerate(commit.ask.topics, 1):
+        plan.add(topic)
+        if not number % TOPICS_A_STEP:
+            now_ms = yield
+    commit.write(plan, groups, now_ms)
+
+
+class _Commit:
+    """One OffsetCommit request, from its plan to its response."""
+
+    __slots__ = ("_is_answered", "_now_ms", "_plan", "_replies", "_request", "_throttling", "ask")
+
+    def __init__(self, request: Request, ask: CommitAsk, replies: Replies, throttling: Throttling) -> None:
+        self._request = request
+        self._replies = replies
+        self._throttling = throttling
+        self._is_answered = False
+        self.ask = ask
+
+    def write(self, plan: CommitPlan, groups: Groups, now_ms: int) -> None:
+        """Have the group's coordinator write what is planned."""
+        if not plan.commits:
+            self.send(plan.results(), now_ms)
+            return
+        self._plan = plan
+        self._now_ms = now_ms
+        groups.write(self.ask.group_id, self._change, self._finish, self._refuse, now_ms)
+
+    def _change(self, shard: GroupCoordinator) -> StateChange[list[Verdict]]:
+        ask = self.ask
+        committer = Committer(ask.member_id, ask.instance_id, ask.generation, self._request.version)
+        return shard.commits.commit(
+            ask.group_id, committer, self._plan.commits, self._now_ms, retention_ms=ask.retention_ms
+        )
+
+    def _finish(self, verdicts: list[Verdict], now_ms: int) -> None:
+        self._plan.finish(verdicts)
+        self.send(self._plan.results(), now_ms)
+
+    def _refuse(self, error: KafkaError, now_ms: int) -> None:
+        if not self._is_answered:  # a coordinator may report a failure after it has answered
+            self._plan.refuse(error.code)
+            self.send(self._plan.results(), now_ms)
+
+    def send(self, topics: list[CommitTopic], now_ms: int) -> None:
+        """Send the response, and count its error codes."""
+        self._is_answered = True
+        request, throttling = self._request, self._throttling
+        throttle_ms = throttling.of_request(request, now_ms) if throttling.is_on else 0
+        codes = self._replies.errors_of(request.api_key)
+        for _, partitions, errors in topics:
+            if isinstance(errors, list):
+                for code in errors:
+                    codes[code] += 1
+            else:
+                codes[errors] += len(partitions)
+        encode = partial(parts_of, topics, request.version, request.correlation_id, throttle_ms)
+        self._replies.send(request, encode, now_ms, throttle_ms)

@@ -31,9 +31,7 @@ def handle(
     wish: list[tuple[str, list[int]]] = []
     places: list[list[_Partition]] = []
     for asked in body.topics:
-        found = find_topic(
-            request, asked.name, bytes(16), Operation.READ, controller=controller, permissions=permissions
-        )
+        found = find_topic(request, asked.name, Operation.READ, controller=controller, permissions=permissions)
         told = _Topic(name=asked.name)
         response.topics.append(told)
         place = []

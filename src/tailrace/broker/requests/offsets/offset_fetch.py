@@ -92,9 +92,8 @@ def _fetch(
     if group.topics is not None:
         wish = []
         for asked in group.topics:
-            found = find_topic(
-                request, asked.name, asked.topic_id, Operation.DESCRIBE, controller=controller, permissions=permissions
-            )
+            identity = asked.topic_id if request.version >= OFFSET_TOPIC_IDS else asked.name
+            found = find_topic(request, identity, Operation.DESCRIBE, controller=controller, permissions=permissions)
             if found.error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
                 refused.append(_topic_refused(asked, found.error))
             else:

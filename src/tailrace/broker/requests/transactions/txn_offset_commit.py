@@ -3,7 +3,7 @@
 Behaviour
     Commits a group's offsets as part of a producer's transaction: they count when it commits, and never if it aborts.
 Version notes
-    2   leader epochs; before, COORDINATOR_NOT_AVAILABLE is told while a coordinator loads
+    2   leader epochs; before, the error is COORDINATOR_NOT_AVAILABLE while a coordinator loads
     3   the member and generation of the group that has read what these offsets are of
     4   TRANSACTION_ABORTABLE
     5   AddOffsetsToTxn need not come first
@@ -11,7 +11,6 @@ Version notes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from tailrace.broker.coordination.coordinator_topics import CONSUMER_OFFSETS
@@ -19,18 +18,20 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.group_topics import find_topic
+from tailrace.broker.requests.offsets.commit_plan import CommitPlan, refused
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
+from tailrace.coordinator.offsets.committed_offsets import Verdict
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.shard_writer import coordinator_error
 from tailrace.coordinator.transactions.transaction_shard import ProducerIdAndEpoch
 from tailrace.metadata.controller.controller import Controller
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_SEQUENCE, TopicPartition
+from tailrace.protocol.flat.offset_commit import AskedTopic, CommitTopic
 from tailrace.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 _Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
@@ -52,13 +53,16 @@ def handle(
     transaction_verification: TransactionVerification,
 ) -> TxnOffsetCommitResponse | None:
     body: TxnOffsetCommitRequest = request.body
+    topics = _asked_topics(body)
     if not permissions.allows(request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id):
-        return _all_refused(body, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _response(refused(topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if not permissions.allows(request, Operation.READ, AclResource.GROUP, body.group_id):
-        return _all_refused(body, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    response, commits, places = _plan(request, controller=controller, permissions=permissions)
-    if not commits:
-        return response
+        return _response(refused(topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    plan = CommitPlan(request, has_ids=False, controller=controller, permissions=permissions)
+    for topic in topics:
+        plan.add(topic)
+    if not plan.commits:
+        return _response(plan.results())
     answer = PendingAnswer(replies, request)
     version, group_id = request.version, body.group_id
     producer = ProducerIdAndEpoch(body.producer_id, body.producer_epoch)
@@ -68,13 +72,12 @@ def handle(
         code = error.code
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOADING_FROM:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        finish([[code] * len(place) for place in places], now_ms)
+        plan.refuse(code)
+        answer(_response(plan.results()), now_ms)
 
-    def finish(errors: list[list[ErrorCode]], now_ms: int) -> None:
-        for place, codes in zip(places, errors, strict=True):
-            for part, code in zip(place, codes, strict=True):
-                part.error_code = code
-        answer(response, now_ms)
+    def finish(verdicts: list[Verdict], now_ms: int) -> None:
+        plan.finish(verdicts)
+        answer(_response(plan.results()), now_ms)
 
     if not group_id:
         refuse(KafkaError(ErrorCode.INVALID_GROUP_ID), now_ms)
@@ -85,7 +88,7 @@ def handle(
         if offsets in errors:
             refuse(KafkaError(coordinator_error(errors[offsets])), now_ms)
             return
-        operation = partial(_commit, group_id, committer, commits, producer, now_ms)
+        operation = partial(_commit, group_id, committer, plan.commits, producer, now_ms)
         groups.write(group_id, operation, finish, refuse, now_ms)
 
     transaction_verification.verify(
@@ -103,12 +106,12 @@ def handle(
 def _commit(
     group_id: str,
     committer: Committer,
-    commits: Sequence[TopicCommit],
+    commits: list[TopicCommit],
     producer: ProducerIdAndEpoch,
     now_ms: int,
     shard: GroupCoordinator,
-) -> StateChange[list[list[ErrorCode]]]:
-    return shard.commits.commit_in_transaction(
+) -> StateChange[list[Verdict]]:
+    return shard.commits.commit(
         group_id,
         committer,
         commits,
@@ -118,49 +121,38 @@ def _commit(
     )
 
 
-def _plan(
-    request: Request, *, controller: Controller, permissions: Permissions
-) -> tuple[TxnOffsetCommitResponse, list[TopicCommit], list[list[_Partition]]]:
-    """The response, filled in where that can be said now; what is to be committed, and where its errors go."""
-    response = TxnOffsetCommitResponse()
-    commits: list[TopicCommit] = []
-    places: list[list[_Partition]] = []
-    for asked in request.body.topics:
-        found = find_topic(
-            request, asked.name, bytes(16), Operation.READ, controller=controller, permissions=permissions
-        )
-        told = _Topic(name=asked.name)
-        response.topics.append(told)
-        wanted, place = [], []
-        for one in asked.partitions:
-            part = _Partition(partition_index=one.partition_index, error_code=found.error)
-            told.partitions.append(part)
-            if found.topic is None:
-                continue
-            if one.partition_index not in found.topic.partitions:
-                part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                continue
-            place.append(part)
-            wanted.append(
-                PartitionCommit(
-                    one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata, -1
+def _asked_topics(body: TxnOffsetCommitRequest) -> list[AskedTopic]:
+    """Return the topics of a request as OffsetCommit has them."""
+    return [
+        (
+            topic.name,
+            [
+                (
+                    one.partition_index,
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    (one.committed_metadata or "").encode(),
+                    -1,
                 )
-            )
-        if found.topic is not None and wanted:
-            commits.append(TopicCommit(found.name, bytes(16), wanted))
-            places.append(place)
-    return response, commits, places
+                for one in topic.partitions
+            ],
+        )
+        for topic in body.topics
+    ]
 
 
-def _all_refused(body: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=[
+def _response(topics: list[CommitTopic]) -> TxnOffsetCommitResponse:
+    response = TxnOffsetCommitResponse()
+    for name, partitions, errors in topics:
+        assert isinstance(name, str)
+        codes = errors if isinstance(errors, list) else [errors] * len(partitions)
+        response.topics.append(
             _Topic(
-                name=topic.name,
+                name=name,
                 partitions=[
-                    _Partition(partition_index=one.partition_index, error_code=code) for one in topic.partitions
+                    _Partition(partition_index=one[0], error_code=code)
+                    for one, code in zip(partitions, codes, strict=True)
                 ],
             )
-            for topic in body.topics
-        ]
-    )
+        )
+    return response

@@ -127,9 +127,9 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
             return
         generation = committer.generation
         for topic in topics:
-            for commit in topic.partitions:
-                since = member.assigned_since(topic.topic_id, commit.partition)
-                where = f"artition {topic.name}-{commit.partition}"
+            for partition, *_ in topic.partitions:
+                since = member.assigned_since(topic.topic_id, partition)
+                where = f"artition {topic.name}-{partition}"
                 if since is None:
                     raise self.stale(member, f"P{where} is not assigned or pending revocation for member.")
                 if generation < since:

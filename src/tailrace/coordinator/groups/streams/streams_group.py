@@ -110,8 +110,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         if self.topology is None:
             raise self.stale(member, "Topology is not available for offset commit validation.")
         for topic in topics:
-            for commit in topic.partitions:
-                self._check_task(member, committer.generation, topic.name, commit.partition)
+            for partition, *_ in topic.partitions:
+                self._check_task(member, committer.generation, topic.name, partition)
 
     def _check_task(self, member: StreamsMember, generation: int, topic: str, partition: int) -> None:
         assert self.topology is not None
