@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tailrace.protocol.errors import ProtocolError
-from tailrace.protocol.messages import FetchRequest, FetchResponse
 from tailrace.protocol.flat.replica_fetch import PlainAnswer, ReplicaFetchRequest, read_replica_answer
+from tailrace.protocol.messages import FetchRequest, FetchResponse
 
 SEEDS = range(40)
 
