@@ -15,7 +15,7 @@ from typing import Any
 from tailrace.coordinator.groups.classic.classic_group import STABLE, ClassicGroup
 from tailrace.coordinator.groups.classic.classic_join import JoinRequest
 from tailrace.coordinator.groups.classic.classic_membership import LeavingMember, SyncRequest
-from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.runtime import CoordinatorRuntime
@@ -94,6 +94,7 @@ class World:
             self.purgatory,
             lambda _, timers: GroupCoordinator(timers, settings, lambda: f"{next(self._uuids)}"),
             write_timeout_ms=5_000,
+            replay_of=lambda shard, producer_id: shard.offsets.replay(producer_id),
         )
         self.runtime.lead(0, self.now_ms)
         self.members: list[SimulatedMember] = []
@@ -319,7 +320,7 @@ class SimulatedMember:
             change = shard.commits.commit(
                 GROUP,
                 Committer(who[0], self.instance_id, who[1], version=9),
-                [TopicCommit("t", bytes(16), [PartitionCommit(partition, position, -1, "")])],
+                [TopicCommit("t", bytes(16), [(partition, position, -1, b"", -1)])],
                 world.now_ms,
             )
             group = world.group

@@ -149,12 +149,12 @@ def test_a_group_whose_first_commit_is_refused_is_not_made() -> None:
     assert listed(client) == {"g"}
 
 
-def _refusing(*_: Any) -> Any:
+def _refusing(*_: Any, **__: Any) -> Any:
     raise UnwritableMessage("a string is too long")
 
 
 def test_an_offset_commit_with_a_group_id_beyond_a_strings_limit_costs_its_connection_only() -> None:
-    """The fast path reads a compact string of any length; the general path refuses it."""
+    """The kernel leaves it to the message reader, which refuses it."""
     _, client = started()
     assert commit(client, "g") == ErrorCode.NONE
     data = commit_request("g").encode(8)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tailrace.coordinator.groups.epoch.epoch_member import MemberState
-from tailrace.coordinator.groups.group import Committer, PartitionCommit, TopicCommit
+from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.groups.streams.configured_topology import Status
 from tailrace.coordinator.groups.streams.streams_member import Tasks
 from tailrace.coordinator.groups.streams.streams_settings import StreamsSettings
@@ -224,7 +224,7 @@ def test_commits_are_taken_of_tasks_that_the_member_has_had_since():
     lost = sorted({0, 1} - set(kept))
 
     def commit(epoch: int, partition: int, topic: str = LINES) -> ErrorCode:
-        topics = [TopicCommit(topic, bytes(16), [PartitionCommit(partition, 5, -1, "")])]
+        topics = [TopicCommit(topic, bytes(16), [(partition, 5, -1, b"", -1)])]
         try:
             coordinator.group.check_offset_commit(Committer("a", None, epoch, version=9), topics)
         except KafkaError as error:
