@@ -82,7 +82,6 @@ class Broker:
         services.request_work.connection_closed(connection_id)
         self.dispatcher.connection_closed(connection_id)
         services.replies.connection_closed(connection_id)
-        services.fetches.sessions.connection_closed(connection_id)
         services.shares.connection_closed(connection_id, now_ms)
 
     # Observation

@@ -61,7 +61,7 @@ class SessionlessContext:
 
 
 class FullContext(SessionlessContext):
-    __slots__ = ("_connection_id", "_is_follower", "_sessions", "_uses_topic_ids")
+    __slots__ = ("_is_follower", "_sessions", "_uses_topic_ids")
     kind = "full"
 
     def __init__(
@@ -71,13 +71,11 @@ class FullContext(SessionlessContext):
         *,
         uses_topic_ids: bool,
         is_follower: bool,
-        connection_id: int | None,
     ) -> None:
         super().__init__(partitions)
         self._sessions = sessions
         self._uses_topic_ids = uses_topic_ids
         self._is_follower = is_follower
-        self._connection_id = connection_id
 
     def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
         session = self._sessions.create(
@@ -85,7 +83,6 @@ class FullContext(SessionlessContext):
             is_privileged=self._is_follower,
             uses_topic_ids=self._uses_topic_ids,
             now_ms=now_ms,
-            connection_id=self._connection_id,
         )
         if session is None:
             return Told(ErrorCode.NONE, NO_SESSION, answers)

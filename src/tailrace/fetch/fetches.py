@@ -70,14 +70,13 @@ class Fetches:
         listener: str = "PLAINTEXT",
         quota_bytes: int = INT_MAX,
         later: Later | None = None,
-        connection_id: int | None = None,
     ) -> Steps[Fetch]:
         """Begin a fetch, and pause now and then. `answer(fetch, now_ms)` is called once, when it is ready, and may
         return steps. If a fetch of many partitions has waited, `later(steps, now_ms)` reads it again and answers it in
         turns with other requests; None: that is done at once.
 
         `client` is shown to the authorizer; `quota_bytes` is what the client may fetch without being throttled. A
-        session ends with the connection `connection_id`. A KafkaError is about the request as a whole.
+        KafkaError is about the request as a whole.
         """
         follower = is_follower(ask.replica_id)
         context = yield from context_of(
@@ -87,7 +86,6 @@ class Fetches:
             self.services.image(),
             is_follower=follower,
             now_ms=now_ms,
-            connection_id=connection_id,
         )
         max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
         params = FetchParams.of(ask, version, max_bytes)

@@ -47,7 +47,6 @@ def context_of(
     *,
     is_follower: bool,
     now_ms: int,
-    connection_id: int | None = None,
 ) -> Steps[FetchContext]:
     """Return the context of a request, with its session brought up to date."""
     session_id, epoch = ask.session_id, ask.session_epoch
@@ -58,9 +57,7 @@ def context_of(
         partitions = yield from _partitions_of(ask, uses_topic_ids, image)
         if epoch == FINAL_EPOCH:
             return SessionlessContext(partitions)
-        return FullContext(
-            partitions, sessions, uses_topic_ids=uses_topic_ids, is_follower=is_follower, connection_id=connection_id
-        )
+        return FullContext(partitions, sessions, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
     session = sessions.get(session_id)
     if session is None:
         return SessionErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)

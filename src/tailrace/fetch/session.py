@@ -138,7 +138,6 @@ class FetchSession:
     """Hashed by identity: it is the key by which its waiting fetch is watched."""
 
     __slots__ = (
-        "connection_id",
         "created_ms",
         "epoch",
         "evictable_by",
@@ -162,10 +161,8 @@ class FetchSession:
         is_privileged: bool,
         uses_topic_ids: bool,
         now_ms: int,
-        connection_id: int | None = None,
     ) -> None:
         self.id = session_id
-        self.connection_id = connection_id  # of the connection that has begun it
         self.partitions = partitions
         self.is_privileged = is_privileged  # a follower's
         self.uses_topic_ids = uses_topic_ids

@@ -8,8 +8,8 @@ Otherwise no session is created: the client gets id 0 and sends full requests. T
 together would have more partitions than `CONSUMER_PARTITIONS_MAX`, or `FOLLOWER_PARTITIONS_MAX` with a follower's. A
 session that grows beyond that is closed. Apache Kafka counts sessions only.
 
-A session ends with the connection that began it: clients do not continue a session on another connection. Apache Kafka
-keeps it until it is evicted. The partitions of a large session are freed a few at a time (`tick`).
+A session that was not used for that time is evicted by `tick`, also if the cache has room. Apache Kafka keeps it until
+its slot is needed. The partitions of a large session are freed a few at a time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class FetchSessions:
         self._slots = slots
         self._eviction_ms = eviction_ms
         self._sessions: dict[int, FetchSession] = {}  # the least recently used one first
-        self._by_connection: dict[int, set[int]] = {}  # ids of the sessions that each connection has begun
         self._freed: list[PartitionFetch] = []  # of closed sessions, still to be freed
         self._partitions = 0
         self._evictions = 0
@@ -74,9 +73,8 @@ class FetchSessions:
         is_privileged: bool,
         uses_topic_ids: bool,
         now_ms: int,
-        connection_id: int | None = None,
     ) -> FetchSession | None:
-        """A new session, if there is room or room can be made. It ends with its connection, if it has one."""
+        """Return a new session, or None if there is no room and none can be made."""
         if not self._has_room(len(partitions), now_ms, is_privileged=is_privileged):
             return None
         if len(self._sessions) >= self._slots and not self._evict_for(is_privileged, len(partitions), now_ms):
@@ -90,10 +88,7 @@ class FetchSessions:
             is_privileged=is_privileged,
             uses_topic_ids=uses_topic_ids,
             now_ms=now_ms,
-            connection_id=connection_id,
         )
-        if connection_id is not None:
-            self._by_connection.setdefault(connection_id, set()).add(session_id)
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session
@@ -114,7 +109,7 @@ class FetchSessions:
         """Return whether so many partitions more may be remembered, perhaps instead of those of unused sessions."""
         room = (FOLLOWER_PARTITIONS_MAX if is_privileged else CONSUMER_PARTITIONS_MAX) - more
         while self._partitions > room and (oldest := next(iter(self._sessions.values()), None)) is not None:
-            if now_ms - oldest.last_used_ms <= self._eviction_ms:
+            if not self._is_unused(oldest, now_ms):
                 return False
             self._evict(oldest)
         return self._partitions <= room
@@ -131,7 +126,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
-        if now_ms - oldest.last_used_ms > self._eviction_ms:
+        if self._is_unused(oldest, now_ms):
             self._evict(oldest)
             return True
         keys = self._evictable[is_privileged]
@@ -151,26 +146,24 @@ class FetchSessions:
         self._set_evictable(session, session.evictable_key, (False, False))
         self._partitions -= session.evictable_key[1]
         session.close(self._purgatory)
-        if session.connection_id is not None:
-            of_connection = self._by_connection[session.connection_id]
-            of_connection.discard(session_id)
-            if not of_connection:
-                del self._by_connection[session.connection_id]
         if len(session) > FREED_A_TICK:
             self._freed += session.partitions.values()
         return True
 
-    def connection_closed(self, connection_id: int) -> None:
-        """Close the sessions that a connection has begun."""
-        for session_id in tuple(self._by_connection.get(connection_id, ())):
-            self.remove(session_id)
-
     def tick(self, now_ms: int) -> None:
-        """Free some partitions of closed sessions."""
+        """Evict the sessions that are unused for too long, and free some partitions of closed ones."""
+        while (oldest := next(iter(self._sessions.values()), None)) is not None and self._is_unused(oldest, now_ms):
+            self._evict(oldest)
         del self._freed[-FREED_A_TICK:]
 
     def next_deadline_ms(self) -> int | None:
-        return 0 if self._freed else None
+        if self._freed:
+            return 0
+        oldest = next(iter(self._sessions.values()), None)
+        return None if oldest is None else oldest.last_used_ms + self._eviction_ms + 1
+
+    def _is_unused(self, session: FetchSession, now_ms: int) -> bool:
+        return now_ms - session.last_used_ms > self._eviction_ms
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
         """It is used now, and may have another size than before."""

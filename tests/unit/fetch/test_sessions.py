@@ -572,32 +572,33 @@ def test_a_session_that_is_closed_while_its_fetch_pauses_leaves_no_links(monkeyp
     assert session.linked == {}
 
 
-def test_a_session_ends_with_the_connection_that_began_it() -> None:
+def test_sessions_that_are_unused_for_too_long_are_evicted_also_if_the_cache_has_room() -> None:
     ids = iter(range(1, 9))
-    sessions = FetchSessions(Purgatory(), lambda: next(ids))
+    sessions = FetchSessions(Purgatory(), lambda: next(ids), eviction_ms=1_000)
 
-    def begin(connection_id: int | None) -> FetchSession:
+    def begin(now_ms: int) -> FetchSession:
         fetches = {("topic", 0): PartitionFetch(("topic", 0), "topic", bytes(16))}
-        made = sessions.create(
-            fetches, is_privileged=False, uses_topic_ids=False, now_ms=0, connection_id=connection_id
-        )
+        made = sessions.create(fetches, is_privileged=False, uses_topic_ids=False, now_ms=now_ms)
         assert made is not None
         return made
 
-    first, second, other, unbound = begin(1), begin(1), begin(2), begin(None)
-    sessions.connection_closed(1)
-    assert first.is_closed
-    assert second.is_closed
-    assert [one.id for one in (other, unbound) if sessions.get(one.id) is one] == [other.id, unbound.id]
-    assert sessions.statistics().partitions == 2
+    unused, used = begin(0), begin(0)
+    sessions.touch(used, 500)
+    assert sessions.next_deadline_ms() == 1_001
+    sessions.tick(1_000)
+    assert not unused.is_closed
+    sessions.tick(1_001)
+    assert unused.is_closed
+    assert sessions.get(used.id) is used
+    assert sessions.statistics() == (1, 1, 1)
+    assert sessions.next_deadline_ms() == 1_501
 
 
 def test_the_partitions_of_a_large_session_are_freed_in_steps() -> None:
     sessions = FetchSessions(Purgatory(), lambda: 7)
     fetches = {("topic", number): PartitionFetch(("topic", number), "topic", bytes(16)) for number in range(5_000)}
-    sessions.create(fetches, is_privileged=False, uses_topic_ids=False, now_ms=0, connection_id=1)
-    assert sessions.next_deadline_ms() is None
-    sessions.connection_closed(1)
+    sessions.create(fetches, is_privileged=False, uses_topic_ids=False, now_ms=0)
+    sessions.remove(7)
     ticks = 0
     while sessions.next_deadline_ms() == 0:
         sessions.tick(0)

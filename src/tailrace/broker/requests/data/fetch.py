@@ -71,7 +71,6 @@ def _fetch(
             listener=context.listener,
             quota_bytes=response.throttling.fetch_bytes_max(request),
             later=lambda steps, now_ms: long_requests.start(response.request, steps, now_ms),
-            connection_id=context.connection_id,
         )
     except KafkaError as error:
         answer = yield from refused_fetch(ask, request.version, error.code)
