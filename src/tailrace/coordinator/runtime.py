@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from enum import Enum
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -31,6 +30,7 @@ from tailrace.coordinator.delayed_commit import DelayedCommit
 from tailrace.coordinator.failures import Failures
 from tailrace.coordinator.loading import Loading
 from tailrace.coordinator.shard import CoordinatorShard, RecordReplay, StateChange
+from tailrace.coordinator.shard_place import ShardPlace, ShardState
 from tailrace.coordinator.shard_writer import ShardWriter, Unreplayed, coordinator_error
 from tailrace.coordinator.timers import Alarm, Due, Timers
 from tailrace.diagnostics.internal_errors import is_fatal
@@ -52,28 +52,6 @@ Refuse: TypeAlias = Callable[[KafkaError, int], None]  # (why not, now_ms)
 LOAD_BYTES = 1 << 17  # replayed in one go: some ten milliseconds
 RETRY_MS = 500  # a timer whose records could not be written is tried again
 TIMERS_AT_ONCE = 256  # run in one tick; others have their turn before the rest
-
-
-class ShardState(Enum):
-    LOADING = "loading"
-    ACTIVE = "active"
-    FAILED = "failed"
-    RESIGNED = "resigned"
-
-
-class _Place(Generic[S]):
-    """A partition that is led here, and its shard."""
-
-    __slots__ = ("began_ms", "key", "loading", "shard", "state", "timers", "writer")
-
-    def __init__(self, key: TopicPartition, shard: S, timers: Timers, writer: ShardWriter, now_ms: int) -> None:
-        self.key = key
-        self.shard = shard
-        self.timers = timers
-        self.writer = writer
-        self.state = ShardState.LOADING
-        self.loading: Loading | None = None
-        self.began_ms = now_ms
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -98,7 +76,7 @@ class CoordinatorRuntime(Generic[S]):
         self._make_shard = make_shard
         self._write_timeout_ms = write_timeout_ms
         self._codec = codec
-        self._places: dict[int, _Place[S]] = {}
+        self._places: dict[int, ShardPlace[S]] = {}
         self._loading: dict[int, None] = {}
         self._load_ms = 0  # when loading resumes; later than now only while descriptors or memory are short
         self._alarm = Alarm()  # of all shards: it is asked before every wait of the loop
@@ -113,12 +91,13 @@ class CoordinatorRuntime(Generic[S]):
         key, timers = TopicPartition(self.topic, partition), Timers(self._alarm)
         shard = self._make_shard(partition, timers)
         writer = ShardWriter(self._log, key, shard, self._codec, self.failures)
-        place = self._places[partition] = _Place(key, shard, timers, writer, now_ms)
+        place = self._places[partition] = ShardPlace(key, shard, timers, writer, now_ms)
         try:
             replay_of = None if self._replay_of is None else partial(self._replay_of, place.shard)
-            place.loading = Loading(self._log, place.key, place.shard, self.failures, replay_of)
+            loading = Loading(self._log, place.key, place.shard, self.failures, replay_of)
+            place.begin(loading)
             self._loading[partition] = None
-            if place.loading.is_done:
+            if loading.is_done:
                 self._finish_loading(place, now_ms)
         except Exception as error:
             self._fail(place, error, now_ms)
@@ -128,17 +107,16 @@ class CoordinatorRuntime(Generic[S]):
         place = self._places.pop(partition, None)
         self._loading.pop(partition, None)
         if place is not None:
-            place.state = ShardState.RESIGNED
-            self._unload(place, now_ms)
+            self._unload(place, ShardState.RESIGNED, now_ms)
 
-    def _unload(self, place: _Place[S], now_ms: int) -> None:
-        place.loading = None
+    def _unload(self, place: ShardPlace[S], state: ShardState, now_ms: int) -> None:
+        place.end_loading(state)
         for part in place.shard.unloaded(now_ms):
             self.failures.run("the end of leadership", place.key, part, now_ms)
         place.timers.clear()
         self._purgatory.check(place.key, now_ms)
 
-    def _fail(self, place: _Place[S], error: Exception, now_ms: int) -> None:
+    def _fail(self, place: ShardPlace[S], error: Exception, now_ms: int) -> None:
         if is_fatal(error):
             raise error
         is_bug = not isinstance(error, KafkaError | CorruptBatch | ProtocolError | OSError)
@@ -149,15 +127,13 @@ class CoordinatorRuntime(Generic[S]):
             exc_info=error if is_bug else None,
         )
         self._loading.pop(place.key.partition, None)
-        place.state = ShardState.FAILED
-        self._unload(place, now_ms)
+        self._unload(place, ShardState.FAILED, now_ms)
 
-    def _finish_loading(self, place: _Place[S], now_ms: int) -> None:
+    def _finish_loading(self, place: ShardPlace[S], now_ms: int) -> None:
         loading = place.loading
         assert loading is not None
-        place.loading = None
+        place.end_loading(ShardState.ACTIVE)
         del self._loading[place.key.partition]
-        place.state = ShardState.ACTIVE
         place.writer.start_at(self._log.bounds(place.key)[1])
         for part in place.shard.loaded(now_ms):
             if place.state is ShardState.ACTIVE:
@@ -195,7 +171,7 @@ class CoordinatorRuntime(Generic[S]):
         """The shard, if it can be asked; a KafkaError otherwise."""
         return self._active(partition).shard
 
-    def _active(self, partition: int) -> _Place[S]:
+    def _active(self, partition: int) -> ShardPlace[S]:
         place = self._places.get(partition)
         if place is not None:
             if place.state is ShardState.ACTIVE:
@@ -265,7 +241,7 @@ class CoordinatorRuntime(Generic[S]):
         self._when_committed(place, StateChange((), None), answer, refuse, now_ms)
 
     def _carry_out(
-        self, place: _Place[S], change: StateChange[R], answer: Answer[R], refuse: Refuse, now_ms: int
+        self, place: ShardPlace[S], change: StateChange[R], answer: Answer[R], refuse: Refuse, now_ms: int
     ) -> None:
         if change.records:
             try:
@@ -283,7 +259,7 @@ class CoordinatorRuntime(Generic[S]):
                 return
         self._when_committed(place, change, answer, refuse, now_ms)
 
-    def _refuse(self, place: _Place[S], what: str, error: Exception, refuse: Refuse, now_ms: int) -> None:
+    def _refuse(self, place: ShardPlace[S], what: str, error: Exception, refuse: Refuse, now_ms: int) -> None:
         """Refuse a request with its KafkaError, or with UNKNOWN_SERVER_ERROR for an unexpected one, as Kafka does."""
         if not isinstance(error, KafkaError):
             if isinstance(error, Unreplayed):
@@ -293,7 +269,7 @@ class CoordinatorRuntime(Generic[S]):
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{what} failed unexpectedly")
         self.failures.run("an answer", place.key, partial(refuse, error), now_ms)
 
-    def _load_again(self, place: _Place[S], reason: Exception, now_ms: int) -> None:
+    def _load_again(self, place: ShardPlace[S], reason: Exception, now_ms: int) -> None:
         """Log and memory may differ: let the log say what is. Whoever waits here is told NOT_COORDINATOR."""
         partition = place.key.partition
         self.failures.note_reload(place.key, reason, now_ms)
@@ -303,31 +279,52 @@ class CoordinatorRuntime(Generic[S]):
             self.resign(partition, now_ms)
 
     def _when_committed(
-        self, place: _Place[S], change: StateChange[R], answer: Answer[R], refuse: Refuse, now_ms: int
+        self, place: ShardPlace[S], change: StateChange[R], answer: Answer[R], refuse: Refuse, now_ms: int
     ) -> None:
-        def finish(code: ErrorCode, now_ms: int) -> None:
-            told = coordinator_error(code)
-            if change.on_done is not None:
-                try:
-                    change.on_done(told, now_ms)
-                except Exception as error:
-                    self._load_again(place, error, now_ms)
-                    told = ErrorCode.UNKNOWN_SERVER_ERROR
-            done = partial(answer, change.response) if told is ErrorCode.NONE else partial(refuse, KafkaError(told))
-            self.failures.run("an answer", place.key, done, now_ms)
-
         end = place.writer.end
-
-        def verdict() -> ErrorCode | None:
-            if self._places.get(place.key.partition) is not place or place.state is not ShardState.ACTIVE:
-                return ErrorCode.NOT_COORDINATOR
-            return self._log.commit_error(place.key, end)
-
-        code = verdict()
+        code = self._commit_error(place, end)
         if code is not None:
-            finish(code, now_ms)
+            self._finish(place, change, answer, refuse, code, now_ms)
             return
-        self._purgatory.watch(DelayedCommit(verdict, finish, now_ms + self._write_timeout_ms), [place.key])
+        self._purgatory.watch(
+            DelayedCommit(
+                partial(self._commit_error, place, end),
+                partial(self._finish, place, change, answer, refuse),
+                now_ms + self._write_timeout_ms,
+            ),
+            [place.key],
+        )
+
+    def _commit_error(self, place: ShardPlace[S], end: int) -> ErrorCode | None:
+        """NONE once everything below an offset is committed, an error if it never will be; None: wait."""
+        if self._places.get(place.key.partition) is not place or place.state is not ShardState.ACTIVE:
+            return ErrorCode.NOT_COORDINATOR
+        return self._log.commit_error(place.key, end)
+
+    def _finish(
+        self,
+        place: ShardPlace[S],
+        change: StateChange[R],
+        answer: Answer[R],
+        refuse: Refuse,
+        code: ErrorCode,
+        now_ms: int,
+    ) -> None:
+        """Give the answer of a change that is committed, or refuse it."""
+        code = coordinator_error(code)
+        if change.on_done is not None:
+            try:
+                change.on_done(code, now_ms)
+            except Exception as error:
+                self._load_again(place, error, now_ms)
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            if code is ErrorCode.NONE:
+                answer(change.response, now_ms)
+            else:
+                refuse(KafkaError(code), now_ms)
+        except Exception as error:
+            self.failures.note_operation("an answer", place.key, error, now_ms)
 
     # Time
 
@@ -376,7 +373,7 @@ class CoordinatorRuntime(Generic[S]):
         while self._loading and now_ms >= self._load_ms:
             self._load(LOAD_BYTES, now_ms)
 
-    def _run_due(self, place: _Place[S], due: Due, now_ms: int) -> None:
+    def _run_due(self, place: ShardPlace[S], due: Due, now_ms: int) -> None:
         def refuse(_: KafkaError, now_ms: int) -> None:
             if place.state is ShardState.ACTIVE and due.key not in place.timers:
                 place.timers.schedule(due.key, now_ms + RETRY_MS, due.operation)

@@ -57,22 +57,23 @@ class CommittedOffsets:
     ) -> tuple[OffsetRecords, list[Verdict]]:
         """Return the records of a commit, and the verdict on each topic."""
         expire_ms = NO_EXPIRY if retention_ms == DEFAULT_RETENTION else wrapped(now_ms + retention_ms)  # as Java adds
-        records = OffsetRecords(group_id, now_ms, expire_ms, partial(self.replay, producer_id))
+        records = OffsetRecords(group_id, now_ms, expire_ms, self.replay(producer_id))
         verdicts: list[Verdict] = []
+        limit = self._metadata_size_max
         for topic in topics:
-            verdict = self._metadata_verdict(topic)
-            verdicts.append(verdict)
-            if isinstance(verdict, list):
-                kept = [one for one, code in zip(topic.partitions, verdict, strict=True) if code is ErrorCode.NONE]
-                topic = topic._replace(partitions=kept)
-            records.add(topic)
+            if not [None for one in topic.partitions if len(one[3]) > limit]:
+                verdicts.append(ErrorCode.NONE)
+                records.add(topic)
+                continue
+            codes = self._metadata_errors(topic)
+            kept = [one for one, code in zip(topic.partitions, codes, strict=True) if code is ErrorCode.NONE]
+            verdicts.append(codes)
+            records.add(topic._replace(partitions=kept))
         return records, verdicts
 
-    def _metadata_verdict(self, topic: TopicCommit) -> Verdict:
+    def _metadata_errors(self, topic: TopicCommit) -> list[ErrorCode]:
         """Refuse partitions with more metadata than allowed, which Kafka counts in characters of Java."""
         limit = self._metadata_size_max
-        if not [None for one in topic.partitions if len(one[3]) > limit]:
-            return ErrorCode.NONE
         return [
             ErrorCode.OFFSET_METADATA_TOO_LARGE
             if len(metadata) > limit and java_length(metadata.decode()) > limit

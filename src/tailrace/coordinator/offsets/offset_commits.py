@@ -25,10 +25,6 @@ _UNKNOWN_GROUP_FROM = 9  # OffsetCommit says GROUP_ID_NOT_FOUND; before, ILLEGAL
 OnDone: TypeAlias = Callable[[ErrorCode, int], None]  # as in StateChange
 
 
-def _keep(_: ErrorCode, __: int) -> None:
-    """The group was there before the commit."""
-
-
 class EnsureGroup(Protocol):
     def __call__(self, group_id: str, now_ms: int) -> Group:
         """The group; one that only commits offsets, without members, is made by that."""
@@ -61,12 +57,13 @@ class OffsetCommits:
                 group_id, topics, now_ms, retention_ms=retention_ms, producer_id=producer_id
             )
         except UnwritableMessage:
-            take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            if take_back is not None:
+                take_back(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             raise
         return StateChange(records, verdicts, producer_id, producer_epoch, on_done=take_back)
 
-    def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> OnDone:
-        """Check the committer; return what is to be called with the result of the commit."""
+    def _admit(self, group_id: str, committer: Committer, topics: Sequence[TopicCommit], now_ms: int) -> OnDone | None:
+        """Check the committer; return what is to be called with the result of the commit, if anything."""
         group = self._groups.get(group_id)
         if group is None:
             if committer.generation >= 0:
@@ -88,7 +85,7 @@ class OffsetCommits:
             and (group.state is STABLE or group.state is PREPARING)
         ):
             self._rebalances.extend_session(group, group.members[committer.member_id], now_ms)
-        return _keep
+        return None
 
     def _made(self, group_id: str, now_ms: int) -> OnDone:
         """Make a group for its first commit; what this returns forgets the group if nothing of it was written."""

@@ -5,7 +5,6 @@ Their bytes are written and read by `offset_kernels.py`, in the versions that Ap
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -26,14 +25,14 @@ _NO_ID: Final = bytes(16)
 class OffsetRecords(PackedRecords):
     """The records of one commit, of any number of topics."""
 
-    __slots__ = ("_count", "_expire_ms", "_group_id", "_now_ms", "_replay_of", "_topics", "size")
+    __slots__ = ("_count", "_expire_ms", "_group_id", "_now_ms", "_replay", "_topics", "size")
 
-    def __init__(self, group_id: str, now_ms: int, expire_ms: int, replay_of: Callable[[], OffsetReplay]) -> None:
-        """`expire_ms` may be NO_EXPIRY. `replay_of()` returns what replays the records once they are written."""
+    def __init__(self, group_id: str, now_ms: int, expire_ms: int, replay: OffsetReplay) -> None:
+        """`expire_ms` may be NO_EXPIRY. `replay` takes the records once they are written."""
         self._group_id = group_id
         self._now_ms = now_ms
         self._expire_ms = expire_ms
-        self._replay_of = replay_of
+        self._replay = replay
         self._topics: list[tuple[TopicCommit, bytes, bytes]] = []  # with the start of a key, and the tags of a value
         self._count = 0
         self.size = 0
@@ -62,7 +61,7 @@ class OffsetRecords(PackedRecords):
         return bytes(out)
 
     def replay(self, payload: bytes, first_offset: Offset) -> None:
-        taken = self._replay_of().take_payload(payload, self._count, first_offset)
+        taken = self._replay.take_payload(payload, self._count, first_offset)
         assert taken == self._count, (taken, self._count)
 
 

@@ -67,8 +67,9 @@ class CommitPlan:
         if found.topic is None:
             self._topics.append(_PlannedTopic(identity, partitions, found.error, is_whole=False))
             return
-        known = found.topic.partitions
-        wanted = [one for one in partitions if one[0] in known]
+        known, wanted = found.topic.partitions, partitions
+        if [None for one in partitions if one[0] not in known]:
+            wanted = [one for one in partitions if one[0] in known]
         is_whole = len(wanted) == len(partitions)
         errors: Verdict = ErrorCode.NONE
         if not is_whole:

@@ -50,7 +50,7 @@ def handle(
 ) -> Steps[None] | None:
     """Handle an OffsetCommit whose body is a `CommitAsk`."""
     ask: CommitAsk = request.body
-    commit = _Commit(request.without_body(), ask, replies, throttling)
+    commit = _Commit(request, replies, throttling)
     if not permissions.allows(request, Operation.READ, AclResource.GROUP, ask.group_id):
         commit.send(refused(ask.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED), now_ms)
         return None
@@ -76,7 +76,8 @@ class _Commit:
 
     __slots__ = ("_is_answered", "_now_ms", "_plan", "_replies", "_request", "_throttling", "ask")
 
-    def __init__(self, request: Request, ask: CommitAsk, replies: Replies, throttling: Throttling) -> None:
+    def __init__(self, request: Request, replies: Replies, throttling: Throttling) -> None:
+        ask: CommitAsk = request.body  # values of its own: nothing of it is in the frame's memory
         self._request = request
         self._replies = replies
         self._throttling = throttling
