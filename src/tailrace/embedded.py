@@ -137,17 +137,21 @@ class Broker:
         if not any(name in self._properties for name in _QUORUM):
             properties |= _SMALL
         properties |= self._properties
-        config, ours = split_settings(properties)
+        config, own_settings = split_settings(properties)
         files = UnsyncedFiles() if self._temporary is not None else None
         build = broker_builder(
-            config, umask=umask_of(ours), telemetry=has_telemetry(ours), files=files, clock_ms=self._clock_ms
+            config,
+            umask=umask_of(own_settings),
+            telemetry=has_telemetry(own_settings),
+            files=files,
+            clock_ms=self._clock_ms,
         )
 
         def build_with_faults(surroundings: Surroundings) -> FaultyBroker:
             self._core = FaultyBroker(build(surroundings), self._faults)
             return self._core
 
-        server = Server(build_with_faults, server_settings(config, ours), clock_ms=self._clock_ms)
+        server = Server(build_with_faults, server_settings(config, own_settings), clock_ms=self._clock_ms)
         with self._directories_taken(config.log_dirs):
             server.start()
         self._server = server

@@ -200,5 +200,5 @@ def code_name(code: int) -> str:
 
 def code_text(code: int, message: str | None = None) -> str:
     """Return the broker's message for an error, or a default message, with the name of the error code."""
-    words = " ".join((message or "").split()).rstrip(".") or _MESSAGES.get(code)
-    return f"{words} ({code_name(code)})" if words else code_name(code)
+    text = " ".join((message or "").split()).rstrip(".") or _MESSAGES.get(code)
+    return f"{text} ({code_name(code)})" if text else code_name(code)

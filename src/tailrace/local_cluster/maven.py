@@ -69,27 +69,27 @@ class MavenRepository:
 
     def missing(self, artifacts: Sequence[Artifact]) -> list[Artifact]:
         """Return the artifacts that are not, or not correctly, in the cache."""
-        return [one for one in artifacts if not self._is_kept(one)]
+        return [one for one in artifacts if not self._is_cached(one)]
 
     def fetch(self, artifacts: Sequence[Artifact], on_bytes: Callable[[int], None] = lambda size: None) -> list[Path]:
         """Return the files, after downloading missing ones. Raise CannotFetch if a download fails."""
         with ThreadPoolExecutor(_AT_ONCE) as several:
             for _ in several.map(lambda one: self._fetch(one, on_bytes), self.missing(artifacts)):
                 pass
-        return [self._kept(one) for one in artifacts]
+        return [self._cached_path(one) for one in artifacts]
 
-    def _kept(self, artifact: Artifact) -> Path:
+    def _cached_path(self, artifact: Artifact) -> Path:
         return self._cache / artifact.path
 
-    def _is_kept(self, artifact: Artifact) -> bool:
-        path = self._kept(artifact)
+    def _is_cached(self, artifact: Artifact) -> bool:
+        path = self._cached_path(artifact)
         if not path.exists() or path.stat().st_size != artifact.size:
             return False
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == artifact.sha256
 
     def _fetch(self, artifact: Artifact, on_bytes: Callable[[int], None]) -> None:
-        target = self._kept(artifact)
+        target = self._cached_path(artifact)
         target.parent.mkdir(parents=True, exist_ok=True)
         for tries_left in reversed(range(_TRIES)):
             descriptor, name = tempfile.mkstemp(dir=target.parent, prefix="fetching-")

@@ -132,7 +132,7 @@ def plan_cluster(
     overrides = overrides or {}
     if own := sorted(_OWN & overrides.keys()):
         raise CannotPlan(f"-o {own[0]} cannot be set for all brokers: `cluster up` sets it for each node")
-    plan = _kept(directory)
+    plan = _saved_plan(directory)
     if plan is None:
         first = DEFAULT_PORT if port is None else port
         cluster = ClusterPlan(
@@ -184,7 +184,7 @@ def _check_ports(plan: ClusterPlan) -> None:
                 )
 
 
-def _kept(directory: Path) -> ClusterPlan | None:
+def _saved_plan(directory: Path) -> ClusterPlan | None:
     path = directory / _STATE
     if not path.exists():
         return None

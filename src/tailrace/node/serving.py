@@ -1,7 +1,7 @@
 """Builds a broker from its settings, its directories and the network.
 
-    properties → split_settings → BrokerConfig (Kafka's keys) and ours (`tailrace.…`)
-    server_settings(config, ours) → ServerSettings
+    properties → split_settings → BrokerConfig (Kafka's keys) and own_settings (`tailrace.…`)
+    server_settings(config, own_settings) → ServerSettings
     broker_builder(config) → a function that builds the broker when the server knows its ports
 
 The core gets its dependencies here: the disk, the clock and random numbers.
@@ -36,13 +36,13 @@ TELEMETRY_KEY: Final = "tailrace.telemetry.enable"
 
 def split_settings(properties: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
     """Return Kafka's settings, validated, and Tailrace's own settings (`tailrace.…`)."""
-    ours = {key: text for key, text in properties.items() if key.startswith(OWN_PREFIX)}
-    return BrokerConfig({key: text for key, text in properties.items() if key not in ours}), ours
+    own_settings = {key: text for key, text in properties.items() if key.startswith(OWN_PREFIX)}
+    return BrokerConfig({key: text for key, text in properties.items() if key not in own_settings}), own_settings
 
 
-def server_settings(config: BrokerConfig, ours: Mapping[str, str]) -> ServerSettings:
+def server_settings(config: BrokerConfig, own_settings: Mapping[str, str]) -> ServerSettings:
     """Return the settings of the network layer. Controller listeners are not opened: they are not supported yet."""
-    properties = {**config.static, **ours}
+    properties = {**config.static, **own_settings}
     properties["listeners"] = ",".join(map(str, config.listeners))
     properties["advertised.listeners"] = ",".join(map(str, config.advertised_listeners))
     if "advertised.listeners" not in config.static:
@@ -74,20 +74,20 @@ def random_id() -> bytes:
     return bytes(found)
 
 
-def umask_of(ours: Mapping[str, str]) -> int:
+def umask_of(own_settings: Mapping[str, str]) -> int:
     """Return tailrace.umask: the permission bits that new data files and folders must not have."""
-    text = ours.get(UMASK_KEY, f"{PRIVATE_UMASK:03o}")
+    text = own_settings.get(UMASK_KEY, f"{PRIVATE_UMASK:03o}")
     if not re.fullmatch("0?[0-7]{3}", text) or int(text, 8) & 0o700:
         raise InvalidConfig(f"{UMASK_KEY}: {text!r} is not an octal umask between 000 and 077, such as 027")
     return int(text, 8)
 
 
-def has_telemetry(ours: Mapping[str, str]) -> bool:
+def has_telemetry(own_settings: Mapping[str, str]) -> bool:
     """Return tailrace.telemetry.enable: True if clients may push their metrics."""
-    text = ours.get(TELEMETRY_KEY, "false").lower()
+    text = own_settings.get(TELEMETRY_KEY, "false").lower()
     if text not in ("true", "false"):
         raise InvalidConfig(f"{TELEMETRY_KEY}: {text!r} must be true or false")
-    if text == "true" and "tailrace.metrics.port" not in ours:
+    if text == "true" and "tailrace.metrics.port" not in own_settings:
         raise InvalidConfig(f"{TELEMETRY_KEY}: set tailrace.metrics.port as well; the pushed metrics are exposed there")
     return text == "true"
 

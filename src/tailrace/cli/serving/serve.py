@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"tailrace serves {places} from {properties['log.dirs']} ({took_ms:.0f} ms)", flush=True)
 
     try:
-        config, ours = split_settings(properties)
+        config, own_settings = split_settings(properties)
         for warning in config.warnings:
             _log.warning("%s", warning)
         if options.add_scram and config.roles.is_broker_only:
@@ -74,12 +74,12 @@ def run(options: argparse.Namespace) -> int:
             _log.warning(
                 "--add-scram has no effect on an existing directory; change its credentials with kafka-configs"
             )
-        umask = umask_of(ours)
+        umask = umask_of(own_settings)
         os.umask(umask)
         build = broker_builder(
-            config, umask=umask, telemetry=has_telemetry(ours), credentials=read_credentials(options.add_scram)
+            config, umask=umask, telemetry=has_telemetry(own_settings), credentials=read_credentials(options.add_scram)
         )
-        run_broker(build, server_settings(config, ours), on_ready=report_ready)
+        run_broker(build, server_settings(config, own_settings), on_ready=report_ready)
     except REFUSALS as error:
         raise CommandError(str(error), status=FAILED if has_served else CANNOT_START) from error
     return 0

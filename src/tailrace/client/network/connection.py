@@ -93,7 +93,7 @@ class Connection:
         except OSError as error:
             raise self._not_connected(error) from error
         self._negotiate_versions()
-        self._expires_s = self._authenticated_until()
+        self._expires_s = self._authenticate()
 
     def _not_connected(self, error: OSError) -> ClientError:
         security = self._settings.security
@@ -136,7 +136,7 @@ class Connection:
         self.broker_versions = {k.api_key: Versions(k.min_version, k.max_version) for k in answer.api_keys}
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
 
-    def _authenticated_until(self) -> float:
+    def _authenticate(self) -> float:
         """Authenticate. Return the time until which the connection may be used; later the broker closes it."""
         sasl = self._settings.security.sasl
         if sasl is None:
