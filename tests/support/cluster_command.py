@@ -1,4 +1,4 @@
-"""ClusterCommand: `tailrace cluster up` as a process, and what it says when clients can connect.
+"""ClusterCommand: `tailrace cluster up` as a process, and its JSON output.
 
 with ClusterCommand(tmp_path / "cluster", "--brokers", "3") as cluster:
     cluster.bootstrap, cluster.node("broker", 1)["pid"]
@@ -23,7 +23,7 @@ STOP_TIMEOUT_S = 90.0
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports that nobody listens on, and controllers' ports a hundred above."""
+    """Return the first of so many consecutive free ports, with free controller ports a hundred above."""
     while True:
         first = random.randrange(20_000, 31_000)
         with suppress(OSError):
@@ -55,7 +55,7 @@ class ClusterCommand:
         return next(one for one in self.told["nodes"] if (one["role"], one["id"]) == (role, node_id))
 
     def launch(self) -> Self:
-        """Start it, and wait for nothing."""
+        """Start the command without waiting."""
         with self._out.open("wb") as out, self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 [
@@ -69,7 +69,7 @@ class ClusterCommand:
         return self
 
     def start(self) -> Self:
-        """Start it, and wait until clients can connect."""
+        """Start the command, and wait until clients can connect."""
         self.launch()
         assert self.process is not None
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -84,7 +84,7 @@ class ClusterCommand:
         raise AssertionError(f"not ready after {READY_TIMEOUT_S:g} s:\n{self.errors}")
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Ask it to stop; what it ended with."""
+        """Stop the command, and return its exit status."""
         assert self.process is not None
         self.process.send_signal(how)
         return self.wait()

@@ -1,4 +1,4 @@
-"""The command line inside the test's own process, and data directories to run it on."""
+"""Runs the command line inside the test process, and creates data directories for it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tailrace(*arguments: object) -> Ran:
 
 
 def write_directory(path: Path, *kinds: str, clean: bool = True) -> Path:
-    """A data directory with a partition `kind-0` for each kind of workload (all, unless some are named)."""
+    """Create a data directory with a partition `kind-0` for each kind of workload (by default all)."""
     directory = LogDirectory(DiskFiles(), str(path), new_id=lambda: "0" * 32)
     for kind in kinds or KINDS:
         config = parse_topic_config({**SMALL, **TOPIC_CONFIGS.get(kind, {})})
@@ -65,5 +65,5 @@ def write_directory(path: Path, *kinds: str, clean: bool = True) -> Path:
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """Every file below a folder, to see that nothing was changed."""
+    """Return the contents of every file below a folder, to detect changes."""
     return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}

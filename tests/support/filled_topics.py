@@ -1,4 +1,4 @@
-"""Topics with records in them, for tests of the Spark source against a broker in this process."""
+"""Writes records to topics, for tests of the Spark source with a broker in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def put(
     timestamp: int = 1_700_000_000_000,
     codec: Codec = Codec.NONE,
 ) -> None:
-    """Write the values in batches, a millisecond apart from each other."""
+    """Write the values in batches, with timestamps one millisecond apart."""
     with ClusterClient(bootstrap) as cluster:
         producer = BatchProducer(cluster)
         for start in range(0, len(values), per_batch):

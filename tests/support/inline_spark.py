@@ -1,6 +1,6 @@
-"""Spark without Spark: an RDD is a list, a stage a loop. For properties of jobs that need hundreds of runs.
+"""A fake Spark for tests with hundreds of runs: an RDD is a list, and a stage is a loop.
 
-Only what the jobs' frame uses. Values are pickled on their way from stage to stage, as Spark does.
+It has only the methods that the framework of jobs uses. Values are pickled between stages, as in Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class InlineRdd:
         return InlineRdd(self._partitions + other._partitions)
 
     def groupByKey(self, count: int, place: Callable[[Any], int] = hash) -> InlineRdd:  # noqa: N802
-        """The order inside a group is any order; here it is turned round."""
+        """Group by key. Spark guarantees no order inside a group, so this one reverses it."""
         groups: dict[Any, list[Any]] = {}
         for key, value in reversed(self.collect()):
             groups.setdefault(key, []).append(value)

@@ -1,4 +1,4 @@
-"""An S3 server on loopback that nobody here wrote: moto, with a count of what it is asked and, on demand, failures."""
+"""An S3 server on loopback (moto) that counts its requests and fails on demand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Request(NamedTuple):
     key: str  # bucket and key
     query: str
     range: str
-    sent: int  # bytes of the answer's body
+    sent: int  # bytes of the response body
 
     @property
     def kind(self) -> str:
@@ -31,17 +31,17 @@ class Request(NamedTuple):
 class S3Server:
     endpoint: str
     requests: list[Request] = field(default_factory=list)
-    busy: int = 0  # how many of the next requests are answered with 503
-    backend: Any = None  # moto's own, which puts objects in without a request
+    busy: int = 0  # number of next requests that get status 503
+    backend: Any = None  # moto's backend, to put objects without a request
     on_request: Callable[[str, str], None] = lambda method, path: None
 
     @property
     def options(self) -> dict[str, str]:
-        """What a query needs beside its path."""
+        """Return the options that a query needs in addition to its path."""
         return {"endpointOverride": self.endpoint, "region": "us-east-1", **KEYS}
 
     def upload(self, directory: Path, bucket: str, prefix: str = "") -> str:
-        """The files of a directory as objects; their address."""
+        """Upload the files of a directory as objects, and return their address."""
         if bucket not in self.backend.buckets:
             self.backend.create_bucket(bucket, "us-east-1")
         for file in sorted(path for path in directory.rglob("*") if path.is_file()):
@@ -55,7 +55,7 @@ class S3Server:
 
     @contextmanager
     def counted(self) -> Iterator[list[Request]]:
-        """The requests of a block."""
+        """Yield the list of requests within a block."""
         start = len(self.requests)
         found: list[Request] = []
         yield found

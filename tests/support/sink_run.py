@@ -1,10 +1,10 @@
-"""The Spark sink without Spark: a driver, its tasks and their deaths, played in one process.
+"""The Spark sink without Spark: a driver, its tasks and their crashes, simulated in one process.
 
     query = SinkQuery(bootstrap, "orders", "a query")
     query.run(0, [[b"one", b"two"], [b"three"]])       # micro-batch 0: two tasks
 
-`Crash` can be set to strike at any request that changes something in the cluster: before it goes out, or with its
-answer never read. Nothing in the sink can catch it. What comes after is a new driver, as after kill -9.
+`Crash` can be raised at any request that changes the cluster: before it is sent, or before its response is read. The
+sink cannot catch it. Afterwards a new driver is started, as after kill -9.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ CHANGES = (
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """A crash of the process."""
 
 
 class Doom:
-    """Counts the requests that change something, and strikes at one of them."""
+    """A counter of requests that change the cluster, which raises Crash at one of them."""
 
     def __init__(self, at: int, *, answer_is_lost: bool) -> None:
         self.at = at
@@ -88,7 +88,7 @@ class SinkQuery:
         self.query_id = name
 
     def begin(self) -> sink.LogStreamWriter:
-        """What the driver does before a micro-batch; the copy that tasks get."""
+        """Create the driver's writer for a micro-batch, and return the copy for tasks."""
         made = sink.LogStreamWriter(self.options, self.columns, is_for_tasks=True)
         copy: sink.LogStreamWriter = pickle.loads(pickle.dumps(made))
         return copy
@@ -109,13 +109,13 @@ class SinkQuery:
         (last.commit if is_commit else last.abort)(messages, batch)
 
     def run(self, batch: int, tasks: Sequence[Rows]) -> None:
-        """A micro-batch in which all goes well."""
+        """Run a micro-batch without failures."""
         writer = self.begin()
         self.end(batch, [self.task(writer, batch, number, rows) for number, rows in enumerate(tasks)])
 
 
 def committed_values(bootstrap: str, topic: str) -> list[bytes]:
-    """What a consumer with read_committed sees of a topic now, in no particular order."""
+    """Return the values of a topic that a read_committed consumer sees now, in any order."""
     found: list[bytes] = []
     options = FetchOptions(isolation=IsolationLevel.READ_COMMITTED, partition_max_bytes=16_777_216)
     with ClusterClient(bootstrap) as cluster:
@@ -133,7 +133,7 @@ def committed_values(bootstrap: str, topic: str) -> list[bytes]:
 
 
 def open_end(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
-    """How many offsets at the end of each partition an open transaction keeps from readers."""
+    """Return the number of offsets after the last stable offset of each partition."""
     with ClusterClient(bootstrap) as cluster:
         partitions = cluster.topic(topic).topic_partitions
         stable = latest_offsets(cluster, partitions, IsolationLevel.READ_COMMITTED)

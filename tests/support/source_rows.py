@@ -1,4 +1,4 @@
-"""The Spark source without Spark: plan a query, read its slices, give rows. For tests of everything but the readers."""
+"""The Spark source without Spark: plans a query, reads its slices, and returns rows."""
 
 from __future__ import annotations
 

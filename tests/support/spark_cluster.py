@@ -2,11 +2,11 @@
 
     with SparkCluster(tmp_path) as cluster:
         session = spark_session(master=cluster.master)       # executors are other processes than the driver
-        cluster.workers[0].kill()                            # as kill -9: its executor goes with it
+        cluster.workers[0].kill()                            # like kill -9, also of its executor
 
 A test process has one Spark session. Tests that share the `spark` fixture run here by
 `TAILRACE_SPARK_MASTER=spark://… pytest tests/spark/…`, as tests/spark/test_on_a_cluster.py does.
-What a process wrote is in DIRECTORY/NAME.log, and its tail is part of every error.
+The output of a process is in DIRECTORY/NAME.log, and its tail is part of every error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TAIL: Final = 2_000
 
 
 class SparkProcess:
-    """A master or a worker: one JVM, and for a worker the executors that it starts."""
+    """A master or a worker: one JVM, and the executors of a worker."""
 
     def __init__(self, name: str, directory: Path, main_class: str, *arguments: str) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class SparkProcess:
                 self._command,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env=_environment(self._directory),
-                start_new_session=True,  # executors belong to their worker's group: they go with it
+                start_new_session=True,  # executors are in the process group of their worker, and end with it
             )  # fmt: skip
 
     @property
@@ -60,7 +60,7 @@ class SparkProcess:
             raise AssertionError(f"{self.name} ended with {self.process.returncode}:\n{self.words[-_TAIL:]}")
 
     def kill(self) -> None:
-        """As kill -9, with everything it started."""
+        """Kill the process and all that it started."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -101,7 +101,7 @@ class SparkCluster:
         return f"spark://127.0.0.1:{self.port}"
 
     def start(self) -> Self:
-        """Start all of it at once, and wait until every worker is registered; SparkUnavailable without a Java."""
+        """Start all processes, and wait until every worker is registered. Raise SparkUnavailable without Java."""
         for process in (self._master, *self.workers):
             process.start()
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -1,9 +1,9 @@
-"""One Spark session per test process, small and quiet; or the reason why there is none.
+"""One small Spark session per test process, or the reason why there is none.
 
 Spark needs Java 17 or newer, which `tailrace.spark.java` finds. Everything stays on the loopback interface. The session
 is local, or that of the cluster which TAILRACE_SPARK_MASTER names (tests/support/spark_cluster.py).
-Spark's own Kafka connector is loaded beside ours if a test wants it and Maven can fetch its jars: they have to be there
-when the session is made.
+Spark's own Kafka connector is loaded as well if a test needs it and Maven can download its jars. They must be present
+when the session is created.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailrace.spark.worker_python import worker_python
 from tests.support.cache import Unavailable
 from tests.support.foreign_clients import maven_jars
 
-# The newest of each part that is to be had, chosen so that streams run too: classes of theirs moved in Spark 4.1.
+# The newest available version of each part with which streams run as well: some classes moved in Spark 4.1.
 CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
@@ -29,14 +29,14 @@ CONNECTOR = (
 
 
 class SparkUnavailable(Exception):
-    """Why Spark cannot be run here, in one sentence."""
+    """The reason why Spark cannot run here, in one sentence."""
 
 
 _sessions: list[Any] = []
 
 
 def spark_session(*, with_connector: bool = False, is_hasty: bool = True, master: str | None = None) -> Any:
-    """The session of this process. is_hasty: Java compiles little, which suits short tests."""
+    """Return the session of this process. With is_hasty, Java compiles less, which suits short tests."""
     if not _sessions:
         where = master or os.environ.get("TAILRACE_SPARK_MASTER") or "local[2]"
         _sessions.append(_new_session(where, with_connector, is_hasty))
@@ -54,7 +54,7 @@ def _new_session(master: str, with_connector: bool, is_hasty: bool) -> Any:
         raise SparkUnavailable(f"pyspark is not installed: {error}") from None
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = worker_python()
-    # Workers import what is tested from where the tests do.
+    # Workers import the tested code from the same path as the tests.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")]))
     jars, why_not = _connector_jars() if with_connector else ([], "no test asked for them")
     scratch = tempfile.mkdtemp(prefix="tailrace-spark-")

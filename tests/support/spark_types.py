@@ -1,4 +1,4 @@
-"""Spark's types for our columns, made without a running Spark."""
+"""Spark types of the source's columns, created without a running Spark."""
 
 from __future__ import annotations
 

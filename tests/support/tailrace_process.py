@@ -2,10 +2,10 @@
 
     with TailraceProcess(tmp_path / "data") as broker:
         …broker.bootstrap…
-        broker.kill()                 # as kill -9
+        broker.kill()                 # like kill -9
         broker.start()
 
-The port is picked once and kept over restarts. What the process wrote to standard error is part of every error.
+The port is chosen once and kept over restarts. The standard error of the process is part of every error message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _bytecode() -> tempfile.TemporaryDirectory[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but with bytecode kept for the next start, as it is wherever a package is installed."""
+    """Return the environment of tests, but with cached bytecode, as for an installed package."""
     environment = {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     if "PYTHONDONTWRITEBYTECODE" in os.environ:
         environment["PYTHONPYCACHEPREFIX"] = _bytecode().name
@@ -45,7 +45,7 @@ def _environment() -> dict[str, str]:
 
 class TailraceProcess:
     def __init__(self, data: Path, *options: str, port: int | None = None, wrapper: Sequence[str] = ()) -> None:
-        """wrapper: a command that runs it."""
+        """Create the process. `wrapper` is a command that runs it."""
         self.data = data
         self.options = options
         self.port = free_port() if port is None else port
@@ -61,7 +61,7 @@ class TailraceProcess:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> Self:
-        """Start, and wait until it says that it is ready."""
+        """Start, and wait until the process reports that it is ready."""
         began = time.perf_counter()
         self.launch()
         self.ready_line = self._read_line()
@@ -69,7 +69,7 @@ class TailraceProcess:
         return self
 
     def launch(self) -> None:
-        """Start, and wait for nothing."""
+        """Start without waiting."""
         assert self.process is None, "already running"
         self.data.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "tailrace", "serve", "--data", str(self.data)]
@@ -85,7 +85,7 @@ class TailraceProcess:
             )
 
     def stop(self) -> int:
-        """A clean stop; the exit status."""
+        """Stop cleanly, and return the exit status."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -93,7 +93,7 @@ class TailraceProcess:
 
     @property
     def errors(self) -> str:
-        """What it wrote to standard error, over all starts."""
+        """The standard error of all starts."""
         return self._log.read_text() if self._log.exists() else ""
 
     def _read_line(self) -> str:
