@@ -166,7 +166,7 @@ def ask(bootstrap: str, settings: dict[str, str]) -> object:
             "BOTH",
             {"security.protocol": "SASL_SSL", **TRUST, **ALICE, "sasl.jaas.config": jaas("Plain", "alice", "x")},
             AuthenticationFailed,
-            "'alice' in: Authentication failed: Invalid username or password",
+            "'alice': Authentication failed: Invalid username or password",
         ),
         (
             "TLS",
