@@ -151,7 +151,7 @@ def test_a_repeated_txn_version_is_written_once(spark: Any, broker: tailrace.Bro
         ("'v' AS worth", {}, "the column 'value' is missing"),
         ("'v' AS value", {"topic": "nowhere"}, "there is no topic 'nowhere' at 127.0.0.1:"),
         ("'v' AS value, 7 AS partition", {}, "a row has partition 7, but .* has only the partitions 0 to 2"),
-        ("'v' AS value", {"kafka.compresion.type": "lz4"}, "is kafka.compression.type meant"),
+        ("'v' AS value", {"kafka.compresion.type": "lz4"}, "did you mean kafka.compression.type"),
         ("repeat('v', 2000000) AS value", {}, "refused a batch of 20000.. bytes: .*MESSAGE_TOO_LARGE"),
         ("'v' AS value", {"kafka.bootstrap.servers": "127.0.0.1:9"}, "no broker can be reached at 127.0.0.1:9"),
     ],
