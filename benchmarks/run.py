@@ -17,7 +17,7 @@ from benchmarks.broker.load import LoadUnavailable
 from benchmarks.measure import Section, page, table
 from tests.support.kafka_install import KafkaUnavailable
 
-LOG = ("append", "lookup", "open", "recovery", "compaction")
+LOG = ("append", "lookup", "open", "recovery", "compaction", "handling")
 BROKER = tuple(f"broker.{part}" for part in broker.PARTS)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

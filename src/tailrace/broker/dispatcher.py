@@ -9,6 +9,7 @@ A client's bad input costs that client its connection at most: no method here ra
 from __future__ import annotations
 
 from types import GeneratorType
+from typing import Final
 
 from tailrace.broker.cluster.forwarding import FORWARDED
 from tailrace.broker.handling.flat_requests import flattened, read_flat
@@ -23,11 +24,14 @@ from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.headers import read_request_header
 from tailrace.protocol.primitives import Buffer
 
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+
 
 class Dispatcher:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._apis = services.apis
+        self._throttling = services.throttling
         self._round = services.current_round
         self._appends = services.appends
         self._replies = services.replies
@@ -40,15 +44,17 @@ class Dispatcher:
     def handle(self, frame: Buffer, context: ConnectionContext, now_ms: int) -> bool:
         """Handle one frame (without its length prefix). Return True if another may follow before its reply is taken."""
         appends = self._appends
-        is_produce = len(frame) > 1 and frame[1] == ApiKey.PRODUCE and not frame[0]
+        key = frame[1] if len(frame) > 1 and not frame[0] else -1
+        is_produce = key == _PRODUCE
         if not is_produce:
-            self._round.settle()
+            if self._round.is_collecting:
+                self._round.settle()
             if appends.is_in_line(context.connection_id):
                 held = memoryview(bytearray(frame))
                 appends.hold(context.connection_id, lambda now_ms: self.handle(held, context, now_ms))
                 return False
         added = appends.count
-        request = read_flat(frame, context, now_ms)
+        request = read_flat(frame, key, context, now_ms)
         if request is None:
             self._handle_message(frame, context, now_ms)
         else:
@@ -77,7 +83,9 @@ class Dispatcher:
             self._forwarding.forward(request, now_ms)
             return
         handler = self._handlers.get(key) or self._load(key)
-        self._replies.begin(request)
+        is_timed = self._throttling.is_on
+        if is_timed:
+            self._replies.begin(request)
         if key in CUTS and (cut := cut_of(request)) is not None:
             steps = handle_in_pieces(request, handler, cut, now_ms, replies=self._replies, refusals=self._refusals)
             self._long_requests.start(request, steps, now_ms)
@@ -86,6 +94,8 @@ class Dispatcher:
             outcome = handler(request, now_ms)
         except KafkaError as error:
             self._refusals.error(request, error, now_ms)
+            return
+        if outcome is None and not is_timed:
             return
         if isinstance(outcome, GeneratorType):
             self._long_requests.start(request, outcome, now_ms)

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from tailrace.broker.handling.request_chores import RequestChores
 from tailrace.broker.handling.round import Round
@@ -35,6 +35,7 @@ from tailrace.protocol.release import release, structs_in
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 _log = logging.getLogger(__name__)
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class Replies:
@@ -113,7 +114,7 @@ class Replies:
         except UnwritableMessage as error:
             self._refuse_unwritable(request, error, now_ms)
             return
-        self.put(Reply(connection_id, parts, throttle_ms))
+        self.put(_new_tuple(Reply, (connection_id, parts, throttle_ms, False)))
 
     def reply_nothing(self, request: Request, now_ms: int, throttle_ms: int = 0, *, close: bool = False) -> None:
         """End a request without a response; `close` closes its connection."""

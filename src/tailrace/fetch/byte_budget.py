@@ -21,7 +21,8 @@ class ByteBudget:
 
     def share(self, partition_max_bytes: int) -> int:
         """How much a partition may return."""
-        return min(partition_max_bytes, self.left)
+        left = self.left
+        return partition_max_bytes if partition_max_bytes < left else left
 
     def keeps(self, first_entry_incomplete: bool) -> bool:
         """Whether a read is worth returning."""
@@ -31,4 +32,5 @@ class ByteBudget:
         """A partition returns so much."""
         if size > 0:
             self.at_least_one = False
-        self.left = max(0, self.left - size)
+        left = self.left - size
+        self.left = left if left > 0 else 0

@@ -12,52 +12,54 @@ because it gave up on this one) is not updated either; the answer is INVALID_FET
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias
 
-from tailrace.fetch.session import NO_SESSION, PARTITIONS_A_STEP, FetchSession, Identity, PartitionFetch
+from tailrace.fetch.session import NO_SESSION, FetchSession, Identity, PartitionFetch
 from tailrace.fetch.sessions import FetchSessions
 from tailrace.model.errors import ErrorCode
-from tailrace.model.steps import Steps
 from tailrace.protocol.flat.fetch import PartitionAnswer
 
 Answer: TypeAlias = tuple[PartitionFetch, PartitionAnswer]
+Refused: TypeAlias = tuple[PartitionFetch, ErrorCode]
+# Notes what the client is sent of a partition. Returns True if the answer has to contain the partition.
+Note: TypeAlias = Callable[[PartitionFetch, PartitionAnswer], bool]
 
 
 class Told(NamedTuple):
-    """What an answer says above its partitions, and its partitions."""
+    """What an answer says above its partitions, and which of them it contains."""
 
     error: ErrorCode
     session_id: int
-    answers: Sequence[Answer]
+    has_partitions: bool = True
+    note: Note | None = None  # None: all of them
+
+
+_ALL: Final = Told(ErrorCode.NONE, NO_SESSION)
+_NOTHING: Final = Told(ErrorCode.NONE, NO_SESSION, False)
 
 
 class SessionlessContext:
     __slots__ = ("partitions",)
     kind = "sessionless"
+    session: FetchSession | None = None
+    is_current = True
 
     def __init__(self, partitions: dict[Identity, PartitionFetch]) -> None:
         self.partitions = partitions
-
-    @property
-    def session(self) -> FetchSession | None:
-        return None
-
-    @property
-    def is_current(self) -> bool:
-        return True
 
     def worth_telling(self, answers: Sequence[Answer]) -> Sequence[Answer]:
         """The answers that will be told, without telling them."""
         return answers
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
-        """Return what the client is told. In a session it is kept, so that the next answer has only what is new."""
-        yield from ()
-        return Told(ErrorCode.NONE, NO_SESSION, answers)
+    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
+        """Begin the answer for these partitions. In a session what the client is sent is kept, so that the next answer
+        has only what is new."""
+        return _ALL
 
     def tell_nothing(self) -> Told:
-        return Told(ErrorCode.NONE, NO_SESSION, ())
+        return _NOTHING
 
 
 class FullContext(SessionlessContext):
@@ -77,20 +79,19 @@ class FullContext(SessionlessContext):
         self._uses_topic_ids = uses_topic_ids
         self._is_follower = is_follower
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
+    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
         session = self._sessions.create(
-            {fetch.identity: fetch for fetch, _ in answers},
+            {fetch.identity: fetch for fetch, _ in chain(answers, refused)},
             is_privileged=self._is_follower,
             uses_topic_ids=self._uses_topic_ids,
             now_ms=now_ms,
         )
-        if session is None:
-            return Told(ErrorCode.NONE, NO_SESSION, answers)
-        for number, (fetch, answer) in enumerate(answers, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
-            fetch.told(answer)
-        return Told(ErrorCode.NONE, session.id, answers)
+        return _ALL if session is None else Told(ErrorCode.NONE, session.id, note=_note)
+
+
+def _note(fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
+    fetch.told(answer)
+    return True
 
 
 class IncrementalContext:
@@ -116,24 +117,21 @@ class IncrementalContext:
             return ()
         return [(fetch, answer) for fetch, answer in answers if fetch.is_news(answer)]
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
-        session = self.session
+    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
         if not self.is_current:
-            return Told(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, ())
-        told = []
-        for number, (fetch, answer) in enumerate(answers, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
-            if fetch.is_news(answer):
-                told.append((fetch, answer))
-                if answer.records:
-                    session.to_the_end(fetch)
-            fetch.told(answer)
-        return Told(ErrorCode.NONE, session.id, told)
+            return Told(ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.id, False)
+        return Told(ErrorCode.NONE, self.session.id, note=self._note)
+
+    def _note(self, fetch: PartitionFetch, answer: PartitionAnswer) -> bool:
+        is_news = fetch.is_news(answer)
+        if is_news and answer.records:
+            self.session.to_the_end(fetch)
+        fetch.told(answer)
+        return is_news
 
     def tell_nothing(self) -> Told:
         error = ErrorCode.NONE if self.is_current else ErrorCode.INVALID_FETCH_SESSION_EPOCH
-        return Told(error, self.session.id, ())
+        return Told(error, self.session.id, False)
 
 
 class SessionErrorContext(SessionlessContext):
@@ -144,9 +142,8 @@ class SessionErrorContext(SessionlessContext):
         super().__init__({})
         self.error = error
 
-    def tell(self, answers: Sequence[Answer], now_ms: int) -> Steps[Told]:
-        yield from ()
-        return Told(self.error, NO_SESSION, ())
+    def tell(self, answers: Sequence[Answer], refused: Sequence[Refused], now_ms: int) -> Told:
+        return Told(self.error, NO_SESSION, False)
 
 
 FetchContext: TypeAlias = SessionlessContext | FullContext | IncrementalContext | SessionErrorContext

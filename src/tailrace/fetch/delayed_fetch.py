@@ -100,7 +100,7 @@ class DelayedFetch(DelayedOperation):
         error = partition.fencing_error(read.current_leader_epoch, leader_only=params.leader_only)
         if error is not None:  # Case A or E
             return Reason.NOT_LEADER if error == ErrorCode.NOT_LEADER_OR_FOLLOWER else Reason.FENCED
-        marks = partition.log.snapshot_marks()
+        marks = partition.log.placed_marks()
         bound = marks.bound(params.isolation)
         if params.is_follower and fetch.reader.select_replica and read.lacks_watermark(marks.high_watermark.offset):
             return Reason.WATERMARK_NOW

@@ -12,17 +12,18 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from tailrace.fetch.context import Answer, FetchContext
+from tailrace.fetch.context import Answer, FetchContext, Note
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, converted
-from tailrace.fetch.fetch_plan import FetchAuthorizer, FetchParams, FetchPlan, plan_fetch, unsettled
+from tailrace.fetch.fetch_plan import FetchAuthorizer, FetchParams, FetchPlan, unsettled
 from tailrace.fetch.isolation import check_level, is_consumer
+from tailrace.fetch.read import PARTITIONS_A_STEP as READS_A_STEP
 from tailrace.fetch.read import PartitionReader, ReadResult
-from tailrace.fetch.response import adapt_errors, build_answer, refusal
+from tailrace.fetch.response import AnswerBuilder, refusal
 from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
-from tailrace.model.steps import Steps, run_steps
+from tailrace.model.steps import Steps, in_pieces, run_steps
 from tailrace.protocol.flat.fetch import FLAT_VERSIONS, FetchAnswer, PartitionAnswer, parts_of
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
@@ -54,6 +55,11 @@ class Reason(Enum):
     DEADLINE = "the time is over"
 
 
+_NO_WAIT: Final = Reason.NO_WAIT
+_ENOUGH: Final = Reason.ENOUGH
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
+
+
 @dataclass(slots=True)
 class FetchServices:
     """The parts of the broker that every fetch uses. Without an authorizer every client may fetch every topic."""
@@ -73,7 +79,6 @@ class Fetch:
         "_later",
         "_refused",
         "_services",
-        "answers",
         "context",
         "listener",
         "operation",
@@ -83,11 +88,13 @@ class Fetch:
         "ready_ms",
         "reason",
         "received_ms",
-        "size",
+        "result",
         "skips_settled",
         "version",
         "woken_by",
     )
+
+    plan: FetchPlan  # from `begin` on
 
     def __init__(
         self,
@@ -103,8 +110,10 @@ class Fetch:
         self._services = services
         self._answer = answer
         self._later = later
-        self._generation = services.reader.partitions.generation
+        reader = services.reader
+        self._generation = reader.partitions.generation
         self._refused: frozenset[PartitionFetch] = frozenset()
+        session = context.session
         self.context = context
         self.params = params
         self.version = version
@@ -112,13 +121,9 @@ class Fetch:
         # A follower's fetch confirms for every partition that the follower is alive, and a consumer with a rack may be
         # sent elsewhere at any time. In all other sessions the idle partitions are skipped.
         self.skips_settled = (
-            context.session is not None
-            and is_consumer(params.replica_id)
-            and not (params.rack and services.reader.select_replica)
+            session is not None and is_consumer(params.replica_id) and not (params.rack and reader.select_replica)
         )
-        self.plan = FetchPlan([], [])
-        self.answers: list[Answer] = []
-        self.size = 0  # of the records
+        self.result: ReadResult | None = None  # of the last read
         self.operation: DelayedOperation | None = None  # what it waits, or has waited, as
         self.received_ms = now_ms
         self.parked_ms: int | None = None
@@ -131,38 +136,56 @@ class Fetch:
         return self._services.reader
 
     @property
+    def answers(self) -> list[Answer]:
+        """Return the answers of the partitions that were read."""
+        return [] if self.result is None else self.result.answers
+
+    @property
+    def size(self) -> int:
+        """Return the size of the records."""
+        return 0 if self.result is None else self.result.size
+
+    @property
     def authorizer(self) -> FetchAuthorizer | None:
         return self._services.authorizer
 
     # On its way
 
-    def begin(self, client: object, isolation_level: int, now_ms: int) -> Steps[bool]:
+    def begin(self, client: object, isolation_level: int, image: MetadataImage, now_ms: int) -> Steps[bool]:
         """Plan and read. Return True if the fetch is answered, False if it has to wait."""
         services, context = self._services, self.context
-        self.plan = plan = yield from plan_fetch(
-            context,
-            services.image(),
-            services.reader.partitions,
-            services.purgatory,
-            is_follower=self.params.is_follower,
-            client=client,
-            authorizer=services.authorizer,
-            skips_settled=self.skips_settled,
+        plan = FetchPlan(
+            context.session, image, services.reader.partitions, services.purgatory, self.params.is_follower
         )
+        self.plan = plan
+        partitions = context.partitions
+        wanted = partitions.values()
+        authorizer = services.authorizer
+        if authorizer is None or (yield from plan.authorize(wanted, client, authorizer)):
+            steps = plan.take(unsettled(wanted) if self.skips_settled else list(wanted))
+            if steps is not None:
+                yield from steps
+                image = services.image()
+            plan.end()
         if plan.refused:
             self._refused = frozenset(fetch for fetch, _ in plan.refused)
-        if len(plan.refused) == len(context.partitions):
-            yield from self._ready(Reason.NOTHING_ASKED, now_ms)
-            return True
-        check_level(isolation_level)
-        result = yield from self._read(plan.reads, now_ms, notes_progress=True)
-        for key in result.moved:
-            services.purgatory.check(key, now_ms)
-        reason = self._reason_to_answer(result)
-        if reason is not None:
-            yield from self._ready(reason, now_ms)
-            return True
-        return False
+        if len(plan.refused) == len(partitions):
+            steps = self._ready(Reason.NOTHING_ASKED, now_ms)
+        else:
+            check_level(isolation_level)
+            result = ReadResult(self.params)
+            steps = self._read(plan.reads, result, image, now_ms, True)
+            if steps is not None:
+                yield from steps
+            for key in result.moved:
+                services.purgatory.check(key, now_ms)
+            reason = self._reason_to_answer(result)
+            if reason is None:
+                return False
+            steps = self._ready(reason, now_ms)
+        if steps is not None:
+            yield from steps
+        return True
 
     def park(self, operation: DelayedOperation, now_ms: int) -> None:
         """Wait as an operation in the purgatory."""
@@ -174,25 +197,24 @@ class Fetch:
         session = self.context.session
         return [fetch.key for fetch in self.plan.reads] if session is None else (session,)
 
-    def _read(self, reads: list[PartitionFetch], now_ms: int, *, notes_progress: bool) -> Steps[ReadResult]:
-        result = yield from self._services.reader.read_partitions(
-            reads,
-            self.params,
-            self._services.image(),
-            self.listener,
-            now_ms,
-            generation=self._generation,
-            notes_progress=notes_progress,
-        )
-        self.answers = result.answers
-        self.size = result.size
-        return result
+    def _read(
+        self, reads: list[PartitionFetch], result: ReadResult, image: MetadataImage, now_ms: int, notes_progress: bool
+    ) -> Steps[None] | None:
+        """Read partitions into a result. A follower's position is news, unless a fetch that has waited is read again:
+        `notes_progress`."""
+        self.result = result
+        given = result, self.params, image, self.listener, now_ms, self._generation, notes_progress
+        reader = self._services.reader
+        if len(reads) > READS_A_STEP:
+            return in_pieces(lambda some: reader.read(some, *given), reads, READS_A_STEP)
+        reader.read(reads, *given)
+        return None
 
     def _reason_to_answer(self, result: ReadResult) -> Reason | None:
         if self.params.max_wait_ms <= 0:
-            return Reason.NO_WAIT
+            return _NO_WAIT
         if result.size >= self.params.min_bytes:
-            return Reason.ENOUGH
+            return _ENOUGH
         if result.has_error:
             return Reason.ERROR
         if result.has_diverging:
@@ -218,22 +240,23 @@ class Fetch:
                 self.find_again()
             reads = self.all_reads()
             reads = unsettled(reads) if self.skips_settled else list(reads)
-            yield from self._read(reads, now_ms, notes_progress=False)
-        yield from self._ready(reason, now_ms)
+            steps = self._read(reads, ReadResult(self.params), self._services.image(), now_ms, False)
+            if steps is not None:
+                yield from steps
+        steps = self._ready(reason, now_ms)
+        if steps is not None:
+            yield from steps
 
     def find_again(self) -> None:
         """What is hosted may be another since its partitions were found."""
         self._generation = self.reader.partitions.generation
         for fetch in self.all_reads():
-            fetch.partition = self.reader.partitions.get(fetch.key)
-            fetch.is_settled = False
+            fetch.find_again(self.reader.partitions)
 
-    def _ready(self, reason: Reason, now_ms: int) -> Steps[None]:
+    def _ready(self, reason: Reason, now_ms: int) -> Steps[None] | None:
         self.reason = reason
         self.ready_ms = now_ms
-        steps = self._answer(self, now_ms)
-        if steps is not None:
-            yield from steps
+        return self._answer(self, now_ms)
 
     # What a waiting fetch looks at
 
@@ -256,20 +279,35 @@ class Fetch:
 
     def make_answer(self, now_ms: int) -> Steps[FetchAnswer]:
         """Return the response, and pause now and then. The client's session counts it as sent from now on."""
-        services, params = self._services, self.params
-        answers = yield from self._all_answers()
-        partitions, image = self.reader.partitions, services.image()
-        nodes = yield from adapt_errors(answers, self.version, partitions, image, self.listener)
-        told = yield from self.context.tell(answers, now_ms)
-        answer = yield from build_answer(told, () if params.is_follower else nodes.values())
-        if params.is_follower and (quota := self.reader.quota) is not None:
-            sent = sum(
-                len(answer.records)
-                for fetch, answer in self.answers
-                if quota.is_throttled(fetch.key, params.replica_id)
-            )
-            quota.record(sent, now_ms)
+        params, answers, refused = self.params, self.answers, self.plan.refused
+        error, session_id, has_partitions, note = self.context.tell(answers, refused, now_ms)
+        builder = self._builder(self.version, note)
+        if has_partitions:
+            if len(answers) + len(refused) <= PARTITIONS_A_STEP:
+                builder.add(answers)
+                if refused:
+                    builder.add_refused(refused)
+            else:
+                yield from in_pieces(builder.add, answers, PARTITIONS_A_STEP)
+                yield
+                yield from in_pieces(builder.add_refused, refused, PARTITIONS_A_STEP)
+        if params.is_follower:
+            self._count_throttled(now_ms)
+        nodes = tuple(builder.nodes.values()) if builder.nodes and not params.is_follower else ()
+        answer: FetchAnswer = _new_tuple(FetchAnswer, (error, session_id, builder.topics, nodes))
         return answer
+
+    def _builder(self, version: int | None, note: Note | None) -> AnswerBuilder:
+        services = self._services
+        return AnswerBuilder(version, note, services.reader.partitions, services.image, self.listener)
+
+    def _count_throttled(self, now_ms: int) -> None:
+        """Count the bytes that a follower gets of throttled partitions."""
+        quota = self.reader.quota
+        if quota is not None:
+            replica_id = self.params.replica_id
+            sent = [len(one.records) for fetch, one in self.answers if quota.is_throttled(fetch.key, replica_id)]
+            quota.record(sum(sent), now_ms)
 
     def conversions(self, answer: FetchAnswer) -> list[Callable[[], PartitionAnswer]]:
         """Return what converts each partition of a response that has stored batches, in its order. These functions may
@@ -289,16 +327,9 @@ class Fetch:
         if len(self.answers) + len(self.plan.refused) > PARTITIONS_AT_ONCE:
             return self.size + ANSWER_BYTES * (len(self.answers) + len(self.plan.refused))
         version = max(self.version, FIRST_UNCONVERTED_VERSION)
-        answers = run_steps(self._all_answers(), self.received_ms)
-        told = self.context.tell_nothing()._replace(answers=self.context.worth_telling(answers))
-        answer = run_steps(build_answer(told), self.received_ms)
+        told, builder = self.context.tell_nothing(), self._builder(None, None)
+        refused = [(fetch, refusal(fetch.index, code)) for fetch, code in self.plan.refused]
+        builder.add(self.context.worth_telling([*self.answers, *refused]))
+        answer = FetchAnswer(told.error, told.session_id, builder.topics)
         # As Kafka counts it: the body and four bytes more, without the tags of a flexible header.
         return sum(map(len, parts_of(answer, version, 0, 0))) - (version in FLAT_VERSIONS)
-
-    def _all_answers(self) -> Steps[list[Answer]]:
-        answers = list(self.answers)
-        for number, (fetch, code) in enumerate(self.plan.refused, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
-            answers.append((fetch, refusal(fetch.index, code)))
-        return answers

@@ -6,18 +6,16 @@ client may not read, a partition that does not exist. They ride along with the a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Sequence, Set
+from typing import Final, NamedTuple, Protocol
 
-from tailrace.fetch.context import FetchContext
 from tailrace.fetch.down_conversion import FIRST_UNCONVERTED_VERSION, LAST_HARD_LIMIT_VERSION
 from tailrace.fetch.isolation import is_consumer, is_follower, isolation_of
-from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
+from tailrace.fetch.session import PARTITIONS_A_STEP, FetchSession, PartitionFetch
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
-from tailrace.model.ids import TopicPartition
-from tailrace.model.steps import Steps
+from tailrace.model.steps import Steps, in_pieces
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.flat.fetch import FetchAsk
 from tailrace.replication.hosted_partitions import HostedPartitions
@@ -25,6 +23,9 @@ from tailrace.waiting.purgatory import Purgatory
 
 _RACKS_FROM = first_version_with("FetchRequest", "rack_id")
 INT_MAX = 2**31 - 1
+_NONE: Final[Set[str]] = frozenset()
+_UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class FetchAuthorizer(Protocol):
@@ -53,91 +54,109 @@ class FetchParams(NamedTuple):
     @classmethod
     def of(cls, ask: FetchAsk, version: int, max_bytes: int) -> FetchParams:
         """`max_bytes` is the most that the broker allows."""
-        replica_id = ask.replica_id
+        replica_id, replica_epoch, max_wait_ms, min_bytes, most, isolation_level = ask[:6]
+        if most > max_bytes:
+            most = max_bytes
         follower = is_follower(replica_id)
-        most = min(ask.max_bytes, max_bytes)
         rack = ask.rack if version >= _RACKS_FROM else None
-        return cls(
-            replica_id,
-            ask.replica_epoch,
-            ask.max_wait_ms,
-            min(ask.min_bytes, most),
-            most,
-            isolation_of(replica_id, ask.isolation_level),
-            version <= LAST_HARD_LIMIT_VERSION,
-            rack,
-            follower,
-            # A consumer of a version with racks may read from a follower; one that is sent there comes with its rack.
-            follower or (rack is None and is_consumer(replica_id)),
-            version < FIRST_UNCONVERTED_VERSION,
+        params: FetchParams = _new_tuple(
+            cls,
+            (
+                replica_id,
+                replica_epoch,
+                max_wait_ms,
+                min_bytes if min_bytes < most else most,
+                most,
+                isolation_of(replica_id, isolation_level),
+                version <= LAST_HARD_LIMIT_VERSION,
+                rack,
+                follower,
+                # A consumer of a version with racks may read from a follower; one that is sent there has its rack.
+                follower or (rack is None and is_consumer(replica_id)),
+                version < FIRST_UNCONVERTED_VERSION,
+            ),
         )
+        return params
 
 
-class FetchPlan(NamedTuple):
-    reads: list[PartitionFetch]
-    refused: list[tuple[PartitionFetch, ErrorCode]]
+class FetchPlan:
+    """The partitions that a fetch reads, in order, and those that it refuses."""
 
+    __slots__ = (
+        "_image", "_is_follower", "_nameless", "_partitions", "_purgatory", "_session", "_unreadable", "reads",
+        "refused",
+    )  # fmt: skip
 
-def plan_fetch(
-    context: FetchContext,
-    image: MetadataImage,
-    partitions: HostedPartitions,
-    purgatory: Purgatory,
-    *,
-    is_follower: bool,
-    client: object,
-    authorizer: FetchAuthorizer | None,
-    skips_settled: bool,
-) -> Steps[FetchPlan]:
-    """The reads of a fetch in order. With `skips_settled`, without those that have no news."""
-    wanted: Collection[PartitionFetch] = context.partitions.values()
-    if authorizer is not None and is_follower and not authorizer.may_replicate(client):
-        return FetchPlan([], [(fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for fetch in wanted])
-    session = context.session
-    if session is not None and (session.topics is not image.topics or session.generation != partitions.generation):
-        session.forget_what_was_found()
-        session.topics, session.generation = image.topics, partitions.generation
-    unreadable: set[str] = set()
-    if authorizer is not None and not is_follower:
-        unreadable = yield from _unreadable(list(wanted), image, client, authorizer)
-        for fetch in wanted if unreadable else ():
-            fetch.is_settled = fetch.is_settled and fetch.topic not in unreadable
-    wanted = unsettled(wanted) if skips_settled else list(wanted)
-    reads: list[PartitionFetch] = []
-    refused: list[tuple[PartitionFetch, ErrorCode]] = []
-    # A consumer is told of unknown ids before other refusals, a follower of all in order: so does Kafka.
-    nameless = refused if is_follower else []
-    for number, fetch in enumerate(wanted, 1):
-        if not number % PARTITIONS_A_STEP:
-            yield
-        if not fetch.is_resolved:
-            resolve(fetch, image, partitions)
-            if session is not None and fetch.refusal is None:
-                session.link(fetch, purgatory)
-        if fetch.refusal is None and not unreadable:
-            reads.append(fetch)
-        elif fetch.topic is None:
-            nameless.append((fetch, ErrorCode.UNKNOWN_TOPIC_ID))
-        elif fetch.topic in unreadable:
-            refused.append((fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-        elif fetch.refusal is not None:
-            refused.append((fetch, fetch.refusal))
-        else:
-            reads.append(fetch)
-    return FetchPlan(reads, nameless + refused if nameless and not is_follower else refused)
+    def __init__(
+        self,
+        session: FetchSession | None,
+        image: MetadataImage,
+        partitions: HostedPartitions,
+        purgatory: Purgatory,
+        is_follower: bool,
+    ) -> None:
+        self._session = session
+        self._image = image
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._is_follower = is_follower
+        self._unreadable: Set[str] = _NONE  # topics that the client may not read
+        self.reads: list[PartitionFetch] = []
+        self.refused: list[tuple[PartitionFetch, ErrorCode]] = []
+        # A consumer is told of unknown ids before other refusals, a follower of all in order: so does Kafka.
+        self._nameless = self.refused if is_follower else []
+        if session is not None:
+            session.follow_changes(image.topics, partitions.generation)
 
+    def authorize(self, wanted: Collection[PartitionFetch], client: object, authorizer: FetchAuthorizer) -> Steps[bool]:
+        """Ask for the client's rights. Return False, with everything refused, if it has none at all."""
+        if self._is_follower:
+            if authorizer.may_replicate(client):
+                return True
+            self.refused += [(fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for fetch in wanted]
+            return False
+        unreadable: set[str] = set()
+        every = list(wanted)
+        for first in range(0, len(every), PARTITIONS_A_STEP):
+            if first:
+                yield
+            topics = {fetch.name_in(self._image) for fetch in every[first : first + PARTITIONS_A_STEP]}
+            unreadable |= authorizer.unreadable(client, {topic for topic in topics if topic is not None})
+        if unreadable:
+            self._unreadable = unreadable
+            for fetch in wanted:
+                fetch.is_settled = fetch.is_settled and fetch.topic not in unreadable
+        return True
 
-def _unreadable(
-    wanted: Sequence[PartitionFetch], image: MetadataImage, client: object, authorizer: FetchAuthorizer
-) -> Steps[set[str]]:
-    """Return the topics that the client may not read."""
-    unreadable: set[str] = set()
-    for first in range(0, len(wanted), PARTITIONS_A_STEP):
-        if first:
-            yield
-        topics = {_name(fetch, image) for fetch in wanted[first : first + PARTITIONS_A_STEP]}
-        unreadable |= authorizer.unreadable(client, {topic for topic in topics if topic is not None})
-    return unreadable
+    def take(self, wanted: Sequence[PartitionFetch]) -> Steps[None] | None:
+        """Decide on partitions, at once or in steps if they are many. `end` follows."""
+        if len(wanted) > PARTITIONS_A_STEP:
+            return in_pieces(self._add, wanted, PARTITIONS_A_STEP)
+        self._add(wanted)
+        return None
+
+    def _add(self, wanted: Sequence[PartitionFetch]) -> None:
+        session, unreadable = self._session, self._unreadable
+        for fetch in wanted:
+            if not fetch.is_resolved:
+                fetch.resolve(self._image, self._partitions)
+                if session is not None and fetch.refusal is None:
+                    session.link(fetch, self._purgatory)
+            if fetch.refusal is None and not unreadable:
+                self.reads.append(fetch)
+            elif fetch.topic is None:
+                self._nameless.append((fetch, _UNKNOWN_TOPIC_ID))
+            elif fetch.topic in unreadable:
+                self.refused.append((fetch, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif fetch.refusal is not None:
+                self.refused.append((fetch, fetch.refusal))
+            else:
+                self.reads.append(fetch)
+
+    def end(self) -> None:
+        """Put the refusals in order."""
+        if self._nameless and not self._is_follower:
+            self.refused = self._nameless + self.refused
 
 
 def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:
@@ -152,23 +171,3 @@ def unsettled(fetches: Iterable[PartitionFetch]) -> list[PartitionFetch]:
             and fetch.partition.role is fetch.role  # type: ignore[union-attr]
         )
     ]
-
-
-def _name(fetch: PartitionFetch, image: MetadataImage) -> str | None:
-    if fetch.topic is None and (topic := image.topics_by_id.get(fetch.topic_id)) is not None:
-        fetch.topic = topic.name
-        fetch.key = TopicPartition(topic.name, fetch.index)
-    return fetch.topic
-
-
-def resolve(fetch: PartitionFetch, image: MetadataImage, partitions: HostedPartitions) -> None:
-    """Look up by what name a partition goes, whether it exists, and its replica here."""
-    fetch.is_resolved = True
-    fetch.refusal = None
-    fetch.partition = None
-    if _name(fetch, image) is None:
-        fetch.refusal = ErrorCode.UNKNOWN_TOPIC_ID
-    elif image.partition(fetch.key) is None:
-        fetch.refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        fetch.partition = partitions.get(fetch.key)

@@ -79,18 +79,14 @@ class Fetches:
         KafkaError is about the request as a whole.
         """
         follower = is_follower(ask.replica_id)
-        context = yield from context_of(
-            ask,
-            version,
-            self.sessions,
-            self.services.image(),
-            is_follower=follower,
-            now_ms=now_ms,
-        )
-        max_bytes = self.max_bytes if follower else min(self.max_bytes, quota_bytes)
+        image = self.services.image()
+        context = yield from context_of(ask, version, self.sessions, image, follower, now_ms)
+        max_bytes = self.max_bytes
+        if quota_bytes < max_bytes and not follower:
+            max_bytes = quota_bytes
         params = FetchParams.of(ask, version, max_bytes)
         fetch = Fetch(self.services, context, params, version, listener, answer, now_ms, later)
-        if not (yield from fetch.begin(client, ask.isolation_level, now_ms)):
+        if not (yield from fetch.begin(client, ask.isolation_level, self.services.image(), now_ms)):
             operation = DelayedFetch(fetch, now_ms + params.max_wait_ms)
             fetch.park(operation, now_ms)
             self.services.purgatory.try_complete_or_watch(operation, fetch.keys(), now_ms)

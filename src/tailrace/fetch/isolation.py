@@ -20,6 +20,9 @@ FUTURE_LOCAL_REPLICA: Final = -3
 
 READ_UNCOMMITTED_LEVEL: Final = 0
 READ_COMMITTED_LEVEL: Final = 1
+_LOG_END: Final = Isolation.LOG_END
+_READ_UNCOMMITTED: Final = Isolation.READ_UNCOMMITTED
+_READ_COMMITTED: Final = Isolation.READ_COMMITTED
 
 
 def is_follower(replica_id: int) -> bool:
@@ -33,8 +36,8 @@ def is_consumer(replica_id: int) -> bool:
 def isolation_of(replica_id: int, isolation_level: int) -> Isolation:
     """The bound of a fetch."""
     if not is_consumer(replica_id):
-        return Isolation.LOG_END
-    return Isolation.READ_COMMITTED if isolation_level == READ_COMMITTED_LEVEL else Isolation.READ_UNCOMMITTED
+        return _LOG_END
+    return _READ_COMMITTED if isolation_level == READ_COMMITTED_LEVEL else _READ_UNCOMMITTED
 
 
 def check_level(isolation_level: int) -> None:

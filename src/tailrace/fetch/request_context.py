@@ -13,6 +13,9 @@ partitions is closed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias, TypeVar
+
 from tailrace.fetch.context import (
     FetchContext,
     FullContext,
@@ -36,7 +39,11 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
 from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS
-from tailrace.protocol.flat.fetch import FetchAsk
+from tailrace.protocol.flat.fetch import FetchAsk, PartitionAsk
+
+Topics: TypeAlias = Sequence[tuple[bytes | str, Sequence[PartitionAsk]]]
+T = TypeVar("T")
+V = TypeVar("V")
 
 
 def context_of(
@@ -44,7 +51,6 @@ def context_of(
     version: int,
     sessions: FetchSessions,
     image: MetadataImage,
-    *,
     is_follower: bool,
     now_ms: int,
 ) -> Steps[FetchContext]:
@@ -54,7 +60,11 @@ def context_of(
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if session_id != NO_SESSION:
             sessions.remove(session_id)
-        partitions = yield from _partitions_of(ask, uses_topic_ids, image)
+        if ask.partition_count > PARTITIONS_A_STEP:
+            partitions = yield from _partitions_of(ask, uses_topic_ids, image)
+        else:
+            partitions = {}
+            _add(partitions, ask.topics, uses_topic_ids, image)
         if epoch == FINAL_EPOCH:
             return SessionlessContext(partitions)
         return FullContext(partitions, sessions, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
@@ -83,23 +93,17 @@ def _update(
     session: FetchSession, sessions: FetchSessions, ask: FetchAsk, by_id: bool, image: MetadataImage
 ) -> Steps[None]:
     """Add, change and remove the partitions that an incremental request names."""
-    number = 0
-    for topic, partitions in ask.topics:
-        name, topic_id = _topic_of(topic, by_id, image)
-        for asked in partitions:
-            session.update((topic, asked[0]), name, topic_id, asked)
-            number += 1
-            if not number % PARTITIONS_A_STEP:
-                yield
-        number += 1  # a topic costs as much as a partition
-        if not number % PARTITIONS_A_STEP:
-            yield
-    for topic, indexes in ask.forgotten:
-        for index in indexes:
-            sessions.forget(session, (topic, index))
-            number += 1
-            if not number % PARTITIONS_A_STEP:
-                yield
+    for topics in _pieces(ask.topics):
+        for topic, partitions in topics:
+            name, topic_id = _topic_of(topic, by_id, image)
+            for asked in partitions:
+                session.update((topic, asked[0]), name, topic_id, asked)
+        yield
+    for forgotten in _pieces(ask.forgotten):
+        for topic, indexes in forgotten:
+            for index in indexes:
+                sessions.forget(session, (topic, index))
+        yield
 
 
 def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[str | None, bytes]:
@@ -115,11 +119,14 @@ def _topic_of(topic: bytes | str, by_id: bool, image: MetadataImage) -> tuple[st
 def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[dict[Identity, PartitionFetch]]:
     """Return every partition once. One that is named twice keeps its first place and its last request."""
     partitions: dict[Identity, PartitionFetch] = {}
-    number = 0
-    for topic, asked_partitions in ask.topics:
-        number += 1  # a topic costs as much as a partition
-        if not number % PARTITIONS_A_STEP:
-            yield
+    for topics in _pieces(ask.topics):
+        _add(partitions, topics, by_id, image)
+        yield
+    return partitions
+
+
+def _add(partitions: dict[Identity, PartitionFetch], topics: Topics, by_id: bool, image: MetadataImage) -> None:
+    for topic, asked_partitions in topics:
         name, topic_id = _topic_of(topic, by_id, image)
         for asked in asked_partitions:
             identity = (topic, asked[0])
@@ -127,7 +134,21 @@ def _partitions_of(ask: FetchAsk, by_id: bool, image: MetadataImage) -> Steps[di
             if fetch is None:
                 fetch = partitions[identity] = PartitionFetch(identity, name, topic_id)
             fetch.ask(asked)
-            number += 1
-            if not number % PARTITIONS_A_STEP:
-                yield
-    return partitions
+
+
+def _pieces(topics: Sequence[tuple[T, Sequence[V]]]) -> Iterator[list[tuple[T, Sequence[V]]]]:
+    """Cut topics into pieces. A topic counts as much as a partition."""
+    piece: list[tuple[T, Sequence[V]]] = []
+    room = PARTITIONS_A_STEP
+    for topic, values in topics:
+        first = 0
+        while first < len(values) or not first:
+            some = values[first : first + room]
+            piece.append((topic, some))
+            first += len(some) or 1
+            room -= len(some) + 1
+            if room <= 0:
+                yield piece
+                piece, room = [], PARTITIONS_A_STEP
+    if piece:
+        yield piece

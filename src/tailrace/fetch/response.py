@@ -1,4 +1,4 @@
-"""FetchAnswer: the partitions of a response, put together as the request's version has them.
+"""AnswerBuilder: the partitions of a response, put together as the request's version has them.
 
     0–1    records as messages of format 0                  7    sessions: a top-level error and the session's id
     2–3    records as messages of format 1                  11   preferred read replica
@@ -12,10 +12,11 @@ Partitions of a topic stand together where they follow each other, in the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from tailrace.fetch.context import Answer, Told
-from tailrace.fetch.session import PARTITIONS_A_STEP
+from tailrace.fetch.context import Answer, Note
+from tailrace.fetch.session import PARTITIONS_A_STEP, PartitionFetch
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.steps import Steps
@@ -27,6 +28,7 @@ from tailrace.replication.hosted_partitions import HostedPartitions
 _SESSIONS_FROM = first_version_with("FetchRequest", "session_id")
 _CURRENT_LEADERS_FROM = first_version_with("FetchResponse", "node_endpoints")
 _STORAGE_ERROR_FROM = 6
+_ERROR_CODE: Final = PartitionAnswer._fields.index("error_code")
 
 _LED_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -49,39 +51,58 @@ def refused_fetch(ask: FetchAsk, version: int, code: ErrorCode) -> Steps[FetchAn
     return FetchAnswer(code, ask.session_id if version >= _SESSIONS_FROM else 0, topics)
 
 
-def adapt_errors(
-    answers: list[Answer], version: int, partitions: HostedPartitions, image: MetadataImage, listener: str
-) -> Steps[dict[int, LeaderEndpoint]]:
-    """Replace errors by those that the version knows. Return the brokers to which they send the client, by id."""
-    nodes: dict[int, LeaderEndpoint] = {}
-    for number, (fetch, answer) in enumerate(answers):
-        if number and not number % PARTITIONS_A_STEP:
-            yield
-        code = answer.error_code
-        if not code:
-            continue
-        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_FROM:
-            answers[number] = fetch, answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif code in _LED_ELSEWHERE and version >= _CURRENT_LEADERS_FROM:
-            leader = current_leader(fetch.key, partitions, image, listener)
-            answers[number] = fetch, answer._replace(leader=(leader.leader_id, leader.leader_epoch))
-            if leader.node is not None:
-                nodes[leader.leader_id] = LeaderEndpoint(*leader.node)
-    return nodes
+class AnswerBuilder:
+    """Puts a response together, a few partitions at a time."""
 
+    __slots__ = ("_image", "_listener", "_note", "_partitions", "_topic", "_version", "nodes", "topics")
 
-def build_answer(told: Told, nodes: Iterable[LeaderEndpoint] = ()) -> Steps[FetchAnswer]:
-    """Put partitions of one topic together where they follow each other."""
-    topics: list[tuple[str, bytes, list[PartitionAnswer]]] = []
-    partitions: list[PartitionAnswer] = []
-    identity: object = None
-    for number, (fetch, answer) in enumerate(told.answers, 1):
-        if not number % PARTITIONS_A_STEP:
-            yield
-        topic = fetch.identity[0]
-        if not topics or identity != topic:
-            identity, partitions = topic, [answer]
-            topics.append((fetch.topic or "", fetch.topic_id, partitions))
-        else:
+    def __init__(
+        self,
+        version: int | None,
+        note: Note | None,
+        partitions: HostedPartitions,
+        image: Callable[[], MetadataImage],
+        listener: str,
+    ) -> None:
+        """`version`: None leaves errors as they are. `note` says which partitions the response contains; None: all."""
+        self._version = version
+        self._note = note
+        self._partitions = partitions
+        self._image = image
+        self._listener = listener
+        self._topic: bytes | str | None = None  # that of the last partition, as the request names it
+        self.topics: list[tuple[str, bytes, list[PartitionAnswer]]] = []
+        self.nodes: dict[int, LeaderEndpoint] = {}  # the brokers to which errors send the client, by id
+
+    def add(self, answers: Sequence[Answer]) -> None:
+        """Add partitions, those of one topic together where they follow each other."""
+        topics, note, version = self.topics, self._note, self._version
+        partitions: list[PartitionAnswer] = topics[-1][2] if topics else []
+        last = self._topic
+        for fetch, answer in answers:
+            if answer[_ERROR_CODE] and version is not None:
+                answer = self._adapted(fetch, answer, version)
+            if note is not None and not note(fetch, answer):
+                continue
+            topic = fetch.identity[0]
+            if topic != last:
+                last, partitions = topic, []
+                topics.append((fetch.topic or "", fetch.topic_id, partitions))
             partitions.append(answer)
-    return FetchAnswer(told.error, told.session_id, topics, tuple(nodes))
+        self._topic = last
+
+    def add_refused(self, refused: Sequence[tuple[PartitionFetch, ErrorCode]]) -> None:
+        """Add partitions that are not read at all."""
+        self.add([(fetch, refusal(fetch.index, code)) for fetch, code in refused])
+
+    def _adapted(self, fetch: PartitionFetch, answer: PartitionAnswer, version: int) -> PartitionAnswer:
+        """Return an answer with an error that the version knows, and with the leader if that is elsewhere."""
+        code = answer.error_code
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and version < _STORAGE_ERROR_FROM:
+            return answer._replace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if code in _LED_ELSEWHERE and version >= _CURRENT_LEADERS_FROM:
+            leader = current_leader(fetch.key, self._partitions, self._image(), self._listener)
+            if leader.node is not None:
+                self.nodes[leader.leader_id] = LeaderEndpoint(*leader.node)
+            return answer._replace(leader=(leader.leader_id, leader.leader_epoch))
+        return answer

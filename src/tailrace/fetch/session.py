@@ -14,12 +14,16 @@ same replica, there is nothing to tell and it is passed over after a few compari
 
 from __future__ import annotations
 
+from typing import Final
+
 from tailrace.log.segments.position import LogPosition
 from tailrace.log.watermarks import Watermarks
+from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.protocol.flat.fetch import PartitionAnswer, PartitionAsk
 from tailrace.replication.follower import FollowerRole
+from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.partition import Partition
 from tailrace.waiting.purgatory import Purgatory
@@ -33,6 +37,7 @@ _EPOCH_MAX = 2**31 - 1
 NO_TOPIC_ID = bytes(16)
 UNKNOWN_POSITION = LogPosition(-1)
 _NO_MARKS = Watermarks(-1, UNKNOWN_POSITION, UNKNOWN_POSITION)
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 # A partition within a request: the topic by its id from version 13 on and by its name before, and its number.
 Identity = tuple[bytes | str, int]
@@ -78,7 +83,7 @@ class PartitionFetch:
         self.is_settled = False
         # Found with `resolve`, and good until what is hosted or the topics change.
         self.is_resolved = False
-        self.key = TopicPartition(topic or "", identity[1])
+        self.key: TopicPartition = _new_tuple(TopicPartition, (topic or "", identity[1]))
         self.partition: Partition | None = None
         self.marks = _NO_MARKS  # those of its log
         self.role: LeaderRole | FollowerRole | None = None
@@ -100,6 +105,30 @@ class PartitionFetch:
         _, leader_epoch, self.fetch_offset, last_epoch, self.fetcher_log_start, self.max_bytes = asked
         self.current_leader_epoch = leader_epoch if leader_epoch > -1 else -1
         self.last_fetched_epoch = last_epoch if last_epoch > -1 else -1
+        self.is_settled = False
+
+    def resolve(self, image: MetadataImage, partitions: HostedPartitions) -> None:
+        """Look up the topic's name, whether the partition exists, and its replica here."""
+        self.is_resolved = True
+        self.refusal = None
+        self.partition = None
+        if self.name_in(image) is None:
+            self.refusal = ErrorCode.UNKNOWN_TOPIC_ID
+        elif image.partition(self.key) is None:
+            self.refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            self.partition = partitions.get(self.key)
+
+    def name_in(self, image: MetadataImage) -> str | None:
+        """Return the topic's name, None while no topic has its id."""
+        if self.topic is None and (topic := image.topics_by_id.get(self.topic_id)) is not None:
+            self.topic = topic.name
+            self.key = TopicPartition(topic.name, self.index)
+        return self.topic
+
+    def find_again(self, partitions: HostedPartitions) -> None:
+        """Look up the replica again, because other partitions are hosted now."""
+        self.partition = partitions.get(self.key)
         self.is_settled = False
 
     def is_news(self, answer: PartitionAnswer) -> bool:
@@ -218,10 +247,12 @@ class FetchSession:
         if self.partitions.pop(fetch.identity, None) is not None:
             self.partitions[fetch.identity] = fetch
 
-    def forget_what_was_found(self) -> None:
-        """Topics or replicas have changed: everything is looked up again."""
-        for fetch in self.partitions.values():
-            fetch.is_resolved = fetch.is_settled = False
+    def follow_changes(self, topics: object, generation: int) -> None:
+        """Have everything looked up again if topics or hosted partitions have changed."""
+        if self.topics is not topics or self.generation != generation:
+            for fetch in self.partitions.values():
+                fetch.is_resolved = fetch.is_settled = False
+            self.topics, self.generation = topics, generation
 
     def __repr__(self) -> str:
         return f"FetchSession({self.id}, epoch {self.epoch}, {len(self.partitions)} partitions)"

@@ -41,6 +41,9 @@ from tailrace.records.checks.validation import Origin, check_given, check_produc
 JOINED_BYTES_MAX: Final = 65_536  # up to here copying batches side by side is cheaper than writing each
 _FACTS: Final = Struct(">iqqq").unpack_from  # last offset delta, base and largest timestamp, producer id
 _new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
+# A member of an enum is looked up anew each time that it is named: too slow for what every append does.
+_CLIENT: Final = Origin.CLIENT
+_COORDINATOR: Final = Origin.COORDINATOR
 
 
 class AppendResult(NamedTuple):
@@ -95,7 +98,7 @@ class LogAppend:
         records: Buffer | CheckedRecords,
         leader_epoch: LeaderEpoch,
         now_ms: int,
-        origin: Origin = Origin.CLIENT,
+        origin: Origin = _CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
         """Place a batch behind those that are placed, in the given buffer if that is writable.
@@ -107,7 +110,7 @@ class LogAppend:
         checked = None
         if isinstance(records, CheckedRecords):
             checked = records
-        elif origin is Origin.CLIENT or origin is Origin.COORDINATOR:
+        elif origin is _CLIENT or origin is _COORDINATOR:
             view = memoryview(records)
             if view.readonly:
                 view = memoryview(bytearray(view))
@@ -126,16 +129,22 @@ class LogAppend:
                 return self._nothing()
             view, delta, count, producer_id = batch.view, batch.last_offset_delta, batch.record_count, batch.producer_id
             timestamp, append_time = checked.max_timestamp, checked.log_append_time_ms
-        if self._views and leader_epoch != self._epoch:
+        if leader_epoch != self._epoch:
             self.write(now_ms)
-        if self._views:
+        size, placed = len(view), self._size
+        if placed:
             first_offset = self._end_offset + count - 1 - delta
         else:
             first_offset = self._marks.log_end.offset + count - 1 - delta
             self._epochs.assign(leader_epoch, first_offset)
             self._epoch = leader_epoch
-        last_offset, size = first_offset + delta, len(view)
-        if not (self._views and self._is_room_for(size, timestamp, last_offset)):
+        last_offset = first_offset + delta
+        if not (
+            placed
+            and size + placed <= JOINED_BYTES_MAX
+            and len(self._entries) < self._room.batches
+            and self._room.roll_reason(size + placed, timestamp, last_offset) is None
+        ):
             segment = self._segment_for(segment, size, timestamp, first_offset, last_offset, now_ms)
         if batch is not None and producer_id >= 0:
             batch.base_offset = first_offset
@@ -208,20 +217,12 @@ class LogAppend:
     def _nothing(self) -> AppendResult:
         return AppendResult(-1, -1, -1, self._marks.log_start_offset)
 
-    def _is_room_for(self, size: int, max_timestamp: int, last_offset: Offset) -> bool:
-        """Return True if a batch can be written together with the placed ones."""
-        size += self._size
-        return (
-            size <= JOINED_BYTES_MAX
-            and len(self._entries) < self._room.batches
-            and self._room.roll_reason(size, max_timestamp, last_offset) is None
-        )
-
     def _segment_for(
         self, segment: Segment, size: int, max_timestamp: int, first_offset: Offset, last_offset: Offset, now_ms: int
     ) -> Segment:
         """Return the segment that takes the next batches: the active one, or a new one if a roll is due."""
-        self.write(now_ms)
+        if self._views:
+            self.write(now_ms)
         self._room = room_in(segment, segment.config, now_ms)
         reason = self._room.roll_reason(size, max_timestamp, last_offset)
         if reason is None:

@@ -41,7 +41,10 @@ class LogBounds:
 
     def placed_marks(self) -> Watermarks:
         """Return the bounds with their positions, valid until the log changes."""
-        return self._marks.place(self._position_of)
+        marks = self._marks
+        if marks.high_watermark.segment_base_offset < 0 or marks.first_unstable is not None:
+            marks.place(self._position_of)
+        return marks
 
     def snapshot_marks(self) -> Watermarks:
         """Return a copy of the bounds with their positions: a later append does not change it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from tailrace.log.segments.position import LogPosition
 from tailrace.model.ids import Offset
@@ -22,6 +23,11 @@ class Isolation(Enum):
     LOG_END = "log_end"
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
+
+
+# A member of an enum is looked up anew each time that it is named: too slow for what every read does.
+_LOG_END: Final = Isolation.LOG_END
+_READ_COMMITTED: Final = Isolation.READ_COMMITTED
 
 
 @dataclass(slots=True)
@@ -53,9 +59,9 @@ class Watermarks:
         self.log_end = position
 
     def bound(self, isolation: Isolation) -> LogPosition:
-        if isolation is Isolation.LOG_END:
+        if isolation is _LOG_END:
             return self.log_end
-        if isolation is Isolation.READ_COMMITTED:
+        if isolation is _READ_COMMITTED:
             return self.last_stable
         return self.high_watermark
 

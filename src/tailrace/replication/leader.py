@@ -91,7 +91,8 @@ class LeaderRole:
     @property
     def min_isr(self) -> int:
         """min.insync.replicas, or the number of replicas if that is smaller."""
-        return min(self._log.config.min_insync_replicas, len(self.followers) + 1)
+        needed, replicas = self._log.config.min_insync_replicas, len(self.followers) + 1
+        return needed if needed < replicas else replicas
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -102,7 +103,8 @@ class LeaderRole:
     def advance_high_watermark(self, now_ms: int) -> bool:
         """Move the high watermark as far as it may go; says whether it moved."""
         if not self.followers:
-            return bool(self.isr.committed) and self._log.advance_high_watermark(self._log.log_end_offset)
+            log = self._log
+            return bool(self.isr.committed) and log.advance_high_watermark(log.marks.log_end.offset)
         if self.is_under_min_isr:
             return False
         leader_end = offset = self._log.log_end_offset

@@ -11,13 +11,14 @@ NOT_LEADER_OR_FOLLOWER if only the leader may answer and this is not it.
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tailrace.log.append import AppendResult
 from tailrace.log.leader_epochs import EpochEnd
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange, read_log
 from tailrace.log.reading.small_read import SMALL_READ_BYTES, read_small
+from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.watermarks import Isolation, Watermarks
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -35,6 +36,9 @@ _log = logging.getLogger(__name__)
 
 ALL_ACKS = -1
 DELETE_TO_HIGH_WATERMARK = -1
+_READ_COMMITTED: Final = Isolation.READ_COMMITTED
+_NO_ERROR: Final = ErrorCode.NONE
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class LeaderAppend(NamedTuple):
@@ -155,7 +159,7 @@ class Partition:
 
     # Fencing
 
-    def fencing_error(self, current_leader_epoch: LeaderEpoch, *, leader_only: bool) -> ErrorCode | None:
+    def fencing_error(self, current_leader_epoch: LeaderEpoch, leader_only: bool) -> ErrorCode | None:
         """Why a request must not be answered here; an epoch of -1 is not checked."""
         if 0 <= current_leader_epoch != self.leader_epoch:
             is_old = current_leader_epoch < self.leader_epoch
@@ -165,7 +169,7 @@ class Partition:
         return None
 
     def fence(self, current_leader_epoch: LeaderEpoch, *, leader_only: bool) -> None:
-        error = self.fencing_error(current_leader_epoch, leader_only=leader_only)
+        error = self.fencing_error(current_leader_epoch, leader_only)
         if error is not None:
             raise KafkaError(
                 error,
@@ -189,7 +193,7 @@ class Partition:
         transaction_version: int = 0,
     ) -> AppendResult:
         """Place what a client or coordinator sends behind what is placed already; `write_placed` appends it."""
-        leader = self._leader()
+        leader = self.leader or self._leader()
         if required_acks == ALL_ACKS and leader.is_under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -200,7 +204,8 @@ class Partition:
     def write_placed(self, now_ms: int) -> bool:
         """Write what is placed. Return True if the high watermark moved: a replica alone in sync moves it at once."""
         self.log.write_placed(now_ms)
-        return self.leader is not None and self.leader.advance_high_watermark(now_ms)
+        leader = self.leader
+        return leader is not None and leader.advance_high_watermark(now_ms)
 
     def append_as_leader(
         self,
@@ -220,12 +225,12 @@ class Partition:
         leader = self.leader
         if leader is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.log.high_watermark < required_offset:
+        if self.log.marks.high_watermark.offset < required_offset:
             return None
         if len(leader.isr.maximal) < leader.min_isr:
             # It was large enough when the records were taken, and has shrunk since.
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return ErrorCode.NONE
+        return _NO_ERROR
 
     # Read
 
@@ -234,40 +239,38 @@ class Partition:
         offset: Offset,
         max_bytes: int,
         isolation: Isolation,
-        *,
         at_least_one: bool,
         last_fetched_epoch: LeaderEpoch = -1,
         takes_data: bool = False,
     ) -> ReplicaRead:
         """Read from the local log, fenced before; a reader that gives its last epoch is told where it diverges."""
-        marks = self.log.snapshot_marks()
-        diverging = None
+        log = self.log
+        marks = log.placed_marks()
+        found = data = diverging = None
+        log_start_offset = marks.log_start_offset
         if last_fetched_epoch >= 0:
             diverging = self._diverging(last_fetched_epoch, offset, marks)
-        found = data = None
         if diverging is None:
             bound = marks.bound(isolation)
             if offset == bound.offset:  # at the end: nothing to look for
-                found = LogRead(bound, aborted=[] if isolation is Isolation.READ_COMMITTED else None)
+                aborted: list[AbortedTransaction] | None = [] if isolation is _READ_COMMITTED else None
+                found = _new_tuple(LogRead, (bound, None, False, aborted))
             else:
                 if (
                     takes_data
-                    and isolation is not Isolation.READ_COMMITTED
-                    and marks.log_start_offset <= offset < bound.offset
+                    and isolation is not _READ_COMMITTED
+                    and log_start_offset <= offset < bound.offset
                     and (max_bytes >= SMALL_READ_BYTES or (at_least_one and max_bytes >= 0))
                 ):
-                    small = read_small(self.log.segments, offset, max_bytes, bound, marks.log_end.offset)
+                    small = read_small(log.segments, offset, max_bytes, bound, marks.log_end.offset)
                     if small is not None:
-                        found, data = LogRead(small[0]), small[1]
+                        found, data = _new_tuple(LogRead, (small[0], None, False, None)), small[1]
                 if found is None:
-                    found = read_log(
-                        self.key, self.log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one
-                    )
+                    found = read_log(self.key, log.segments, marks, offset, max(max_bytes, 0), isolation, at_least_one)
                 if max_bytes < 0 and offset < bound.offset:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.key}: asked for {max_bytes} bytes")
-        return ReplicaRead(
-            found, marks.high_watermark.offset, marks.log_start_offset, marks.last_stable.offset, diverging, data
-        )
+        bounds = marks.high_watermark.offset, log_start_offset, marks.last_stable.offset
+        return _new_tuple(ReplicaRead, (found, *bounds, diverging, data))
 
     def _diverging(self, last_fetched_epoch: LeaderEpoch, offset: Offset, marks: Watermarks) -> EpochEnd | None:
         end = self.log.end_of_epoch(last_fetched_epoch)

@@ -98,7 +98,7 @@ class ProducePart(ProducedPartition):
         partition = self.partition
         if partition is None or self.error:
             return False
-        is_written = self.required_offset <= partition.log.log_end_offset
+        is_written = self.required_offset <= partition.log.marks.log_end.offset
         return not is_written or partitions.get(self.key) is not partition
 
     def lose(self) -> None:

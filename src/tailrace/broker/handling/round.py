@@ -24,6 +24,7 @@ class Round:
     def __init__(self, purgatory: Purgatory) -> None:
         self._purgatory = purgatory
         self._collected: CollectedWork | None = None
+        self.is_collecting = False  # there is collected work
         self._appended: dict[TopicPartition, int] = {}  # with the time of the last append
 
     def appended(self, key: TopicPartition, now_ms: int) -> None:
@@ -33,21 +34,20 @@ class Round:
     def collect(self, work: CollectedWork) -> None:
         """Note that there is collected work. It is carried out before anything else is done."""
         self._collected = work
-
-    @property
-    def is_collecting(self) -> bool:
-        return self._collected is not None
+        self.is_collecting = True
 
     def settle(self) -> None:
         """Carry out the collected work."""
         collected = self._collected
         if collected is not None:
             self._collected = None
+            self.is_collecting = False
             collected.settle()
 
     def end(self) -> None:
         """Carry out the collected work, and complete operations that waited for what was appended."""
-        self.settle()
+        if self.is_collecting:
+            self.settle()
         while self._appended:
             appended, self._appended = self._appended, {}
             for key, now_ms in appended.items():

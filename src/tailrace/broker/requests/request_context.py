@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from tailrace.log.segments.position import FileSlice
 
 # (response or None, now_ms, throttle_ms, True if the connection has to be closed)
 Respond: TypeAlias = Callable[[Any, int, int, bool], None]
 Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
 
 
 class Session:
@@ -63,7 +64,7 @@ class Request(NamedTuple):
 
     def without_body(self) -> Request:
         """What an answer needs of a request. The body may have views of the memory it was received in."""
-        return self._replace(body=None)
+        return _new_tuple(Request, (*self[:5], None, *self[6:]))
 
 
 class Reply(NamedTuple):

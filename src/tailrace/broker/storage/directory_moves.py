@@ -142,7 +142,9 @@ class DirectoryMoves:
     # Steps
 
     def next_deadline_ms(self) -> int | None:
-        return min((move.due_ms for move in self._moves), default=None) if self._running is None else None
+        if not self._moves or self._running is not None:  # as a rule: this is asked before each wait
+            return None
+        return min(move.due_ms for move in self._moves)
 
     def tick(self, now_ms: int) -> None:
         if self._running is not None or not self._moves:

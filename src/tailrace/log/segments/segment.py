@@ -218,22 +218,20 @@ class Segment:
             # Disk full, most likely: nothing of a half-written batch may stay behind what is already there.
             self.log.truncate(position)
             raise
+        largest, since_entry = self._largest or self.largest, self._bytes_since_index_entry
+        interval = self.config.index_interval_bytes
         for size, last_offset, max_timestamp in batches:
-            self.note_batch(position, last_offset, max_timestamp)
+            if max_timestamp > largest.timestamp:
+                self._largest = largest = TimestampOffset(max_timestamp, last_offset)
+            if since_entry > interval:
+                self.offset_index.append(last_offset, position)
+                self.time_index.append(*largest)
+                since_entry = 0
+                self.index_room -= 1
             position += size
-            self._bytes_since_index_entry += size
+            since_entry += size
+        self._bytes_since_index_entry = since_entry
         self.size = position
-
-    def note_batch(self, position: int, last_offset: Offset, max_timestamp: int) -> None:
-        """Note a batch for the indexes: the largest timestamp so far and, every index interval, an entry in each."""
-        largest = self._largest or self.largest
-        if max_timestamp > largest.timestamp:
-            self._largest = largest = TimestampOffset(max_timestamp, last_offset)
-        if self._bytes_since_index_entry > self.config.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.append(*largest)
-            self._bytes_since_index_entry = 0
-            self.index_room -= 1
 
     # Read
 

@@ -41,7 +41,12 @@ class FetchAsk(NamedTuple):
     @property
     def partition_count(self) -> int:
         """Return how many partitions the request names, forgotten ones included. A topic without any counts as one."""
-        return sum([len(one[1]) or 1 for one in self.topics]) + sum([len(one[1]) or 1 for one in self.forgotten])
+        count = 0
+        for _, partitions in self.topics:
+            count += len(partitions) or 1
+        for _, indexes in self.forgotten:
+            count += len(indexes) or 1
+        return count
 
 
 class PartitionAnswer(NamedTuple):
@@ -59,6 +64,9 @@ class PartitionAnswer(NamedTuple):
     leader: tuple[int, int] | None = None  # id and epoch of a leader that is elsewhere
 
 
+AnsweredTopic: TypeAlias = tuple[str, bytes, list[PartitionAnswer]]  # name and id
+
+
 class LeaderEndpoint(NamedTuple):
     """The address of a leader that is elsewhere."""
 
@@ -69,11 +77,11 @@ class LeaderEndpoint(NamedTuple):
 
 
 class FetchAnswer(NamedTuple):
-    """A Fetch response: its topics as (name, id, partitions)."""
+    """A Fetch response."""
 
     error_code: int
     session_id: int
-    topics: list[tuple[str, bytes, list[PartitionAnswer]]]
+    topics: list[AnsweredTopic]
     nodes: Iterable[LeaderEndpoint] = ()
 
 

@@ -47,7 +47,7 @@ class ResponseWriter:
 
     def add(self, parts: list[Part]) -> None:
         """Queue a response."""
-        if len(parts) == 1 and isinstance(only := parts[0], bytes):  # as most are; it need not be joined later
+        if len(parts) == 1 and isinstance(only := parts[0], bytes | bytearray):  # as most are: not joined later
             self._queue.append(_SIZE.pack(len(only)) + only)
             self.size += len(only) + _SIZE.size
             return

@@ -20,6 +20,7 @@ Version notes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from tailrace.broker.handling.long_requests import LongRequests
@@ -32,8 +33,8 @@ from tailrace.fetch.fetches import Fetches
 from tailrace.fetch.response import refused_fetch
 from tailrace.fetch.session import PARTITIONS_A_STEP
 from tailrace.model.errors import KafkaError
-from tailrace.model.steps import Steps, run_steps
-from tailrace.protocol.flat.fetch import FetchAnswer, FetchAsk, PartitionAnswer, parts_of
+from tailrace.model.steps import Steps, in_pieces, run_steps
+from tailrace.protocol.flat.fetch import AnsweredTopic, FetchAnswer, FetchAsk, PartitionAnswer, parts_of
 from tailrace.replication.hosted_partitions import HostedPartitions
 
 
@@ -53,7 +54,9 @@ def handle(
     steps = _fetch(request, now_ms, fetches, long_requests, response)
     if fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
         return steps
-    return run_steps(steps, now_ms)
+    for _ in steps:
+        pass
+    return None
 
 
 def _fetch(
@@ -83,7 +86,7 @@ def _fetch(
 class _Response:
     """The response to one Fetch request, made when the fetch is ready."""
 
-    __slots__ = ("_partitions", "_request_work", "replies", "request", "throttling")
+    __slots__ = ("_is_follower", "_partitions", "_request_work", "replies", "request", "throttling")
 
     def __init__(
         self,
@@ -98,6 +101,7 @@ class _Response:
         self.throttling = throttling
         self._partitions = partitions
         self._request_work = request_work
+        self._is_follower = False
 
     def refuse(self, answer: FetchAnswer, now_ms: int) -> Steps[None]:
         """Send the refusal of the whole request."""
@@ -106,48 +110,45 @@ class _Response:
 
     def make(self, fetch: Fetch, now_ms: int) -> Steps[None]:
         """Send the response, or only the throttle time if the client is over its quota."""
-        is_follower = fetch.params.is_follower
-        if self.throttling.is_on and not is_follower:
+        params = fetch.params
+        self._is_follower = params.is_follower
+        if self.throttling.is_on and not params.is_follower:
             throttle_ms = self.throttling.of_fetch(self.request, fetch.response_size(), now_ms)
             if throttle_ms:
                 yield from self._send(fetch.throttled_answer(), now_ms, throttle_ms)
                 return
         answer = yield from fetch.make_answer(now_ms)
-        if fetch.params.needs_conversion and (conversions := fetch.conversions(answer)):
-            self._request_work.start(self.request, conversions, partial(self._converted, answer, is_follower))
+        if params.needs_conversion and (conversions := fetch.conversions(answer)):
+            self._request_work.start(self.request, conversions, partial(self._converted, answer))
             return
-        yield from self._send_counted(answer, now_ms, is_follower=is_follower)
+        yield from self._send(answer, now_ms)
 
-    def _converted(self, answer: FetchAnswer, is_follower: bool, converted: list[PartitionAnswer], now_ms: int) -> None:
+    def _converted(self, answer: FetchAnswer, converted: list[PartitionAnswer], now_ms: int) -> None:
         left = iter(converted)
         topics = [(name, topic_id, [next(left) for _ in parts]) for name, topic_id, parts in answer.topics]
-        answer = answer._replace(topics=topics)
-        run_steps(self._send_counted(answer, now_ms, is_follower=is_follower), now_ms)
+        run_steps(self._send(answer._replace(topics=topics), now_ms), now_ms)
 
-    def _send_counted(self, answer: FetchAnswer, now_ms: int, *, is_follower: bool) -> Steps[None]:
-        """Count the bytes of each topic's records and send the response."""
-        traffic = self._partitions.traffic
-        for number, (name, _, parts) in enumerate(answer.topics, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
+    def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> Steps[None]:
+        """Count what the response contains and send it."""
+        request = self.request
+        self.replies.errors_of(request.api_key)[answer.error_code] += 1
+        if len(answer.topics) > PARTITIONS_A_STEP:
+            yield from in_pieces(self._count, answer.topics, PARTITIONS_A_STEP)
+        else:
+            self._count(answer.topics)
+        encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)
+        self.replies.send(request, encode, now_ms, throttle_ms)
+
+    def _count(self, topics: Sequence[AnsweredTopic]) -> None:
+        """Count error codes, and the bytes of records."""
+        codes, traffic = self.replies.errors_of(self.request.api_key), self._partitions.traffic
+        for name, _, parts in topics:
             size = 0
-            for part in parts:
-                size += len(part.records)
+            for _, code, _, _, _, _, _, records, _, _ in parts:
+                codes[code] += 1
+                size += len(records)
             if size and (counts := traffic.get(name)) is not None:
-                if is_follower:
+                if self._is_follower:
                     counts.replication_bytes_out += size
                 else:
                     counts.bytes_out += size
-        yield from self._send(answer, now_ms)
-
-    def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> Steps[None]:
-        request = self.request
-        codes = self.replies.errors_of(request.api_key)
-        codes[answer.error_code] += 1
-        for number, (_, _, parts) in enumerate(answer.topics, 1):
-            if not number % PARTITIONS_A_STEP:
-                yield
-            for part in parts:
-                codes[part.error_code] += 1
-        encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)
-        self.replies.send(request, encode, now_ms, throttle_ms)
