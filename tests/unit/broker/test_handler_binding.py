@@ -49,9 +49,10 @@ def test_a_handler_names_services_with_their_types(row: ApiRow) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key.name)
 def test_a_handler_takes_the_request_and_the_time(row: ApiRow) -> None:
     kinds = inspect.Parameter
-    positional = [
-        one.name for one in inspect.signature(handler_of(row)).parameters.values() if one.kind is not kinds.KEYWORD_ONLY
-    ]
+    handle = handler_of(row)
+    method = handle.handle if isinstance(handle, type) else handle  # type: ignore[attr-defined]
+    parameters = inspect.signature(method).parameters.values()
+    positional = [one.name for one in parameters if one.kind is not kinds.KEYWORD_ONLY and one.name != "self"]
     assert positional == ["request", "now_ms"]
 
 
@@ -64,3 +65,18 @@ def test_bind_gives_a_handler_what_it_names() -> None:
 
     request: Any = object()
     assert bind(handle, Given())(request, 5) == (request, 5, "the groups")
+
+
+def test_bind_makes_a_handler_that_is_a_class_once() -> None:
+    class Given:
+        groups, shares = "the groups", "the shares"
+
+    class Handler:
+        def __init__(self, *, shares: str) -> None:
+            self.shares = shares
+
+        def handle(self, request: object, now_ms: int) -> tuple[object, int, str]:
+            return request, now_ms, self.shares
+
+    request: Any = object()
+    assert bind(Handler, Given())(request, 5) == (request, 5, "the shares")

@@ -109,7 +109,7 @@ class Appends:
         try:
             self.write_touched(now_ms)
             for request in added:
-                self._written(request, now_ms)
+                self._conclude(request, now_ms, self._count_parts(request.parts, request.acks))
                 done += 1
         except Exception as error:
             for request in added[done:]:
@@ -131,17 +131,13 @@ class Appends:
         for partition, failure in failed:
             self._partitions.failed(partition, failure)
 
-    def _written(self, request: ProduceRequest, now_ms: int) -> None:
-        """Respond to a request whose records are written, or let it wait for replicas."""
-        self._conclude(request, now_ms, are_decided=self._count_parts(request.parts, request.acks))
-
     def written_in_steps(self, request: ProduceRequest, now_ms: int) -> Steps[None]:
         """Like `settle`, for one request of many parts. What it has placed is written already."""
         parts, are_decided = request.parts, True
         for first in range(0, len(parts), PARTS_A_STEP):
             are_decided &= self._count_parts(parts[first : first + PARTS_A_STEP], request.acks)
             now_ms = yield
-        self._conclude(request, now_ms, are_decided=are_decided)
+        self._conclude(request, now_ms, are_decided)
 
     def _count_parts(self, parts: Sequence[ProducePart], acks: int) -> bool:
         """Count the parts that are written. Return True if none of them waits for replicas."""
@@ -157,7 +153,8 @@ class Appends:
                 are_decided = False
         return are_decided
 
-    def _conclude(self, request: ProduceRequest, now_ms: int, *, are_decided: bool) -> None:
+    def _conclude(self, request: ProduceRequest, now_ms: int, are_decided: bool) -> None:
+        """Respond to a request whose records are written, or let it wait for replicas."""
         if are_decided:
             self.respond(request, now_ms)
             return

@@ -21,6 +21,7 @@ Version notes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from tailrace.broker.handling.long_requests import LongRequests
@@ -38,88 +39,84 @@ from tailrace.protocol.flat.fetch import AnsweredTopic, FetchAnswer, FetchAsk, P
 from tailrace.replication.hosted_partitions import HostedPartitions
 
 
-def handle(
-    request: Request,
-    now_ms: int,
-    *,
-    fetches: Fetches,
-    long_requests: LongRequests,
-    partitions: HostedPartitions,
-    replies: Replies,
-    request_work: RequestWork,
-    throttling: Throttling,
-) -> Steps[None] | None:
-    """Handle a Fetch whose body is a `FetchAsk`."""
-    response = _Response(request.without_body(), partitions, replies, request_work, throttling)
-    steps = _fetch(request, now_ms, fetches, long_requests, response)
-    if fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
-        return steps
-    for _ in steps:
-        pass
-    return None
+@dataclass(slots=True, kw_only=True)
+class FetchHandler:
+    """Handles Fetch requests, whose body is a `FetchAsk`."""
+
+    fetches: Fetches
+    long_requests: LongRequests
+    partitions: HostedPartitions
+    replies: Replies
+    request_work: RequestWork
+    throttling: Throttling
+
+    def handle(self, request: Request, now_ms: int) -> Steps[None] | None:
+        steps = self._fetch(request, now_ms)
+        if self.fetches.sessions.partitions_in(request.body) > PARTITIONS_AT_ONCE:
+            return steps
+        for _ in steps:
+            pass
+        return None
+
+    def _fetch(self, request: Request, now_ms: int) -> Steps[None]:
+        ask: FetchAsk = request.body
+        context = request.context
+        response = _Response(self, request.without_body())
+        try:
+            fetch = yield from self.fetches.begin(
+                ask,
+                request.version,
+                now_ms,
+                response.make,
+                client=context,
+                listener=context.listener,
+                quota_bytes=self.throttling.fetch_bytes_max(request),
+                later=response.resume,
+            )
+        except KafkaError as error:
+            answer = yield from refused_fetch(ask, request.version, error.code)
+            yield from response.refuse(answer, now_ms)
+            return
+        if fetch.operation is not None and fetch.operation.is_waiting:
+            self.replies.parked(context, fetch.operation)
 
 
-def _fetch(
-    request: Request, now_ms: int, fetches: Fetches, long_requests: LongRequests, response: _Response
-) -> Steps[None]:
-    ask: FetchAsk = request.body
-    context = request.context
-    try:
-        fetch = yield from fetches.begin(
-            ask,
-            request.version,
-            now_ms,
-            response.make,
-            client=context,
-            listener=context.listener,
-            quota_bytes=response.throttling.fetch_bytes_max(request),
-            later=lambda steps, now_ms: long_requests.start(response.request, steps, now_ms),
-        )
-    except KafkaError as error:
-        answer = yield from refused_fetch(ask, request.version, error.code)
-        yield from response.refuse(answer, now_ms)
-        return
-    if fetch.operation is not None and fetch.operation.is_waiting:
-        response.replies.parked(context, fetch.operation)
+handle = FetchHandler
 
 
 class _Response:
     """The response to one Fetch request, made when the fetch is ready."""
 
-    __slots__ = ("_is_follower", "_partitions", "_request_work", "replies", "request", "throttling")
+    __slots__ = ("_is_follower", "_request", "_services")
 
-    def __init__(
-        self,
-        request: Request,
-        partitions: HostedPartitions,
-        replies: Replies,
-        request_work: RequestWork,
-        throttling: Throttling,
-    ) -> None:
-        self.request = request
-        self.replies = replies
-        self.throttling = throttling
-        self._partitions = partitions
-        self._request_work = request_work
+    def __init__(self, services: FetchHandler, request: Request) -> None:
+        self._services = services
+        self._request = request
         self._is_follower = False
+
+    def resume(self, steps: Steps[None], now_ms: int) -> None:
+        """Read again and respond, in turns with other requests."""
+        self._services.long_requests.start(self._request, steps, now_ms)
 
     def refuse(self, answer: FetchAnswer, now_ms: int) -> Steps[None]:
         """Send the refusal of the whole request."""
-        throttle_ms = self.throttling.of_request(self.request, now_ms) if self.throttling.is_on else 0
+        throttle_ms = (
+            self._services.throttling.of_request(self._request, now_ms) if self._services.throttling.is_on else 0
+        )
         yield from self._send(answer, now_ms, throttle_ms)
 
     def make(self, fetch: Fetch, now_ms: int) -> Steps[None]:
         """Send the response, or only the throttle time if the client is over its quota."""
         params = fetch.params
         self._is_follower = params.is_follower
-        if self.throttling.is_on and not params.is_follower:
-            throttle_ms = self.throttling.of_fetch(self.request, fetch.response_size(), now_ms)
+        if self._services.throttling.is_on and not params.is_follower:
+            throttle_ms = self._services.throttling.of_fetch(self._request, fetch.response_size(), now_ms)
             if throttle_ms:
                 yield from self._send(fetch.throttled_answer(), now_ms, throttle_ms)
                 return
         answer = yield from fetch.make_answer(now_ms)
         if params.needs_conversion and (conversions := fetch.conversions(answer)):
-            self._request_work.start(self.request, conversions, partial(self._converted, answer))
+            self._services.request_work.start(self._request, conversions, partial(self._converted, answer))
             return
         yield from self._send(answer, now_ms)
 
@@ -130,18 +127,18 @@ class _Response:
 
     def _send(self, answer: FetchAnswer, now_ms: int, throttle_ms: int = 0) -> Steps[None]:
         """Count what the response contains and send it."""
-        request = self.request
-        self.replies.errors_of(request.api_key)[answer.error_code] += 1
+        request = self._request
+        self._services.replies.errors_of(request.api_key)[answer.error_code] += 1
         if len(answer.topics) > PARTITIONS_A_STEP:
             yield from in_pieces(self._count, answer.topics, PARTITIONS_A_STEP)
         else:
             self._count(answer.topics)
         encode = partial(parts_of, answer, request.version, request.correlation_id, throttle_ms)
-        self.replies.send(request, encode, now_ms, throttle_ms)
+        self._services.replies.send(request, encode, now_ms, throttle_ms)
 
     def _count(self, topics: Sequence[AnsweredTopic]) -> None:
         """Count error codes, and the bytes of records."""
-        codes, traffic = self.replies.errors_of(self.request.api_key), self._partitions.traffic
+        codes, traffic = self._services.replies.errors_of(self._request.api_key), self._services.partitions.traffic
         for name, _, parts in topics:
             size = 0
             for _, code, _, _, _, _, _, records, _, _ in parts:

@@ -26,10 +26,11 @@ Version notes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.coordination.transaction_verification import TransactionVerification
@@ -50,7 +51,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps, run_steps
 from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.codegen.field_versions import first_version_with
-from tailrace.protocol.flat.produce import AskedTopic, LeaderHint, ProduceAsk, ProducedTopic, parts_of
+from tailrace.protocol.flat.produce import LeaderHint, ProduceAsk, ProducedTopic, parts_of
 from tailrace.records.batch import Buffer
 from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost, walk_cost
 from tailrace.records.checks.produce_request import check_produce_request
@@ -62,92 +63,82 @@ from tailrace.replication.produce import ProducePart
 _FORMAT_2_FROM: Final = 3
 _LEADERS_FROM: Final = first_version_with("ProduceResponse", "node_endpoints")
 
+_WRITE: Final = Operation.WRITE
+_TOPIC: Final = AclResource.TOPIC
+_NOTHING: Final = ProduceAsk(None, 0, 0, ())
+_new_tuple: Final = tuple.__new__  # makes a NamedTuple in half the time
+
+# A topic whose records are being placed: its name, its error if it has one, and its parts.
+_OpenTopic: TypeAlias = tuple[str, ErrorCode | None, list[ProducePart]]
 # The place of records in a request, as the numbers of topic and partition there, and the function that checks them.
 _CostlyRecords: TypeAlias = tuple[tuple[int, int], Callable[[], CheckedRecords]]
 
 
-class _Beside(NamedTuple):
-    """Ways to resume a request later."""
+@dataclass(slots=True, kw_only=True)
+class ProduceHandler:
+    """Handles Produce requests, whose body is a `ProduceAsk`."""
 
-    work: RequestWork
-    turns: LongRequests
+    appends: Appends
+    config: BrokerConfig
+    controller: Controller
+    long_requests: LongRequests
+    partitions: HostedPartitions
+    permissions: Permissions
+    replies: Replies
+    request_work: RequestWork
+    throttling: Throttling
+    transaction_verification: TransactionVerification
+
+    def handle(self, request: Request, now_ms: int) -> Steps[None] | None:
+        produce = _Produce(self, request, now_ms)
+        self.appends.open(produce)
+        ask = produce.ask
+        if ask.acks not in (-1, 0, 1):
+            return produce.paced(produce.refuse(ErrorCode.INVALID_REQUIRED_ACKS, now_ms), now_ms)
+        if not has_transactional_records(ask, request.version):
+            return produce.append({}, now_ms)
+        transactional_id = ask.transactional_id
+        if transactional_id is None or not self.permissions.allows(
+            request, _WRITE, AclResource.TRANSACTIONAL_ID, transactional_id
+        ):
+            return produce.paced(produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms), now_ms)
+        verified = verify_produce(
+            ask,
+            request.version,
+            produce.append_later,
+            now_ms,
+            config=self.config,
+            controller=self.controller,
+            purgatory=self.appends.purgatory,
+            transaction_verification=self.transaction_verification,
+        )
+        return produce.paced(produce.verify(verified, now_ms), now_ms)
 
 
-def handle(
-    request: Request,
-    now_ms: int,
-    *,
-    appends: Appends,
-    config: BrokerConfig,
-    controller: Controller,
-    long_requests: LongRequests,
-    partitions: HostedPartitions,
-    permissions: Permissions,
-    replies: Replies,
-    request_work: RequestWork,
-    throttling: Throttling,
-    transaction_verification: TransactionVerification,
-) -> Steps[None] | None:
-    """Handle a Produce whose body is a `ProduceAsk`."""
-    produce = _Produce(request, now_ms, appends, controller, partitions, permissions, replies, throttling)
-    appends.open(produce)
-    beside = _Beside(request_work, long_requests)
-    if produce.ask.acks not in (-1, 0, 1):
-        return produce.paced(produce.refuse(ErrorCode.INVALID_REQUIRED_ACKS, now_ms), now_ms)
-    if not has_transactional_records(produce.ask, request.version):
-        return produce.append(beside, {}, now_ms)
-    transactional_id = produce.ask.transactional_id
-    if transactional_id is None or not permissions.allows(
-        request, Operation.WRITE, AclResource.TRANSACTIONAL_ID, transactional_id
-    ):
-        return produce.paced(produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms), now_ms)
-    verified = verify_produce(
-        produce.ask,
-        request.version,
-        lambda refusals, now_ms: produce.append_later(beside, refusals, now_ms),
-        now_ms,
-        config=config,
-        controller=controller,
-        purgatory=appends.purgatory,
-        transaction_verification=transaction_verification,
-    )
-    return produce.paced(produce.verify(verified, now_ms), now_ms)
+handle = ProduceHandler
 
 
 class _Produce:
     """One Produce request, from its topics to its response."""
 
     __slots__ = (
-        "_appends", "_controller", "_partitions", "_permissions", "_replies", "_request", "_throttling", "_topics",
-        "acks", "ask", "context", "deadline_ms", "is_long", "is_ready", "parts",
+        "_request", "_services", "_topics", "acks", "ask", "context", "deadline_ms", "is_long", "is_ready", "parts",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        request: Request,
-        now_ms: int,
-        appends: Appends,
-        controller: Controller,
-        partitions: HostedPartitions,
-        permissions: Permissions,
-        replies: Replies,
-        throttling: Throttling,
-    ) -> None:
+    def __init__(self, services: ProduceHandler, request: Request, now_ms: int) -> None:
         ask: ProduceAsk = request.body
+        count = 0
+        for _, asked in ask.topics:
+            count += len(asked) or 1
+        self._services = services
         self._request = request.without_body()
-        self._appends = appends
-        self._controller = controller
-        self._partitions = partitions
-        self._permissions = permissions
-        self._replies = replies
-        self._throttling = throttling
         self._topics: list[ProducedTopic] = []
         self.ask = ask
         self.context = request.context
         self.acks = ask.acks
         self.deadline_ms = now_ms + max(ask.timeout_ms, 0)
         self.parts: list[ProducePart] = []
-        self.is_long = sum([len(parts) or 1 for _, parts in ask.topics]) > PARTS_A_STEP
+        self.is_long = count > PARTS_A_STEP
         self.is_ready = False
 
     def paced(self, steps: Steps[None], now_ms: int) -> Steps[None] | None:
@@ -172,28 +163,27 @@ class _Produce:
 
     # Append
 
-    def append_later(self, beside: _Beside, refusals: Refusals, now_ms: int) -> None:
+    def append_later(self, refusals: Refusals, now_ms: int) -> None:
         """Append the records of a request that has waited."""
-        steps = self.append(beside, refusals, now_ms)
+        steps = self.append(refusals, now_ms)
         if steps is not None:
-            beside.turns.start(self._request, steps, now_ms)
+            self._services.long_requests.start(self._request, steps, now_ms)
 
-    def append(self, beside: _Beside, refusals: Refusals, now_ms: int) -> Steps[None] | None:
+    def append(self, refusals: Refusals, now_ms: int) -> Steps[None] | None:
         """Place the records of all partitions. Return steps for a request of many partitions."""
         if self.is_long:
-            return self._append_in_steps(beside, refusals, now_ms)
+            return self._append_in_steps(refusals, now_ms)
         costly = [found for found in self._costly(refusals) if found is not None]
         if costly:
-            self._check_beside(costly, beside, refusals)
+            self._check_beside(costly, refusals)
             return None
-        for topic in self.ask.topics:
-            for _ in self._place_topic(topic, refusals, now_ms):
-                pass
+        for topic, parts in self.ask.topics:
+            self._place(self._open_topic(topic), parts, refusals, now_ms)
         self._placed()
-        self._appends.add(self, now_ms)
+        self._services.appends.add(self, now_ms)
         return None
 
-    def _append_in_steps(self, beside: _Beside, refusals: Refusals, now_ms: int) -> Steps[None]:
+    def _append_in_steps(self, refusals: Refusals, now_ms: int) -> Steps[None]:
         costly = []
         for number, found in enumerate(self._costly(refusals), 1):
             if found is not None:
@@ -201,22 +191,26 @@ class _Produce:
             if not number % PARTS_A_STEP:
                 now_ms = yield
         if costly:
-            self._check_beside(costly, beside, refusals)
+            self._check_beside(costly, refusals)
             return
+        appends = self._services.appends
         number = cost = 0
-        for topic in self.ask.topics:
-            for of_one in self._place_topic(topic, refusals, now_ms):
+        for topic, parts in self.ask.topics:
+            opened = self._open_topic(topic)
+            for part in parts or (None,):
                 number += 1
-                cost += of_one
+                if part is not None:
+                    self._place(opened, (part,), refusals, now_ms)
+                    cost += _walk_cost(part[1])
                 if number >= PARTS_A_STEP or cost > LOOP_COST_MAX:
-                    self._appends.write_touched(now_ms)  # nothing stays placed while others change logs
+                    appends.write_touched(now_ms)  # nothing stays placed while others change logs
                     now_ms = yield
                     number = cost = 0
-        self._appends.write_touched(now_ms)
+        appends.write_touched(now_ms)
         self._placed()
-        yield from self._appends.written_in_steps(self, now_ms)
+        yield from appends.written_in_steps(self, now_ms)
 
-    def _check_beside(self, costly: list[_CostlyRecords], beside: _Beside, refusals: Refusals) -> None:
+    def _check_beside(self, costly: list[_CostlyRecords], refusals: Refusals) -> None:
         """Check costly records beside the loop, then append all records."""
 
         def resume(results: list[CheckedRecords], now_ms: int) -> None:
@@ -227,21 +221,23 @@ class _Produce:
                 parts: Any = topics[number][1]
                 parts[place] = (parts[place][0], checked)
             self.ask = self.ask._replace(topics=topics)
-            self.append_later(beside, refusals, now_ms)
+            self.append_later(refusals, now_ms)
 
-        beside.work.start(self._request, [check for _, check in costly], resume)
+        self._services.request_work.start(self._request, [check for _, check in costly], resume)
 
-    def _place_topic(self, topic: AskedTopic, refusals: Refusals, now_ms: int) -> Iterator[int]:
-        """Place the records of one topic, a partition at a time. Yield the cost of each."""
-        name = self._name_of(topic[0])
-        error = self._topic_error(topic[0], name)
+    def _open_topic(self, topic: bytes | str) -> _OpenTopic:
+        """Begin to place the records of a topic."""
+        name = self._name_of(topic)
         placed: list[ProducePart] = []
-        self._topics.append((topic[0], placed))
-        version, acks = self._request.version, self.acks
-        if not topic[1]:
-            yield 0
-        for index, records in topic[1]:
-            part = ProducePart(TopicPartition(name, index))
+        self._topics.append((topic, placed))
+        return name, self._topic_error(topic, name), placed
+
+    def _place(self, opened: _OpenTopic, parts: Iterable[tuple[int, Any]], refusals: Refusals, now_ms: int) -> None:
+        """Place the records of partitions of one topic."""
+        name, error, placed = opened
+        version, acks, place = self._request.version, self.acks, self._services.appends.place
+        for index, records in parts:
+            part = ProducePart(_new_tuple(TopicPartition, (name, index)))
             placed.append(part)
             self.parts.append(part)
             if error is not None:
@@ -252,28 +248,27 @@ class _Produce:
                 records = b"" if records is None else records
                 refusal = _request_error(records, version)
                 if refusal is None:
-                    self._appends.place(part, records, acks, now_ms)
+                    place(part, records, acks, now_ms)
                 else:
                     part.refuse(refusal.code, str(refusal))
-            yield 0 if records is None or isinstance(records, CheckedRecords) else walk_cost(records)
 
     def _placed(self) -> None:
         _limit_record_errors(self.parts)
-        self.ask = self.ask._replace(topics=())  # the frame's memory is needed again
+        self.ask = _NOTHING  # the frame's memory is needed again
 
     def _name_of(self, topic: bytes | str) -> str:
         """Return the name of a topic, "" if its id is unknown."""
         if isinstance(topic, str):
             return topic
-        known = self._controller.image.topics_by_id.get(topic)
+        known = self._services.controller.image.topics_by_id.get(topic)
         return known.name if known else ""
 
     def _topic_error(self, topic: bytes | str, name: str) -> ErrorCode | None:
         if not name and isinstance(topic, bytes):
             return ErrorCode.UNKNOWN_TOPIC_ID
-        if not self._permissions.allows(self._request, Operation.WRITE, AclResource.TOPIC, name):
+        if not self._services.permissions.allows(self._request, _WRITE, _TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if name not in self._controller.image.topics:
+        if name not in self._services.controller.image.topics:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return None
 
@@ -296,10 +291,10 @@ class _Produce:
                     continue
                 if name is None:
                     name = self._name_of(topic)
-                    if not self._permissions.sees(self._request, Operation.WRITE, AclResource.TOPIC, name):
+                    if not self._services.permissions.sees(self._request, _WRITE, _TOPIC, name):
                         break
                 key = TopicPartition(name, index)
-                partition = self._partitions.get(key)
+                partition = self._services.partitions.get(key)
                 if partition is None or partition.leader is None or key in refusals:
                     yield None
                     continue
@@ -326,12 +321,12 @@ class _Produce:
                 self.parts.append(part)
                 if not len(self.parts) % PARTS_A_STEP:
                     now_ms = yield
-        self.ask = self.ask._replace(topics=())
-        self._appends.respond(self, now_ms)
+        self.ask = _NOTHING
+        self._services.appends.respond(self, now_ms)
 
     def send(self, now_ms: int) -> None:
         """Send the response. A request with acks=0 has none; its connection is closed if records were refused."""
-        request, throttling, replies = self._request, self._throttling, self._replies
+        request, throttling, replies = self._request, self._services.throttling, self._services.replies
         has_response = self.acks != 0
         throttle_ms = throttling.of_produce(request, now_ms, is_answered=has_response) if throttling.is_on else 0
         if not has_response:
@@ -342,7 +337,7 @@ class _Produce:
         for part in self.parts:
             codes[part.error] += 1
             has_errors = has_errors or bool(part.error)
-        image = self._controller.image if has_errors and request.version >= _LEADERS_FROM else None
+        image = self._services.controller.image if has_errors and request.version >= _LEADERS_FROM else None
         replies.send(request, partial(self._encoded, image, throttle_ms), now_ms, throttle_ms)
 
     def _encoded(self, image: MetadataImage | None, throttle_ms: int) -> list[Any]:
@@ -371,6 +366,10 @@ def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: 
         return check_produced(records, config=config, now_ms=now_ms, partition=key)
     except KafkaError as error:
         return CheckedRecords(len(records), None, refusal=copy(error))
+
+
+def _walk_cost(records: Buffer | CheckedRecords | None) -> int:
+    return 0 if records is None or isinstance(records, CheckedRecords) else walk_cost(records)
 
 
 def _limit_record_errors(parts: list[ProducePart]) -> None:
