@@ -15,7 +15,7 @@ from benchmarks.measure import Row, take_turns
 from tailrace.log.compaction.cleaner import clean_log
 from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.disk.files import DiskFiles
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tests.support.log_oracle import LogOracle
 
 TITLE = "Compaction"
@@ -57,7 +57,7 @@ def run(rounds: int = 3) -> list[Row]:
 
 
 def _write(folder: Path, per_batch: int, records: int) -> None:
-    log = open_at(folder, TopicConfig.parse(SETTINGS))
+    log = open_at(folder, parse_topic_config(SETTINGS))
     for batch in keyed_batches(records, records * KEYS // RECORDS, per_batch):
         log.append_as_leader(bytearray(batch), leader_epoch=0, now_ms=NOW_MS + records)
     log.roll(NOW_MS)
@@ -79,7 +79,7 @@ def _copy(folder: Path) -> Path:
 
 
 def _our_seconds(folder: Path) -> float:
-    log = open_at(_copy(folder), TopicConfig.parse(SETTINGS))
+    log = open_at(_copy(folder), parse_topic_config(SETTINGS))
     log.advance_high_watermark(log.log_end_offset)
     start = time.perf_counter()
     clean_log(DiskFiles(), log, find_dirty_range(log, None, NOW_MS), NOW_MS)

@@ -28,7 +28,7 @@ from tailrace.log.compaction.cleaner_range import find_dirty_range
 from tailrace.log.directories.data_directory import look_at
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.verify import verify_partition
-from tailrace.model.topic_config import TopicConfig
+from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.spark.jobs.compact.compact import compact
 from tailrace.spark.jobs.verify.verify import verify
 from tests.support.kafka_install import kafka_installation
@@ -44,7 +44,7 @@ Took = tuple[float, float]
 
 
 def write(folder: Path, records: int) -> None:
-    log = open_at(folder, TopicConfig.parse(SETTINGS))
+    log = open_at(folder, parse_topic_config(SETTINGS))
     for batch in keyed_batches(records, records // 10, PER_BATCH):
         log.append_as_leader(bytearray(batch), leader_epoch=0, now_ms=NOW_MS + records)
     log.roll(NOW_MS)
@@ -107,7 +107,7 @@ def compacting(spark: Any, made: Path, scratch: Path, kafka: LogOracle) -> dict[
         return timed(lambda: cpu_of_spark() + ours(), work)
 
     def locally() -> Took:
-        log = open_at(copy(made, scratch / "local"), TopicConfig.parse(SETTINGS))
+        log = open_at(copy(made, scratch / "local"), parse_topic_config(SETTINGS))
         log.advance_high_watermark(log.log_end_offset)
         took = timed(ours, lambda: clean_log(DiskFiles(), log, find_dirty_range(log, None, NOW_MS), NOW_MS))
         log.abandon()

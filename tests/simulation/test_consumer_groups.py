@@ -70,6 +70,6 @@ def test_one_owner_at_any_time(seed: int) -> None:
             consumer.heartbeat(coordinator)
             check_owners(consumers)
     assert coordinator.group.state_name == "Stable"
-    wanted = coordinator.group.subscribed_topics(coordinator.group.members.values())
+    wanted = coordinator.group.subscriptions.among(topics)
     owned = sum(len(consumer.owned) for consumer in consumers)
     assert owned == sum(count for topic, count in topics.items() if topic in wanted)

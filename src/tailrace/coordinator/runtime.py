@@ -334,8 +334,8 @@ class CoordinatorRuntime(Generic[S]):
             return alarm_ms
         return self._load_ms if alarm_ms is None else min(self._load_ms, alarm_ms)
 
-    def tick(self, now_ms: int) -> None:
-        """A piece of what is to be loaded, and every timer that is due."""
+    def tick(self, now_ms: int, is_turn_over: Callable[[], bool] = lambda: False) -> None:
+        """Load a piece of what is to be loaded. Run due timers: at least one, and more until `is_turn_over`."""
         if now_ms >= self._load_ms:
             self._load(LOAD_BYTES, now_ms)
         if self._alarm.next_ms is None or now_ms < self._alarm.next_ms:
@@ -344,8 +344,8 @@ class CoordinatorRuntime(Generic[S]):
         for place in tuple(self._places.values()):
             place.timers.begin_run(now_ms)
             while left and place.state is ShardState.ACTIVE and (due := place.timers.take_due(now_ms)) is not None:
-                left -= 1
                 self._run_due(place, due, now_ms)
+                left = 0 if is_turn_over() else left - 1
             place.timers.end_run()
         self._alarm.clear()
         for place in self._places.values():

@@ -244,6 +244,17 @@ def test_many_timers_are_run_over_several_ticks(world: World) -> None:
     assert len(runs) == 1_000
 
 
+def test_timers_leave_the_loop_to_others_when_their_turn_is_over(world: World) -> None:
+    runs: list[int] = []
+    for number in range(5):
+        world.shard.timers.schedule(number, 5, runs.append)
+    world.runtime.tick(5, lambda: True)
+    assert len(runs) == 1
+    assert world.runtime.next_deadline_ms() == 5
+    world.runtime.tick(5, lambda: len(runs) == 3)
+    assert len(runs) == 3
+
+
 def test_a_bug_in_one_group_leaves_the_start_of_the_others_alone(world: World) -> None:
     for group in ("a", "b"):
         world.commit(group)

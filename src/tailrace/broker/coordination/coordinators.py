@@ -5,6 +5,7 @@ They are called when this broker begins or ends to lead a partition of their top
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tailrace.coordinator.key_partition import partition_of
@@ -21,13 +22,15 @@ class Coordinator(Protocol):
 
     def resign(self, partition: int, now_ms: int) -> None: ...
 
-    def tick(self, now_ms: int) -> None: ...
+    def tick(self, now_ms: int, is_turn_over: Callable[[], bool]) -> None: ...
 
     def next_deadline_ms(self) -> int | None: ...
 
 
 class Coordinators:
-    def __init__(self) -> None:
+    def __init__(self, is_turn_over: Callable[[], bool]) -> None:
+        """`is_turn_over()` returns True if other work of the loop should have its turn."""
+        self._is_turn_over = is_turn_over
         self._runtimes: dict[str, Coordinator] = {}
 
     def add(self, runtime: Coordinator) -> None:
@@ -58,7 +61,7 @@ class Coordinators:
 
     def tick(self, now_ms: int) -> None:
         for runtime in self._runtimes.values():
-            runtime.tick(now_ms)
+            runtime.tick(now_ms, self._is_turn_over)
 
     def next_deadline_ms(self) -> int | None:
         first_ms = None

@@ -165,8 +165,8 @@ class ShareStates:
         first_ms = min(self._next_prune_ms, self._next_cold_ms)
         return first_ms if deadline_ms is None else min(deadline_ms, first_ms)
 
-    def tick(self, now_ms: int) -> None:
-        self.runtime.tick(now_ms)
+    def tick(self, now_ms: int, is_turn_over: Callable[[], bool] = lambda: False) -> None:
+        self.runtime.tick(now_ms, is_turn_over)
         if now_ms >= self._next_prune_ms:
             self._next_prune_ms = now_ms + self._prune_ms
             self._prune(now_ms)

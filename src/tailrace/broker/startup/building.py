@@ -257,7 +257,7 @@ class ServiceBuilder:
         purgatory, appended = requests.purgatory, requests.current_round.appended
         topics = CoordinatorTopics(config, controller, None if cluster is None else cluster.forwarding)
         peers = None if cluster is None else cluster.transaction_peers
-        coordinators = Coordinators()
+        coordinators = Coordinators(self._givens.is_turn_over)
         groups = Groups(config, self._image, partitions, purgatory, coordinators, appended, self._givens.new_id)
         transactions = Transactions(
             config,

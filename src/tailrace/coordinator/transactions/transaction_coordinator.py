@@ -242,8 +242,8 @@ class TransactionCoordinator:
 
     # Time
 
-    def tick(self, now_ms: int) -> None:
-        self.runtime.tick(now_ms)
+    def tick(self, now_ms: int, is_turn_over: Callable[[], bool] = lambda: False) -> None:
+        self.runtime.tick(now_ms, is_turn_over)
         if now_ms >= self._abort_ms:
             self._abort_ms = now_ms + self._config.abort_interval_ms
             self.abort_timed_out(now_ms)

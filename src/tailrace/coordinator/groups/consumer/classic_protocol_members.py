@@ -83,8 +83,8 @@ class ClassicProtocolMembers:
             )
             answer(response, now_ms)
 
-        stay = list(group.members_with(moved).values())
-        if self._replaces_consumer(group, request) and can_downgrade(stay, settings):
+        stay = list(group.members_with(moved).values()) if self._replaces_consumer(group, request) else []
+        if can_downgrade(stay, settings):
             change = self._consumers.downgrade(group, stay, None)
             on_done = change.on_done
 

@@ -14,6 +14,7 @@ from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS, group_tombstones
 from tailrace.coordinator.groups.epoch.epoch_group import Assignment, EpochGroup
 from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
+from tailrace.coordinator.groups.epoch.subscriptions import Subscription, Subscriptions
 from tailrace.coordinator.groups.group import Committer, TopicCommit
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -36,6 +37,8 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         self.static_members: dict[str, str] = {}  # instance id → member id
         self.patterns: dict[str, ResolvedPattern] = {}
         self.has_partition_metadata = False  # a record of Kafka before 4.1, which the next epoch removes
+        self.subscriptions = Subscriptions()
+        self._classic_members = 0  # how many use the classic protocol
         self._holders: dict[tuple[bytes, int], str] = {}  # the member that has a partition, or must revoke it
 
     # Replay
@@ -44,6 +47,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
+        self._count(before, member)
         self.members[member.member_id] = member
         for partition in _held(member):
             self._holders[partition] = member.member_id
@@ -52,6 +56,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
 
     def put_pattern(self, pattern: str, resolved: ResolvedPattern | None) -> None:
         """Take over the topics of a pattern, or forget the pattern."""
+        self.subscriptions.put_matches(pattern, None if resolved is None else resolved.topics)
         if resolved is None:
             self.patterns.pop(pattern, None)
         else:
@@ -62,8 +67,13 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         if member is None:
             return
         self._release(member)
+        self._count(member, None)
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
             del self.static_members[member.instance_id]
+
+    def _count(self, before: ConsumerMember | None, member: ConsumerMember | None) -> None:
+        self.subscriptions.replace(_subscription(before), _subscription(member))
+        self._classic_members += _is_classic(member) - _is_classic(before)
 
     def _release(self, member: ConsumerMember) -> None:
         for partition in _held(member):
@@ -95,23 +105,31 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         members[member.member_id] = member
         return members
 
-    def subscribed_topics(self, members: Iterable[ConsumerMember]) -> set[str]:
-        topics: set[str] = set()
-        patterns: set[str] = set()
-        for member in members:
-            topics |= member.topic_names
-            if member.topic_pattern:
-                patterns.add(member.topic_pattern)
-        for pattern in patterns & self.patterns.keys():
-            topics |= self.patterns[pattern].topics
-        return topics
+    def replaced_by(self, member: ConsumerMember) -> list[ConsumerMember]:
+        """Return what takes the place of this member's: itself before it changed, and a static member before it."""
+        ids = {member.member_id, self.static_members.get(member.instance_id or "", member.member_id)}
+        return [self.members[one] for one in ids if one in self.members]
+
+    def topics_without(self, gone: Iterable[ConsumerMember], topics: Collection[str]) -> set[str]:
+        """Return those of these topics that the group subscribes to once some members have left."""
+        return self.subscriptions.among(topics, subscriptions_of(gone))
+
+    def topics_with(self, member: ConsumerMember, topics: Collection[str]) -> set[str]:
+        """Return those of these topics that the group subscribes to once this member has joined or changed."""
+        return self.subscriptions.among(topics, subscriptions_of(self.replaced_by(member)), _subscription(member))
+
+    def patterns_with(self, member: ConsumerMember) -> set[str]:
+        """Return the patterns of the group once this member has joined or changed."""
+        return self.subscriptions.patterns(subscriptions_of(self.replaced_by(member)), _subscription(member))
+
+    def is_classic_without(self, gone: Collection[ConsumerMember]) -> bool:
+        """Return True if all members use the classic protocol once some members have left."""
+        left = len(self.members) - len(gone)
+        return left > 0 and self._classic_members - sum(map(_is_classic, gone)) == left
 
     def topics_of(self, member: ConsumerMember) -> Collection[str]:
         resolved = self.patterns.get(member.topic_pattern or "")
         return member.topic_names if resolved is None else member.topic_names | resolved.topics
-
-    def pattern_count(self, pattern: str) -> int:
-        return sum(member.topic_pattern == pattern for member in self.members.values())
 
     def preferred_assignor(self, members: Iterable[ConsumerMember]) -> str | None:
         """Return the assignor that most members prefer, or None if no member prefers any."""
@@ -151,10 +169,22 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
     # All groups
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.subscribed_topics(self.members.values())
+        return topic in self.subscriptions
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members, self.patterns)
+
+
+def _subscription(member: ConsumerMember | None) -> Subscription | None:
+    return None if member is None else Subscription(member.topic_names, member.topic_pattern or "")
+
+
+def subscriptions_of(members: Iterable[ConsumerMember]) -> list[Subscription]:
+    return [Subscription(member.topic_names, member.topic_pattern or "") for member in members]
+
+
+def _is_classic(member: ConsumerMember | None) -> bool:
+    return member is not None and member.classic is not None
 
 
 def _held(member: ConsumerMember) -> Iterator[tuple[bytes, int]]:

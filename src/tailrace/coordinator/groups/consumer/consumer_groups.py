@@ -9,6 +9,7 @@ The steps are those of any epoch group (`epoch/epoch_engine.py`). What consumer 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -38,6 +39,7 @@ from tailrace.coordinator.groups.epoch.epoch_group import Assignment
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, check_epoch
 from tailrace.coordinator.groups.epoch.reconciliation import contains
 from tailrace.coordinator.groups.epoch.record_fields import PartitionLists
+from tailrace.coordinator.groups.epoch.subscriptions import common
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.shard import StateChange
 from tailrace.coordinator.timers import Timers
@@ -126,7 +128,7 @@ class ConsumerGroups:
         pattern = self._patterns.change(group, before, member, settings, records, now_ms, sees)
         epoch = self._engine.next_epoch(
             group,
-            lambda: group.subscribed_topics(group.members_with(member).values()),
+            lambda: group.topics_with(member, self._image().topics),
             names_changed or pattern.changes_topics,
             records,
         )
@@ -261,13 +263,14 @@ class ConsumerGroups:
             return StateChange((), response)
         gone = {member.member_id for member in members}
         records = self._engine.remove(group, gone)
-        stay = [member for member in group.members.values() if member.member_id not in gone]
-        if can_downgrade(stay, self._settings(group.group_id)):
-            return self.downgrade(group, stay, response)
-        patterns = {member.topic_pattern for member in stay}
-        for pattern in {member.topic_pattern for member in members if member.topic_pattern} - patterns:
-            records.append(pattern_tombstone(group.group_id, pattern))
-        metadata_hash = self._engine.hash_of(group.subscribed_topics(stay))
+        if group.is_classic_without(members):
+            stay = [member for member in group.members.values() if member.member_id not in gone]
+            if can_downgrade(stay, self._settings(group.group_id)):
+                return self.downgrade(group, stay, response)
+        for pattern, users in Counter(member.topic_pattern for member in members if member.topic_pattern).items():
+            if users == group.subscriptions.users(pattern):
+                records.append(pattern_tombstone(group.group_id, pattern))
+        metadata_hash = self._engine.hash_of(group.topics_without(members, self._image().topics))
         records.append(CONSUMER_RECORDS.group_record(group.group_id, group.epoch + 1, metadata_hash))
         return StateChange(records, response)
 
@@ -298,4 +301,5 @@ class ConsumerGroups:
 
 
 def _topic_ids(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> frozenset[bytes]:
-    return frozenset(image.topics[name].id for name in group.topics_of(member) if name in image.topics)
+    topics = image.topics
+    return frozenset(topics[name].id for name in common(group.topics_of(member), topics))

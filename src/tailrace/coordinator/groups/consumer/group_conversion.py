@@ -52,7 +52,7 @@ def upgrade(
         member = _upgraded(classic, one, image)
         group.put_member(member)
         group.target[one.member_id] = {topic: frozenset(epochs) for topic, epochs in member.assigned.items()}
-    group.metadata_hash = hash_of(group.subscribed_topics(group.members.values()))
+    group.metadata_hash = hash_of(group.subscriptions.among(image.topics))
     for waiting in tuple(classic.members.values()):
         error = ErrorCode.REBALANCE_IN_PROGRESS
         classic.answer_join(waiting, JoinGroupResponse(error_code=error, member_id=waiting.member_id), now_ms)

@@ -71,10 +71,10 @@ class PatternSubscriptions:
         counts = False
         is_new = False
         if changed:
-            if old and group.pattern_count(old) == 1:
+            if old and group.subscriptions.users(old) == 1:
                 records.append(pattern_tombstone(group.group_id, old))
             if new:
-                is_new = group.pattern_count(new) == 0
+                is_new = group.subscriptions.users(new) == 0
                 if is_new:  # a late import: most groups have no pattern, and RE2 takes 40 ms to load
                     from tailrace.coordinator.groups.consumer.topic_patterns import check_pattern
 
@@ -82,7 +82,7 @@ class PatternSubscriptions:
                 counts = not is_new and new in group.patterns
             else:
                 counts = bool(old)
-        patterns = {one.topic_pattern for one in group.members_with(member).values() if one.topic_pattern}
+        patterns = group.patterns_with(member)
         key = ("patterns", group.group_id)
         if patterns and key not in self._timers and self._is_lookup_due(group, patterns, settings, now_ms):
             self._timers.schedule(key, now_ms, lambda now_ms: self._look_up(key, group.group_id, sees, now_ms))
@@ -116,7 +116,7 @@ class PatternSubscriptions:
 
         self._version_with_new_topics()  # topics that this lookup sees are not new afterwards
         image = self._image()
-        lookup = PatternLookup(_patterns(group), image.topics, sees)
+        lookup = PatternLookup(group.subscriptions.patterns(), image.topics, sees)
 
         def run_slice(now_ms: int) -> StateChange[None] | None:
             group = self._find(group_id)
@@ -133,9 +133,9 @@ class PatternSubscriptions:
         self, group: ConsumerGroup, found: Mapping[str, Set[str]], version: int, now_ms: int
     ) -> StateChange[None]:
         """Store what a lookup in the image of that version found, and bump the group epoch if anything has changed."""
-        found = {pattern: topics for pattern, topics in found.items() if pattern in _patterns(group)}
+        found = {pattern: topics for pattern, topics in found.items() if group.subscriptions.users(pattern)}
         records: Records = []
-        topics = set().union(*(member.topic_names for member in group.members.values()), *found.values())
+        topics = group.subscriptions.named_among(self._image().topics).union(*found.values())
         bump = False
         for pattern, matching in found.items():
             known = group.patterns.get(pattern)
@@ -145,7 +145,3 @@ class PatternSubscriptions:
         if bump or metadata_hash != group.metadata_hash:
             records.append(CONSUMER_RECORDS.group_record(group.group_id, group.epoch + 1, metadata_hash))
         return StateChange(records, None)
-
-
-def _patterns(group: ConsumerGroup) -> set[str]:
-    return {member.topic_pattern for member in group.members.values() if member.topic_pattern}

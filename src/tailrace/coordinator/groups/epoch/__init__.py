@@ -18,5 +18,6 @@ The kinds keep what differs: their requests, subscriptions, assignors, and the s
     epoch_replay.py        records replayed into the state
     epoch_description.py   the common parts of the Describe responses
     epoch_settings.py      the common configuration
+    subscriptions.py       Subscriptions: topics counted by the members that subscribe to them
     metadata_hash.py       the hash by which a group notices that its topics have changed
 """

@@ -17,7 +17,9 @@ from math import ceil
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from tailrace.coordinator.groups.consumer.consumer_assignors import Assignments
+from tailrace.coordinator.groups.epoch.subscriptions import common
 from tailrace.coordinator.groups.java_collections import in_hash_order
+from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity
 from tailrace.model.java_hash import java_hash
 
 K = TypeVar("K", bound=Hashable)
@@ -44,15 +46,14 @@ def assign_simple(
         (names,) = subscriptions
         if not names:
             return {member_id: {} for member_id in members}
-        topics = [topic_ids[name] for name in in_hash_order(names, java_hash) if name in topic_ids]
+        topics = [topic_ids[name] for name in _existing(names, topic_ids)]
         shared.drop_unsubscribed(topics)
         shared.balance(topics, list(range(len(order))), _slots(topics, assignable), _slot_code)
     else:
         readers: dict[bytes, list[int]] = {}
         for index, member_id in enumerate(order):
-            for name in in_hash_order(members[member_id].topic_names, java_hash):
-                if name in topic_ids:
-                    readers.setdefault(topic_ids[name], []).append(index)
+            for name in _existing(members[member_id].topic_names, topic_ids):
+                readers.setdefault(topic_ids[name], []).append(index)
         if not readers:
             return {member_id: {} for member_id in members}
         for topic in in_hash_order(readers, _uuid_code):
@@ -61,6 +62,11 @@ def assign_simple(
         member_id: {topic: frozenset(partitions) for topic, partitions in share.items()}
         for member_id, share in zip(order, shared.members, strict=True)
     }
+
+
+def _existing(names: frozenset[str], topic_ids: Mapping[str, bytes]) -> list[str]:
+    """Return the names of existing topics, in the order that they have in a map of all names."""
+    return in_hash_order(common(names, topic_ids), java_hash, grown_capacity(FIRST_CAPACITY, len(names)))
 
 
 def _slots(topics: Iterable[bytes], assignable: Mapping[bytes, Collection[int]]) -> list[_Slot]:

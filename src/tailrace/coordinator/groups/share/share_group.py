@@ -6,10 +6,11 @@ share group has no committed offsets; the share coordinator keeps the state of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from tailrace.coordinator.groups.epoch.epoch_description import group_fields, member_fields, named_partitions
-from tailrace.coordinator.groups.epoch.epoch_group import Assignment, EpochGroup
+from tailrace.coordinator.groups.epoch.epoch_group import NO_TARGET_EPOCH, Assignment, EpochGroup
+from tailrace.coordinator.groups.epoch.subscriptions import Subscription, Subscriptions
 from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
 from tailrace.coordinator.groups.java_collections import (
     TIMELINE_CAPACITY_MIN,
@@ -31,6 +32,8 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.topics: ShareTopics | None = None
+        self.subscriptions = Subscriptions()
+        self._assigned: tuple[int, dict[bytes, set[int]]] = (NO_TARGET_EPOCH, {})  # by the target of an epoch
         self._slots = TIMELINE_CAPACITY_MIN  # of the map in which Kafka has the members
 
     def put_topics(self, topics: ShareTopics | None) -> None:
@@ -39,8 +42,21 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
     # Members
 
     def put_member(self, member: ShareMember) -> None:
+        before = self.members.get(member.member_id)
+        self.subscriptions.replace(before and Subscription(before.topic_names), Subscription(member.topic_names))
         super().put_member(member)
         self._slots = grown_timeline_capacity(self._slots, len(self.members) + 1)
+
+    def remove_member(self, member_id: str) -> None:
+        before = self.members.get(member_id)
+        self.subscriptions.replace(before and Subscription(before.topic_names), None)
+        super().remove_member(member_id)
+
+    def topics_with(self, member: ShareMember, topics: Collection[str]) -> set[str]:
+        """Return those of these topics that the group subscribes to once this member has joined or changed."""
+        before = self.members.get(member.member_id)
+        gone = [] if before is None else [Subscription(before.topic_names)]
+        return self.subscriptions.among(topics, gone, Subscription(member.topic_names))
 
     def members_with(self, member: ShareMember) -> dict[str, ShareMember]:
         """Return the members after this one has joined or changed, in the order of Kafka's map."""
@@ -53,13 +69,15 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
         """Return True if partitions whose state is initialized are not in the target assignment."""
         if self.topics is None or not self.topics.initialized:
             return False
-        names = subscribed_names(self.members.values())
-        assigned: dict[bytes, set[int]] = {}
-        for share in self.target.values():
-            for topic, partitions in share.items():
-                assigned.setdefault(topic, set()).update(partitions)
+        epoch, assigned = self._assigned
+        if epoch != self.target_epoch:
+            assigned = {}
+            for share in self.target.values():
+                for topic, partitions in share.items():
+                    assigned.setdefault(topic, set()).update(partitions)
+            self._assigned = (self.target_epoch, assigned)
         return any(
-            one.name in names and (topic not in assigned or assigned[topic] != set(one.partitions))
+            one.name in self.subscriptions and (topic not in assigned or assigned[topic] != set(one.partitions))
             for topic, one in self.topics.initialized.items()
         )
 
@@ -96,10 +114,6 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
             assignor_name=assignor,
             members=[_described(member, image) for member in self.members.values()],
         )
-
-
-def subscribed_names(members: Iterable[ShareMember]) -> set[str]:
-    return {name for member in members for name in member.topic_names}
 
 
 def _described(member: ShareMember, image: MetadataImage) -> ShareGroupDescribeResponse.Member:

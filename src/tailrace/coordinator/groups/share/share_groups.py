@@ -18,9 +18,10 @@ from tailrace.coordinator.groups.epoch.epoch_group import Assignment
 from tailrace.coordinator.groups.epoch.epoch_member import JOIN_EPOCH, LEAVE_EPOCH, MemberState, check_epoch
 from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
 from tailrace.coordinator.groups.epoch.record_fields import PartitionLists
+from tailrace.coordinator.groups.epoch.subscriptions import Subscription
 from tailrace.coordinator.groups.group import Group
 from tailrace.coordinator.groups.share.share_assignor import NAME, ShareSpec, assign_simple
-from tailrace.coordinator.groups.share.share_group import ShareGroup, subscribed_names
+from tailrace.coordinator.groups.share.share_group import ShareGroup
 from tailrace.coordinator.groups.share.share_heartbeat import Initialization, ShareHeartbeat, ShareHeartbeatResult
 from tailrace.coordinator.groups.share.share_member import ShareMember
 from tailrace.coordinator.groups.share.share_records import SHARE_RECORDS, read_topics, topics_record
@@ -99,9 +100,7 @@ class ShareGroups:
         bump = member.topic_names != before.topic_names or (
             group.target_epoch >= group.epoch and group.lacks_initialized
         )
-        epoch = self._engine.next_epoch(
-            group, lambda: subscribed_names(group.members_with(member).values()), bump, records
-        )
+        epoch = self._engine.next_epoch(group, lambda: group.topics_with(member, self._image().topics), bump, records)
         target_epoch, target = self._next_target(group, epoch, member, settings, records, now_ms)
         moved = self._reconcile(member, target_epoch, target, epoch > group.epoch)
         self._engine.store_current(group, member, moved, records)
@@ -133,7 +132,7 @@ class ShareGroups:
         topics = self._image().topics
         target = assign_simple(
             {name: ShareSpec(one.topic_names, group.target.get(name, {})) for name, one in members.items()},
-            {name: topics[name].id for name in subscribed_names(members.values()) if name in topics},
+            {name: topics[name].id for name in group.topics_with(member, topics)},
             {} if group.topics is None else group.topics.assignable,
         )
         self._engine.store_target(group, epoch, target, records, now_ms, NAME)
@@ -163,8 +162,8 @@ class ShareGroups:
         now_ms: int,
     ) -> Initialization | None:
         """Return the subscribed partitions that have no state yet, or None."""
-        names = subscribed_names(group.members_with(member).values())
         image = self._image()
+        names = group.topics_with(member, image.topics)
         known = group.topics or ShareTopics()
         missing = known.missing(names, image, now_ms, settings.initialize_retry_ms)
         if not missing:
@@ -179,8 +178,8 @@ class ShareGroups:
         """Remove members that leave or have timed out."""
         gone = [member.member_id for member in members]
         records = self._engine.remove(group, gone)
-        stay = [member for member in group.members.values() if member.member_id not in gone]
-        metadata_hash = self._engine.hash_of(subscribed_names(stay))
+        left = [Subscription(member.topic_names) for member in members]
+        metadata_hash = self._engine.hash_of(group.subscriptions.among(self._image().topics, left))
         records.append(SHARE_RECORDS.group_record(group.group_id, group.epoch + 1, metadata_hash))
         return StateChange(records, response)
 

@@ -1,0 +1,120 @@
+"""Subscriptions: how many members of a group subscribe to each topic, counted as members come and go.
+
+A group may have thousands of members with thousands of topics each. So a change of one member must not look at the
+others, and names of topics that do not exist are not looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+
+class Subscription(NamedTuple):
+    """The topics of one member."""
+
+    topics: frozenset[str]
+    pattern: str = ""
+
+
+class Subscriptions:
+    def __init__(self) -> None:
+        self._named: dict[str, int] = {}  # topic → how many members name it
+        self._matched: dict[str, int] = {}  # topic → how many patterns in use match it
+        self._matches: dict[str, frozenset[str]] = {}  # pattern → its topics, once it has been looked up
+        self._patterns: dict[str, int] = {}  # pattern → how many members have it
+
+    def replace(self, before: Subscription | None, after: Subscription | None) -> None:
+        """Count a member that has joined, changed or left."""
+        gone = () if before is None else (before,)
+        _add(self._matched, self._match_changes(gone, after))
+        _add(self._patterns, _pattern_changes(gone, after))
+        if before is None or after is None or before.topics is not after.topics:
+            _add(self._named, _name_changes(gone, after))
+
+    def put_matches(self, pattern: str, topics: frozenset[str] | None) -> None:
+        """Take over the topics of a pattern, or forget them."""
+        known = self._matches.pop(pattern, None)
+        if topics is not None:
+            self._matches[pattern] = topics
+        if pattern in self._patterns:
+            changes = Counter(topics or ())
+            changes.subtract(known or ())
+            _add(self._matched, changes)
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._named or topic in self._matched
+
+    def users(self, pattern: str) -> int:
+        """Return the number of members with this pattern."""
+        return self._patterns.get(pattern, 0)
+
+    def patterns(self, gone: Iterable[Subscription] = (), come: Subscription | None = None) -> set[str]:
+        """Return the patterns in use, after some members have gone and one has come."""
+        found = set(self._patterns)
+        for pattern, change in _pattern_changes(gone, come).items():
+            if self._patterns.get(pattern, 0) + change > 0:
+                found.add(pattern)
+            else:
+                found.discard(pattern)
+        return found
+
+    def named_among(self, topics: Collection[str]) -> set[str]:
+        """Return those of these topics that members name."""
+        return common(self._named, topics)
+
+    def among(
+        self, topics: Collection[str], gone: Collection[Subscription] = (), come: Subscription | None = None
+    ) -> set[str]:
+        """Return those of these topics that are subscribed to, after some members have gone and one has come."""
+        existing = [Subscription(frozenset(common(one.topics, topics))) for one in gone]
+        come_existing = None if come is None else Subscription(frozenset(common(come.topics, topics)))
+        named, matched = _name_changes(existing, come_existing), self._match_changes(gone, come)
+        found = common(self._named, topics) | common(self._matched, topics)
+        for topic in named.keys() | common(matched.keys(), topics):
+            names = self._named.get(topic, 0) + named.get(topic, 0)
+            if names + self._matched.get(topic, 0) + matched.get(topic, 0) > 0:
+                found.add(topic)
+            else:
+                found.discard(topic)
+        return found
+
+    def _match_changes(self, gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
+        """Return the change of `_matched` by patterns that get their first user or lose their last one."""
+        changes: Counter[str] = Counter()
+        for pattern, change in _pattern_changes(gone, come).items():
+            users = self._patterns.get(pattern, 0)
+            if not users and change > 0:
+                changes.update(self._matches.get(pattern, ()))
+            elif users and users + change <= 0:
+                changes.subtract(self._matches.get(pattern, ()))
+        return changes
+
+
+def _name_changes(gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
+    changes = Counter(() if come is None else come.topics)
+    for one in gone:
+        changes.subtract(one.topics)
+    return changes
+
+
+def _pattern_changes(gone: Iterable[Subscription], come: Subscription | None) -> Counter[str]:
+    changes = Counter([come.pattern] if come is not None and come.pattern else ())
+    changes.subtract(one.pattern for one in gone if one.pattern)
+    return changes
+
+
+def _add(counts: dict[str, int], changes: Counter[str]) -> None:
+    for key, change in changes.items():
+        count = counts.get(key, 0) + change
+        if count > 0:
+            counts[key] = count
+        else:
+            counts.pop(key, None)
+
+
+def common(names: Collection[str], topics: Collection[str]) -> set[str]:
+    """Return the names that are in both, looking at the fewer of them one by one."""
+    few, many = (topics, names) if len(topics) < len(names) else (names, topics)
+    return {topic for topic in few if topic in many}
