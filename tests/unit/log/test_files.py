@@ -239,3 +239,26 @@ def test_a_file_that_is_let_go_leaves_no_descriptor(tmp_path: Path) -> None:
     assert os.readlink(link) == str(tmp_path / "file")
     del file
     assert not os.path.exists(link) or os.readlink(link) != str(tmp_path / "file")
+
+
+def test_a_pipe_or_device_is_no_file_and_is_not_waited_for(tmp_path: Path) -> None:
+    pipe, device = tmp_path / "pipe", tmp_path / "device"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        with pytest.raises(OSError, match="not a regular file"):
+            DiskFiles().read(str(path))
+        with pytest.raises(OSError, match="not a regular file"):
+            DiskFiles().open(str(path), read_only=True).size()
+
+
+def test_removing_a_folder_removes_links_and_not_what_they_name(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"x")
+    folder = tmp_path / "t-0.0-delete"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "link").symlink_to(outside)
+    DiskFiles().remove_directory(str(folder))
+    assert (outside / "kept").exists()
+    assert not folder.exists()

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
@@ -131,7 +132,7 @@ class DiskFile:
 
     def fileno(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self.path, self._flags, self.mode)
+            self._fd = _open_regular(self.path, self._flags, self.mode)
         return self._fd
 
     def size(self) -> int:
@@ -236,7 +237,7 @@ class DiskFiles:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
+        with open(_open_regular(path, os.O_RDONLY | os.O_CLOEXEC), "rb", buffering=0) as file:
             return file.read()
 
     def write(self, path: str, data: Buffer, *, sync: bool) -> None:
@@ -263,11 +264,13 @@ class DiskFiles:
         os.makedirs(path, 0o777 & ~self._umask, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
-        for entry in self.entries(path):
-            if entry.is_directory:
-                self.remove_directory(f"{path}/{entry.name}")
+        with os.scandir(path) as found:
+            entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]
+        for inner, is_directory in entries:
+            if is_directory:
+                self.remove_directory(inner)
             else:
-                os.remove(f"{path}/{entry.name}")
+                os.remove(inner)  # of a symbolic link, the link and not what it names
         os.rmdir(path)
 
     def sync_directory(self, path: str) -> None:
@@ -306,6 +309,15 @@ class _HeldFile(DiskFile):
 
 
 _held: WeakValueDictionary[tuple[int, int], _HeldFile] = WeakValueDictionary()
+
+
+def _open_regular(path: str, flags: int, mode: int = 0) -> int:
+    """Open a regular file. Raise OSError for anything else: a pipe would wait for ever, a device may never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -165,11 +165,15 @@ class ConsumerGroups:
             return group.target_epoch, group.target_of(member)
         members = group.members_with(member)
         image = self._image()
+        # Most members of a group have the same subscription: each is resolved once.
+        subscribed = {(one.topic_names, one.topic_pattern): one for one in members.values()}
+        topics = {subscription: _topic_ids(group, one, image) for subscription, one in subscribed.items()}
         specs = {
-            one.member_id: MemberSpec(_topic_ids(group, one, image), group.target_of(one), one.instance_id)
+            one.member_id: MemberSpec(topics[one.topic_names, one.topic_pattern], group.target_of(one), one.instance_id)
             for one in members.values()
         }
-        counts = {topic: len(image.topics_by_id[topic].partitions) for spec in specs.values() for topic in spec.topics}
+        ids = frozenset[bytes]().union(*topics.values())
+        counts = {topic: len(image.topics_by_id[topic].partitions) for topic in ids}
         assignor = group.preferred_assignor(members.values()) or settings.assignors[0]
         assigned = ASSIGNORS[assignor](specs, counts)
         target = {member_id: assigned.get(member_id, {}) for member_id in specs}

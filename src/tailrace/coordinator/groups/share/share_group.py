@@ -43,13 +43,13 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
 
     def put_member(self, member: ShareMember) -> None:
         before = self.members.get(member.member_id)
-        self.subscriptions.replace(before and Subscription(before.topic_names), Subscription(member.topic_names))
+        self.subscriptions.replace(_subscription(before), Subscription(member.topic_names))
         super().put_member(member)
         self._slots = grown_timeline_capacity(self._slots, len(self.members) + 1)
 
     def remove_member(self, member_id: str) -> None:
         before = self.members.get(member_id)
-        self.subscriptions.replace(before and Subscription(before.topic_names), None)
+        self.subscriptions.replace(_subscription(before), None)
         super().remove_member(member_id)
 
     def topics_with(self, member: ShareMember, topics: Collection[str]) -> set[str]:
@@ -114,6 +114,10 @@ class ShareGroup(EpochGroup[ShareMember, Assignment]):
             assignor_name=assignor,
             members=[_described(member, image) for member in self.members.values()],
         )
+
+
+def _subscription(member: ShareMember | None) -> Subscription | None:
+    return None if member is None else Subscription(member.topic_names)
 
 
 def _described(member: ShareMember, image: MetadataImage) -> ShareGroupDescribeResponse.Member:
