@@ -22,10 +22,10 @@ from tailrace.broker.requests.api_table import API_TABLE
 from tailrace.broker.requests.request_context import ConnectionContext
 from tailrace.log.segments.position import FileSlice
 from tailrace.protocol.api_keys import api
-from tailrace.protocol.errors import UnwritableMessage
+from tailrace.protocol.errors import ProtocolError, UnwritableMessage
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.json_form import to_dict, uuid_text
-from tailrace.protocol.messages import ApiVersionsRequest, MetadataRequest
+from tailrace.protocol.messages import ApiVersionsRequest, MetadataRequest, ProduceRequest
 from tailrace.protocol.registry import response_class
 
 _NO_ID = uuid_text(bytes(16))
@@ -96,7 +96,7 @@ class KafkaSide(_Common):
             self._connection = self._connect()
         try:
             self._connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
-            if api_key == 0 and _acks(body, version) == 0:
+            if api_key == 0 and _asks_for_no_response(body, version):
                 return self._after_acks_0()
             (size,) = struct.unpack(">i", self._receive(4))
             return self._receive(size)
@@ -169,10 +169,12 @@ class OurSide(_Common):
         return b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in reply.parts)
 
 
-def _acks(body: bytes, version: int) -> int:
-    """Of a Produce request without a transactional id."""
-    position = 0 if version < 3 else 1 if version >= 9 else 2
-    return int(struct.unpack_from(">h", body, position)[0])
+def _asks_for_no_response(body: bytes, version: int) -> bool:
+    """Return True for a Produce request with acks=0."""
+    try:
+        return ProduceRequest.decode(body, version).acks == 0
+    except ProtocolError:
+        return False
 
 
 class ApiTwins:

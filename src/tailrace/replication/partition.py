@@ -300,9 +300,10 @@ class Partition:
     def delete_records(self, offset: Offset, now_ms: int) -> Offset:
         """Move the log start up to an offset, -1 for the high watermark; the offset meant."""
         self._leader()
-        if not self.log.config.is_deleted_by_retention:
+        config = self.log.config
+        if config.is_compacted and not config.is_deleted_by_retention:
             raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, f"records of {self.key} cannot be deleted, its cleanup.policy is not delete"
+                ErrorCode.POLICY_VIOLATION, f"records of {self.key} cannot be deleted, its cleanup.policy is compact"
             )
         target = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
         if target < 0:

@@ -8,6 +8,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import (
     CODEC_MASK,
+    CODEC_POSITION,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
@@ -18,7 +19,7 @@ from tailrace.records.batch import (
     RecordBatch,
 )
 from tailrace.records.conversion import HeaderCutShort, split_any
-from tailrace.records.legacy import Message
+from tailrace.records.legacy import MIN_SIZE, Message
 
 FIRST_VERSION_WITH_ZSTD = 7
 
@@ -32,6 +33,28 @@ def split_produced(data: Buffer, partition: TopicPartition | None = None) -> Ite
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{error} in {partition}") from error
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{error} in {partition}") from error
+
+
+def check_first_batch(data: Buffer) -> None:
+    """Raise KafkaError if the first batch has a length or magic that no batch has."""
+    if len(data) <= MAGIC_POSITION:
+        return
+    size = PREFIX.unpack_from(data)[1] + LOG_OVERHEAD
+    magic = data[MAGIC_POSITION]
+    if size < MIN_SIZE[0]:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes is too small")
+    if magic > 2:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"unknown magic {magic}")
+
+
+def has_unknown_codec(data: Buffer) -> bool:
+    """Return True if records begin with a whole batch of format 2 whose codec does not exist."""
+    return (
+        len(data) >= HEADER_SIZE
+        and data[MAGIC_POSITION] == 2
+        and data[CODEC_POSITION] & CODEC_MASK > max(Codec)
+        and PREFIX.unpack_from(data)[1] + LOG_OVERHEAD <= len(data)
+    )
 
 
 def check_produce_request(data: Buffer, version: int) -> None:

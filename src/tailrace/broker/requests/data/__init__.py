@@ -4,6 +4,7 @@ Produce checks and appends through replication/, and waits for replicas if acks=
 through fetch/. Share fetches go through shares/.
 
     produce.py                  Produce
+    produce_checks.py           checks of the records of a Produce request
     produce_verification.py     transactional records: their coordinator has to know of the partition first
     fetch.py                    Fetch
     fetch_explanation.py        a fetch that is carried out and explained (`tailrace fetch explain`)

@@ -52,6 +52,7 @@ from tailrace.replication.partition import Partition
 Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _CONSUMER, _DEBUGGER = -1, -2
+_ISOLATION_LEVELS = (0, 1)
 _EPOCHS_FROM = first_version_with("ListOffsetsResponse", "topics.partitions.leader_epoch")
 _NO_EPOCH = -1
 _COST_AT_ONCE = LOOP_COST_MAX // 64  # a piece of a request has up to 64 partitions
@@ -84,6 +85,8 @@ def handle(
     request_work: RequestWork,
 ) -> ListOffsetsResponse | None:
     body: ListOffsetsRequest = request.body
+    if body.isolation_level not in _ISOLATION_LEVELS:
+        return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)
     counts: dict[TopicPartition, int] = {}
     for topic in body.topics:
         for asked in topic.partitions:
@@ -106,6 +109,21 @@ def handle(
         return response
     _search_beside(request, response, pending, partitions=partitions, replies=replies, request_work=request_work)
     return None
+
+
+def _refused(body: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
+    """Refuse every partition of a request."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    Answer(partition_index=asked.partition_index, error_code=code) for asked in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )
 
 
 def _search_beside(
@@ -194,6 +212,8 @@ def _answer_topic(
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             if key in repeated and request.version > 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is asked for twice")
+            if request.version > 0:
+                _check_timestamp(asked.timestamp, request.version)
             partition = partitions.find(key)
             if request.version == 0:
                 partition.fence(-1, leader_only=request.body.replica_id != _DEBUGGER)
@@ -202,6 +222,12 @@ def _answer_topic(
                 _look_up(partition, asked, request, answer, pending)
         answers.append(answer)
     return answers
+
+
+def _check_timestamp(target: int, version: int) -> None:
+    """Raise KafkaError for a negative timestamp that a version has no meaning for."""
+    if target < 0 and version < _FIRST_VERSION.get(target, 2**15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {version}")
 
 
 def _end_for(partition: Partition, request: ListOffsetsRequest) -> Offset:
@@ -220,10 +246,6 @@ def _look_up(
     pending: list[_Pending],
 ) -> None:
     target = asked.timestamp
-    if target < 0 and request.version < _FIRST_VERSION.get(target, 2**15):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {target} in version {request.version}")
-    if request.body.replica_id == _CONSUMER and request.body.isolation_level not in (0, 1):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no isolation level {request.body.isolation_level}")
     if asked.current_leader_epoch < _NO_EPOCH:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
     partition.fence(asked.current_leader_epoch, leader_only=request.body.replica_id != _DEBUGGER)

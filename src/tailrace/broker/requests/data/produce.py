@@ -3,7 +3,9 @@
 Behaviour
     Appends each partition's records and answers with the offset of the first. acks=0 is not answered at all, and a
     connection whose records were refused is closed instead; acks=1 is answered at once; acks=all waits until every
-    in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest.
+    in-sync replica has the records, or the timeout passes. One bad partition never spoils the rest,
+    unless the length or magic of its first batch is wrong: that is the error of the whole request, as in Kafka.
+    Other acks, and internal topics, are refused after partitions and formats are checked and transactions verified.
     Records of a transaction are taken once its coordinator knows that the partition is part of it.
     The size of a request counts towards producer_byte_rate, with acks=0 as well.
     Batches that may take long to check, compressed ones above all, are checked beside the loop (`request_work.py`)
@@ -27,7 +29,6 @@ Version notes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -39,9 +40,10 @@ from tailrace.broker.handling.long_requests import LongRequests
 from tailrace.broker.handling.request_work import RequestWork
 from tailrace.broker.handling.throttling import Throttling
 from tailrace.broker.replies import Replies
+from tailrace.broker.requests.data.produce_checks import check_records, cost_of, limit_record_errors, request_error
 from tailrace.broker.requests.data.produce_verification import Refusals, has_transactional_records, verify_produce
 from tailrace.broker.requests.request_context import Request
-from tailrace.broker.requests.topics.topic_view import endpoint_of
+from tailrace.broker.requests.topics.topic_view import INTERNAL_TOPICS, endpoint_of
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
 from tailrace.metadata.controller.controller import Controller
@@ -49,18 +51,18 @@ from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps, run_steps
-from tailrace.model.topic_config import TopicConfig
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.flat.produce import LeaderHint, ProduceAsk, ProducedTopic, parts_of
-from tailrace.records.batch import Buffer
-from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost, walk_cost
-from tailrace.records.checks.produce_request import check_produce_request
-from tailrace.records.checks.record_rules import RECORD_ERRORS_MAX
-from tailrace.records.checks.validation import check_produced
+from tailrace.records.checks.checked_records import LOOP_COST_MAX, CheckedRecords, check_cost, plain_cost
+from tailrace.records.checks.produce_request import (
+    FIRST_VERSION_WITH_ZSTD,
+    has_unknown_codec,
+)
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.produce import ProducePart
 
-_FORMAT_2_FROM: Final = 3
+_ACKS: Final = (-1, 0, 1)
+_ADMIN_CLIENT: Final = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
 _LEADERS_FROM: Final = first_version_with("ProduceResponse", "node_endpoints")
 
 _WRITE: Final = Operation.WRITE
@@ -93,15 +95,16 @@ class ProduceHandler:
         produce = _Produce(self, request, now_ms)
         self.appends.open(produce)
         ask = produce.ask
-        if ask.acks not in (-1, 0, 1):
-            return produce.paced(produce.refuse(ErrorCode.INVALID_REQUIRED_ACKS, now_ms), now_ms)
-        if not has_transactional_records(ask, request.version):
-            return produce.append({}, now_ms)
-        transactional_id = ask.transactional_id
-        if transactional_id is None or not self.permissions.allows(
-            request, _WRITE, AclResource.TRANSACTIONAL_ID, transactional_id
-        ):
+        try:
+            is_transactional = has_transactional_records(ask, request.version)
+        except KafkaError as error:
+            return produce.paced(produce.refuse(error.code, now_ms, str(error)), now_ms)
+        if is_transactional and not self._may_use_transaction(request):
             return produce.paced(produce.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, now_ms), now_ms)
+        if request.version < FIRST_VERSION_WITH_ZSTD and produce.has_unknown_codec():
+            return produce.paced(produce.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, now_ms), now_ms)
+        if not is_transactional:
+            return produce.append({}, now_ms)
         verified = verify_produce(
             ask,
             request.version,
@@ -113,6 +116,12 @@ class ProduceHandler:
             transaction_verification=self.transaction_verification,
         )
         return produce.paced(produce.verify(verified, now_ms), now_ms)
+
+    def _may_use_transaction(self, request: Request) -> bool:
+        transactional_id = request.body.transactional_id
+        return transactional_id is not None and self.permissions.allows(
+            request, _WRITE, AclResource.TRANSACTIONAL_ID, transactional_id
+        )
 
 
 handle = ProduceHandler
@@ -161,6 +170,20 @@ class _Produce:
         ]
         self.ask = self.ask._replace(topics=topics)
 
+    def has_unknown_codec(self) -> bool:
+        """Return True if a partition's first batch has a codec that does not exist. Kafka looks for zstd in versions
+        that do not know it, and refuses the whole request for such a codec."""
+        services = self._services
+        for topic, parts in self.ask.topics:
+            for index, records in parts:
+                if records is not None and has_unknown_codec(records):
+                    key = TopicPartition(self._name_of(topic), index)
+                    if services.controller.image.partition(key) is not None and services.permissions.sees(
+                        self._request, _WRITE, _TOPIC, key.topic
+                    ):
+                        return True
+        return False
+
     # Append
 
     def append_later(self, refusals: Refusals, now_ms: int) -> None:
@@ -201,7 +224,7 @@ class _Produce:
                 number += 1
                 if part is not None:
                     self._place(opened, (part,), refusals, now_ms)
-                    cost += _walk_cost(part[1])
+                    cost += cost_of(part[1])
                 if number >= PARTS_A_STEP or cost > LOOP_COST_MAX:
                     appends.write_touched(now_ms)  # nothing stays placed while others change logs
                     now_ms = yield
@@ -236,6 +259,7 @@ class _Produce:
         """Place the records of partitions of one topic."""
         name, error, placed = opened
         version, acks, place = self._request.version, self.acks, self._services.appends.place
+        is_allowed = acks in _ACKS and (name not in INTERNAL_TOPICS or self._request.client_id == _ADMIN_CLIENT)
         for index, records in parts:
             part = ProducePart(_new_tuple(TopicPartition, (name, index)))
             placed.append(part)
@@ -246,14 +270,20 @@ class _Produce:
                 part.refuse(*refusals[part.key])
             else:
                 records = b"" if records is None else records
-                refusal = _request_error(records, version)
-                if refusal is None:
+                refusal = request_error(records, version)
+                if refusal is None and is_allowed:
                     place(part, records, acks, now_ms)
-                else:
+                elif self._services.controller.image.partition(part.key) is None:
+                    part.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                elif refusal is not None:
                     part.refuse(refusal.code, str(refusal))
+                elif acks not in _ACKS:
+                    part.refuse(ErrorCode.INVALID_REQUIRED_ACKS)
+                else:
+                    part.refuse(ErrorCode.INVALID_TOPIC_EXCEPTION)
 
     def _placed(self) -> None:
-        _limit_record_errors(self.parts)
+        limit_record_errors(self.parts)
         self.ask = _NOTHING  # the frame's memory is needed again
 
     def _name_of(self, topic: bytes | str) -> str:
@@ -276,7 +306,7 @@ class _Produce:
         """Yield the records that are too costly to check on the loop, except those that are refused anyway, and None
         for all others. The costs of a long request do not add up, because it pauses between its records."""
         cost = 0
-        for number, (topic, parts) in enumerate(self.ask.topics):
+        for number, (topic, parts) in enumerate(self.ask.topics if self.acks in _ACKS else ()):
             name: str | None = None
             for place, (index, records) in enumerate(parts):
                 if self.is_long:
@@ -295,7 +325,7 @@ class _Produce:
                         break
                 key = TopicPartition(name, index)
                 partition = self._services.partitions.get(key)
-                if partition is None or partition.leader is None or key in refusals:
+                if partition is None or partition.leader is None or key in refusals or name in INTERNAL_TOPICS:
                     yield None
                     continue
                 config = partition.log.config
@@ -303,20 +333,20 @@ class _Produce:
                 if cost + of_one <= LOOP_COST_MAX:
                     cost += of_one
                     yield None
-                elif _request_error(records, self._request.version) is None:
-                    check = partial(_checked, records, key, config, self._request.received_ms)
+                elif request_error(records, self._request.version) is None:
+                    check = partial(check_records, records, key, config, self._request.received_ms)
                     yield (number, place), check
 
     # Response
 
-    def refuse(self, code: ErrorCode, now_ms: int) -> Steps[None]:
+    def refuse(self, code: ErrorCode, now_ms: int, message: str | None = None) -> Steps[None]:
         """Refuse every partition of the request. None of its records may be placed."""
         for topic, asked in self.ask.topics:
             parts: list[ProducePart] = []
             self._topics.append((topic, parts))
             for index, _ in asked:
                 part = ProducePart(TopicPartition("", index))
-                part.refuse(code)
+                part.refuse(code, message)
                 parts.append(part)
                 self.parts.append(part)
                 if not len(self.parts) % PARTS_A_STEP:
@@ -358,35 +388,3 @@ def _leaders(parts: list[ProducePart], image: MetadataImage, listener: str) -> d
                 address = (endpoint.host, endpoint.port, image.brokers[state.leader].rack)
             hints[part] = LeaderHint(state.leader, state.leader_epoch, address)
     return hints
-
-
-def _checked(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: int) -> CheckedRecords:
-    """Check a partition's records, on any thread."""
-    try:
-        return check_produced(records, config=config, now_ms=now_ms, partition=key)
-    except KafkaError as error:
-        return CheckedRecords(len(records), None, refusal=copy(error))
-
-
-def _walk_cost(records: Buffer | CheckedRecords | None) -> int:
-    return 0 if records is None or isinstance(records, CheckedRecords) else walk_cost(records)
-
-
-def _limit_record_errors(parts: list[ProducePart]) -> None:
-    """Limit the refused records that a response names to those of one batch."""
-    room = RECORD_ERRORS_MAX
-    for part in parts:
-        if part.record_errors:
-            part.record_errors = part.record_errors[:room]
-            room -= len(part.record_errors)
-
-
-def _request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError | None:
-    """Return why records are not what a version may hold; records that were checked before have passed this."""
-    if version < _FORMAT_2_FROM or isinstance(records, CheckedRecords):
-        return None
-    try:
-        check_produce_request(records, version)
-    except KafkaError as refusal:
-        return refusal
-    return None

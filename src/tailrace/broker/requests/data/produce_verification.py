@@ -21,8 +21,8 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import TopicPartition
 from tailrace.model.steps import Steps
 from tailrace.protocol.flat.produce import ProduceAsk
-from tailrace.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, Buffer, RecordBatch
-from tailrace.records.checks.produce_request import check_produce_request
+from tailrace.records.batch import HEADER_SIZE, LOG_OVERHEAD, PREFIX, TRANSACTIONAL_BIT, Buffer, RecordBatch
+from tailrace.records.checks.produce_request import check_first_batch, check_produce_request
 from tailrace.waiting.purgatory import DelayedOperation, Purgatory
 
 _TOPIC_IDS_FROM = 13
@@ -51,7 +51,7 @@ Refusals: TypeAlias = dict[TopicPartition, Refusal]
 
 
 def is_transactional(records: Buffer | None) -> bool:
-    """Whether records begin with a transactional batch."""
+    """Return True if records begin with a transactional batch."""
     return (
         records is not None
         and len(records) >= HEADER_SIZE
@@ -61,14 +61,27 @@ def is_transactional(records: Buffer | None) -> bool:
 
 
 def has_transactional_records(ask: ProduceAsk, version: int) -> bool:
-    """Return True if a request has records of a transaction."""
+    """Return True if a request has records of a transaction.
+
+    Like Kafka, look at the first batch of each partition up to the first transactional one. A KafkaError for a batch
+    whose length or magic is wrong is the error of the whole request.
+    """
     if version < _FIRST_WITH_TRANSACTIONS:
         return False
     for _, partitions in ask.topics:
         for _, records in partitions:
+            if records is None:
+                continue
+            if len(records) < HEADER_SIZE or records[_MAGIC_POSITION] != 2 or not _is_whole(records):
+                check_first_batch(records)
             if is_transactional(records):
                 return True
     return False
+
+
+def _is_whole(records: Buffer) -> bool:
+    """Return True if a first batch of format 2 is as long as its header at least, and no longer than the records."""
+    return HEADER_SIZE <= PREFIX.unpack_from(records)[1] + LOG_OVERHEAD <= len(records)
 
 
 def verify_produce(

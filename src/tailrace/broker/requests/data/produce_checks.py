@@ -1,0 +1,51 @@
+"""Checks of the records of a Produce request, and their costs."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Final
+
+from tailrace.model.errors import KafkaError
+from tailrace.model.ids import TopicPartition
+from tailrace.model.topic_config import TopicConfig
+from tailrace.records.batch import Buffer
+from tailrace.records.checks.checked_records import CheckedRecords, walk_cost
+from tailrace.records.checks.produce_request import check_produce_request
+from tailrace.records.checks.record_rules import RECORD_ERRORS_MAX
+from tailrace.records.checks.validation import check_produced
+from tailrace.replication.produce import ProducePart
+
+_FORMAT_2_FROM: Final = 3
+
+
+def check_records(records: Buffer, key: TopicPartition, config: TopicConfig, now_ms: int) -> CheckedRecords:
+    """Check a partition's records, on any thread."""
+    try:
+        return check_produced(records, config=config, now_ms=now_ms, partition=key)
+    except KafkaError as error:
+        return CheckedRecords(len(records), None, refusal=copy(error))
+
+
+def cost_of(records: Buffer | CheckedRecords | None) -> int:
+    """Return the cost of looking at records; those that were checked before cost nothing."""
+    return 0 if records is None or isinstance(records, CheckedRecords) else walk_cost(records)
+
+
+def limit_record_errors(parts: list[ProducePart]) -> None:
+    """Limit the refused records that a response names to those of one batch."""
+    room = RECORD_ERRORS_MAX
+    for part in parts:
+        if part.record_errors:
+            part.record_errors = part.record_errors[:room]
+            room -= len(part.record_errors)
+
+
+def request_error(records: Buffer | CheckedRecords, version: int) -> KafkaError | None:
+    """Return why records are not what a version may hold; records that were checked before have passed this."""
+    if version < _FORMAT_2_FROM or isinstance(records, CheckedRecords):
+        return None
+    try:
+        check_produce_request(records, version)
+    except KafkaError as refusal:
+        return refusal
+    return None
