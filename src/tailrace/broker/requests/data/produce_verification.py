@@ -81,7 +81,8 @@ def has_transactional_records(ask: ProduceAsk, version: int) -> bool:
 
 def _is_whole(records: Buffer) -> bool:
     """Return True if a first batch of format 2 is as long as its header at least, and no longer than the records."""
-    return HEADER_SIZE <= PREFIX.unpack_from(records)[1] + LOG_OVERHEAD <= len(records)
+    size: int = PREFIX.unpack_from(records)[1] + LOG_OVERHEAD
+    return HEADER_SIZE <= size <= len(records)
 
 
 def verify_produce(
