@@ -23,7 +23,7 @@ STEPS = 100
 def twins(kafka_broker: Callable[..., KafkaBroker]) -> Any:
     kafka = start_with_groups(kafka_broker, SETTINGS)
     made = ShareTwins(kafka, SETTINGS)
-    for name, count in TOPICS.items():
+    for name, count in sorted(TOPICS.items(), key=lambda one: -one[1]):
         made.create(name, count)
     made.learn_topics()
     yield made

@@ -52,6 +52,7 @@ from tests.support.raw_client import RawClient
 
 STATE = TopicPartition("__share_group_state", 0)
 TOPICS = {"orders": 3, "payments": 1, "returns": 5}
+PARTITIONS_MAX = {"orders": 6}  # of a topic that grows
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
@@ -86,15 +87,29 @@ class ShareTwins(GroupTwins):
         super().__init__(kafka.bootstrap, self.ours)
         self.kafka = kafka
         self.topic_ids: dict[str, bytes] = {}
+        self._buckets: set[int] = set()
         self._looking = RawClient(kafka.bootstrap)
         self.ask_both("admin", FindCoordinatorRequest(key="any"), 1)
 
     def create(self, name: str, partitions: int) -> None:
+        """Create a topic at both, under an id that leaves no choice to the assignor.
+
+        Kafka's assignor visits topics in the order of an immutable set, which differs from one start of a JVM to the
+        next. The order decides only between partitions that share a bucket of a hash map, so there are none.
+        """
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
         actor = self.actor("admin")
-        assert actor.kafka.ask(request, 5).topics[0].error_code == 0
-        self.topic_ids[name] = self._wait(lambda: self._kafkas_topics().get(name))
+        while True:
+            assert actor.kafka.ask(request, 5).topics[0].error_code == 0
+            topic_id = self._wait(lambda: self._kafkas_topics().get(name))
+            buckets = {slot_bucket(topic_id, number) for number in range(PARTITIONS_MAX.get(name, partitions))}
+            if not buckets & self._buckets:
+                break
+            actor.kafka.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5)
+            self._wait(lambda: name not in self._kafkas_topics())
+        self._buckets |= buckets
+        self.topic_ids[name] = topic_id
         self._chosen.append(self.topic_ids[name])
         self._send_to_ours(actor, request, 5)
         self._ours.take_replies()
@@ -204,6 +219,14 @@ class ShareTwins(GroupTwins):
     def close(self) -> None:
         self._looking.close()
         super().close()
+
+
+def slot_bucket(topic_id: bytes, partition: int) -> int:
+    """Return the bucket of a partition in a Java HashMap with 16 buckets, the fewest that the assignor's maps have."""
+    upper, lower = int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big")
+    mixed = upper ^ lower
+    code = (31 * ((mixed >> 32) ^ mixed) + partition) & 0xFFFFFFFF
+    return (code ^ (code >> 16)) & 15
 
 
 def _states(data: bytes) -> dict[str, list[Any]]:
