@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import tailrace
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec

@@ -30,9 +30,9 @@ from benchmarks.kafka import cpu_seconds
 from benchmarks.spark_read import cpu_of_spark
 from tailrace.client.admin import NewTopic, create_topic
 from tailrace.client.batches import FetchOptions, fetch
-from tailrace.client.cluster.cluster import ClusterClient
-from tailrace.client.isolation import IsolationLevel
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.producing.producer import BatchProducer
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.ids import TopicPartition
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.record import iter_records

@@ -82,7 +82,7 @@ def passes(directory: str) -> dict[str, float]:
         "retention_us": cpu_us(lambda: housekeeping._apply_retention(directory_, now_ms)),
         "flush_us": cpu_us(lambda: housekeeping._flush_due(directory_, now_ms)),
         "checkpoint_us": cpu_us(lambda: housekeeping._checkpoint(directory_, now_ms)),
-        "scrape_us": cpu_us(lambda: list(pieces(broker.measures(now_ms), "text/plain")), times=20),
+        "scrape_us": cpu_us(lambda: list(pieces(broker.metric_families(now_ms), "text/plain")), times=20),
     }
     assert broker.services.replication is not None
     proposals = broker.services.replication.proposals

@@ -18,9 +18,9 @@ from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.expected import Expected, Revenue, Settled, expect
 from examples.orders.pipeline import REVENUE, SETTLED, checkpoint, settled_table
 from tailrace.client.batches import FetchOptions, fetch_range
-from tailrace.client.cluster.cluster import ClusterClient
-from tailrace.client.isolation import IsolationLevel
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.offsets import latest_offsets
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.record import iter_records
 

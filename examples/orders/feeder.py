@@ -15,7 +15,7 @@ from typing import Final
 
 from examples.orders.events import ORDERS, PAYMENTS, Event, arrivals
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.offsets import latest_offsets
 from tailrace.client.producing.partitioner import partition_of_key
 from tailrace.client.producing.producer import BatchProducer

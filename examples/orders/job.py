@@ -18,7 +18,7 @@ from examples.orders.expected import Revenue, WindowKey
 from examples.orders.feeder import PARTITIONS, Feeder, create_topics
 from examples.orders.pipeline import REVENUE, SETTLED, Pipeline
 from examples.orders.session import local_session
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import TopicPartition
 

@@ -133,14 +133,14 @@ class FaultyBroker:
     def internal_errors(self) -> InternalErrors:
         return self.broker.internal_errors
 
-    def measures(self, now_ms: int) -> Iterable[Family]:
-        return self.broker.measures(now_ms)
+    def metric_families(self, now_ms: int) -> Iterable[Family]:
+        return self.broker.metric_families(now_ms)
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         return self.broker.connection_hold_off_ms(host, now_ms)
 
-    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        self.broker.explain_fetch(wish, now_ms, answer)
+    def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        self.broker.explain_fetch(query, now_ms, answer)
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
         self.broker.prepare_stop(now_ms, ready)

@@ -18,7 +18,7 @@ from tailrace.client.admin import (
     describe_cluster,
     log_directories,
 )
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.configs import ConfigChange, ConfigSource, Operation, Resource, alter_configs, describe_configs
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownPartition, UnknownTopic
 from tailrace.client.offsets import FoundOffset, OffsetSpec, earliest_offsets, find_offsets, latest_offsets

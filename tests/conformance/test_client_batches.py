@@ -10,12 +10,12 @@ import pytest
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic, delete_records
 from tailrace.client.batches import FetchOptions, fetch, fetch_range
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ConnectionLost, OffsetOutOfRange, Refused
-from tailrace.client.isolation import Batch, IsolationLevel
 from tailrace.client.offsets import latest_offsets
 from tailrace.client.producing.partitioner import partition_of_key
 from tailrace.client.producing.producer import Acks, BatchProducer, NotDelivered
+from tailrace.client.visible_batches import Batch, IsolationLevel
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec, RecordBatch

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
 from tailrace.client.offsets import latest_offsets
 from tailrace.client.security.security import security_of

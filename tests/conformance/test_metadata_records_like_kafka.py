@@ -16,7 +16,7 @@ from tailrace.protocol.internal_records.metadata_frames import decode_frame
 from tailrace.protocol.json_form import to_dict
 from tailrace.protocol.message import Message
 from tailrace.records.batch import RecordBatch, split_batches
-from tailrace.records.control import parse_control
+from tailrace.records.control_records import parse_control
 from tailrace.records.record import iter_records
 from tests.support.controller_twin import LocalNode, counted_ids, raw_request
 from tests.support.kafka_broker import KafkaBroker

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.metrics.scrape import Scrape
 from tailrace.protocol.messages import FetchRequest, ProduceRequest
 from tailrace.records.builder import BatchBuilder

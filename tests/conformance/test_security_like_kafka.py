@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.protocol import messages as m
 from tailrace.protocol.headers import RequestHeader, read_response_header, write_request_header
 from tailrace.protocol.json_form import to_dict

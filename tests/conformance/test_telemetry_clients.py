@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 import tailrace
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.metrics.scrape import Scrape
 from tailrace.protocol.messages import IncrementalAlterConfigsRequest
 from tests.support.kafka_install import KafkaInstallation

@@ -15,7 +15,7 @@ from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation
 from tailrace.model.ids import NO_TIMESTAMP
 from tailrace.records.batch import RecordBatch, split_batches
-from tailrace.records.control import end_marker
+from tailrace.records.control_records import end_marker
 
 
 @dataclass

@@ -17,7 +17,7 @@ from examples.orders.display import Display, Picture, QueryState
 from examples.orders.events import LATE_BY_MS, ORDERS, PAYMENTS, arrivals
 from examples.orders.expected import PAYMENT_TIME_MS, Revenue, expect
 from examples.orders.feeder import Feeder, create_topics, feed, send
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
 from tests.support.batches import batch

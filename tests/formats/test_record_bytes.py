@@ -16,7 +16,7 @@ from tailrace.records.batch import Codec, RecordBatch, split_batches
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import decompress
-from tailrace.records.control import (
+from tailrace.records.control_records import (
     ControlType,
     EndTransactionMarker,
     LeaderChange,

@@ -24,7 +24,7 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.produce_request import check_produce_request
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.conversion import down_convert, split_any
 from tailrace.records.legacy import build_messages, iter_messages
 from tailrace.records.record import Record, TimestampType, iter_records

@@ -13,7 +13,7 @@ import pytest
 import tailrace
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.export import ledger as export_ledger
+from tailrace.spark.jobs.export import export_ledger
 from tailrace.spark.jobs.export.export import Exported, export
 from tests.support.command import write_directory
 from tests.support.filled_topics import numbered, put

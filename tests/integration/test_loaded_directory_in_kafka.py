@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tailrace.client.batches import fetch_range
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.offsets import earliest_offsets, latest_offsets
 from tailrace.model.ids import TopicPartition
 from tailrace.node.offline_node import OfflineNode

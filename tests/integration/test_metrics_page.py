@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 
 import tailrace
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 _NAME = re.compile(r"`((?:…|kafka|tailrace|process|python)_\w+)")

@@ -15,7 +15,7 @@ import pytest
 import tailrace
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import AuthenticationFailed
 from tailrace.client.security.security import security_of
 from tailrace.client.security.token_login import login_of

@@ -10,7 +10,7 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.records.batch import Codec
 from tailrace.spark.jobs.diff.diff import compare, plan_diff
 from tailrace.spark.jobs.replay.copy import replay_partition

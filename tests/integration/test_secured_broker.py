@@ -12,7 +12,7 @@ import pytest
 import tailrace
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.cli.main import main
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import AuthenticationFailed, UnsupportedSecurity
 from tailrace.client.security.security import Security, security_of
 from tailrace.client.settings import ClientSettings

@@ -357,7 +357,7 @@ def test_a_chore_that_fails_is_told_on_the_loop() -> None:
 
 PROGRAM = """
 import sys
-from tailrace.server.main import run_broker
+from tailrace.server.run_broker import run_broker
 from tailrace.server.settings import ServerSettings
 from tests.unit.server.fake_broker import FakeBroker
 from tests.unit.server.harness import LOOPBACK

@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow")
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.groups.group_offsets import committed_offsets
 from tailrace.model.ids import TopicPartition

@@ -19,7 +19,7 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import delete_records
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.producing.producer import BatchProducer
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.errors import OffsetRangeLost, SourceError

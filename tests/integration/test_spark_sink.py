@@ -18,7 +18,7 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.producing.transactions import Transactions
 from tailrace.spark.sink.errors import AnotherRun, NotWritten, RowsChanged

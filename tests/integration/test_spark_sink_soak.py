@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.sink_process import TASKS, done, rows
 from tests.support.sink_run import committed_values, open_end

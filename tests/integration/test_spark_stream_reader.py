@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 import tailrace
 from tailrace.client.admin import NewTopic, add_partitions, create_topic, delete_records, delete_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.model.ids import TopicPartition
 from tailrace.spark.source.data_source import LogDataSource
 from tailrace.spark.source.errors import OffsetRangeLost

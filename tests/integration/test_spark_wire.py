@@ -15,7 +15,7 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import add_partitions, delete_records, delete_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable, WrongOption

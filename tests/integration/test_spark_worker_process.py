@@ -9,7 +9,7 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import add_partitions
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.settings import ClientSettings
 from tailrace.spark.worker_process import close_idle, reused_cluster
 

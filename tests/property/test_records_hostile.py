@@ -16,7 +16,13 @@ from tailrace.records.checks.produce_request import check_produce_request
 from tailrace.records.checks.validation import Origin
 from tailrace.records.codecs.compression import compress
 from tailrace.records.codecs.decompression import decompress
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker, control_key, parse_control
+from tailrace.records.control_records import (
+    ControlType,
+    EndTransactionMarker,
+    build_end_marker,
+    control_key,
+    parse_control,
+)
 from tailrace.records.conversion import down_convert, split_any
 from tailrace.records.legacy import build_messages, iter_messages
 from tailrace.records.record import Record, TimestampType, iter_records

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tailrace.model.errors import KafkaError
 from tailrace.shares.acknowledging import Acknowledgement, AcknowledgeType, acknowledge, release
-from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, Wish, acquire
+from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, AcquireRequest, acquire
 from tailrace.shares.delivery_settings import ShareSettings
 from tailrace.shares.in_flight import NOBODY, RecordState
 from tailrace.shares.share_partition import Change, PersistedState, SharePartition, StateBatch
@@ -115,8 +115,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self._move_start()
             return
         read = [span for span in self.log if span.last_offset >= offset][:read_batches]
-        wish = Wish(member, mode, batch_size, max_records)
-        got = acquire(self.partition, wish, offset, read, SETTINGS, self.now_ms)
+        request = AcquireRequest(member, mode, batch_size, max_records)
+        got = acquire(self.partition, request, offset, read, SETTINGS, self.now_ms)
         if mode is AcquireMode.RECORD_LIMIT:
             assert sum(map(_size, got)) <= max_records
         for one in got:

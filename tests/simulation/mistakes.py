@@ -24,11 +24,11 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.replication.fetching.leader_session import LeaderSession
 from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.follower import FollowerRole
-from tailrace.replication.isr import IsrState
+from tailrace.replication.follower_progress import FollowerProgress
 from tailrace.replication.isr_proposals import IsrProposals
+from tailrace.replication.isr_state import IsrState
 from tailrace.replication.leader import LeaderRole
 from tailrace.replication.partition import Partition
-from tailrace.replication.progress import FollowerProgress
 from tests.support.produced import append_produced
 
 Patch = pytest.MonkeyPatch

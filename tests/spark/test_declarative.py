@@ -14,7 +14,7 @@ import tailrace
 from examples.orders.checker import values_of
 from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.feeder import create_topics, feed
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.spark.java import use_java
 from tailrace.spark.worker_python import worker_python
 

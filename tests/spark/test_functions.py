@@ -22,7 +22,7 @@ def test_confluent_frames_are_decoded_and_encoded(spark: Any) -> None:
         from_confluent_json,
         to_confluent_frame,
     )
-    from tailrace.spark.functions.framing import confluent_protobuf_payload
+    from tailrace.spark.functions.registry_frame import confluent_protobuf_payload
 
     fastavro = pytest.importorskip("fastavro")
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}

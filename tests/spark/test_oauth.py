@@ -10,7 +10,7 @@ import pytest
 
 import tailrace
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tests.support import oauth_settings
 from tests.support.identity_provider import CLIENTS, IdentityProvider
 

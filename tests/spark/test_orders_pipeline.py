@@ -17,7 +17,7 @@ import tailrace
 from examples.orders.checker import check
 from examples.orders.events import ORDERS, PAYMENTS
 from examples.orders.feeder import create_topics, feed
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 
 ROOT = Path(__file__).parents[2]
 

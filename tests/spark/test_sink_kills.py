@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tests.support.filled_topics import numbered, put
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.sink_driver import commits

@@ -191,7 +191,7 @@ def test_a_stream_resumes_at_its_checkpoint_after_a_restart(
 @pytest.mark.slow
 def test_data_loss_ends_a_stream_with_one_sentence(spark: Any, broker: tailrace.Broker, tmp_path: Path) -> None:
     from tailrace.client.admin import delete_records
-    from tailrace.client.cluster.cluster import ClusterClient
+    from tailrace.client.cluster.cluster_client import ClusterClient
     from tailrace.model.ids import TopicPartition
 
     options = {**wire(broker), "startingOffsets": '{"t":{"0":2,"1":0}}'}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tailrace.log.partition_log import PartitionLog
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 
 Value = bytes | None | tuple[bytes | None, bytes | None]  # a value, or a key and a value
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import RecordBatch, split_batches
-from tailrace.records.control import end_marker
+from tailrace.records.control_records import end_marker
 from tailrace.records.record import Record, iter_records
 
 

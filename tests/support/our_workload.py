@@ -15,7 +15,7 @@ from tailrace.log.partition_log import PartitionLog
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 
 
 class Writer:

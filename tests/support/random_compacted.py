@@ -17,7 +17,7 @@ from tailrace.model.ids import TopicId, TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 
 TOPIC = "table"
 NOW_MS = 1_700_000_000_000

@@ -18,10 +18,10 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from tailrace.client.batches import FetchOptions, fetch
-from tailrace.client.cluster.cluster import ClusterClient
-from tailrace.client.isolation import IsolationLevel
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.network.connection import Connection
 from tailrace.client.offsets import latest_offsets
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import (
     AddOffsetsToTxnRequest,

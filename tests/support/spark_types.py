@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import types
 
-from tailrace.spark.source.schema import HEADERS_TYPE, KNOWN, default_columns
+from tailrace.spark.source.table_columns import HEADERS_TYPE, KNOWN, default_columns
 
 _TYPES = {
     "binary": types.BinaryType(),

@@ -9,7 +9,7 @@ from tailrace.protocol import messages as m
 from tailrace.protocol.internal_records.coordinator_records import decode_key, decode_value
 from tailrace.protocol.json_form import to_dict
 from tailrace.records.batch import RecordBatch
-from tailrace.records.control import end_marker
+from tailrace.records.control_records import end_marker
 from tailrace.records.conversion import split_any
 from tailrace.records.record import iter_records
 

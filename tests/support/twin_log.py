@@ -20,7 +20,7 @@ from tailrace.model.errors import KafkaError
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tests.support.log_oracle import LogOracle
 from tests.support.oracle_types import OracleError
 

@@ -59,7 +59,7 @@ class Broker:
 
     def tick(self, now_ms: int) -> None:
         """Do what is due."""
-        self.services.current_round.settle()
+        self.services.current_round.carry_out()
         self._timed_parts.tick(now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -86,17 +86,17 @@ class Broker:
 
     # Observation
 
-    def measures(self, now_ms: int) -> Iterator[Family]:
+    def metric_families(self, now_ms: int) -> Iterator[Family]:
         """Yield the metrics; families may be taken one at a time, with other work in between."""
-        from tailrace.broker.metrics.measures import broker_families
+        from tailrace.broker.metrics.broker_metrics import broker_families
 
         return broker_families(self.services, now_ms)
 
-    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        """Carry out a fetch and explain it, now or when it has waited long enough. Raise ValueError for a bad wish."""
+    def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Carry out a fetch and explain it, now or after its wait. Raise ValueError for an invalid query."""
         from tailrace.broker.requests.data.fetch_explanation import start_explained_fetch
 
-        start_explained_fetch(self.services.fetches, wish, now_ms, answer)
+        start_explained_fetch(self.services.fetches, query, now_ms, answer)
 
     # The end
 

@@ -48,7 +48,7 @@ class Dispatcher:
         is_produce = key == _PRODUCE
         if not is_produce:
             if self._round.is_collecting:
-                self._round.settle()
+                self._round.carry_out()
             if appends.is_in_line(context.connection_id):
                 held = memoryview(bytearray(frame))
                 appends.hold(context.connection_id, lambda now_ms: self.handle(held, context, now_ms))

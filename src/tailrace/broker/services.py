@@ -32,7 +32,7 @@ from tailrace.broker.requests.api_table import ApiRow
 from tailrace.broker.requests.topics.encoded_topics import EncodedTopics
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
-from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.share_states import ShareStates
 from tailrace.broker.shares.shares import Shares
 from tailrace.broker.storage.cleaning import LogCleaning
 from tailrace.broker.storage.cordoned_directories import CordonedDirectories

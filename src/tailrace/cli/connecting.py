@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import warn
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.metadata import TopicMetadata
 from tailrace.client.errors import ClientError, Refused, UnknownTopic, Unreachable, UnsupportedSecurity
 from tailrace.client.producing.producer import NotDelivered

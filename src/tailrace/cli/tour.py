@@ -32,7 +32,7 @@ from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import Codec
 from tailrace.records.builder import BatchBuilder
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 
 _START_MS = 1_769_850_000_000  # 2026-01-31 09:00 UTC
 _BATCHES = 400

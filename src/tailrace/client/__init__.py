@@ -2,18 +2,18 @@
 
 The client moves whole record batches and creates no object per record. It may import records, protocol and model.
 
-    admin.py, batches.py, … ─► cluster/cluster.py (metadata, leaders, retries) ─► network/connections.py ─► broker
+    admin.py, batches.py, … ─► cluster/cluster_client.py (metadata, leaders) ─► network/connections.py ─► broker
 
-    settings.py    ClientSettings: timeouts, client id, security
-    errors.py      ClientError and its kinds
-    admin.py       topics, records and disks
-    configs.py     configs of topics and brokers
-    offsets.py     first and last offsets, and the offset of a time
-    batches.py     fetches record batches
-    isolation.py   read_committed: which fetched batches a consumer may see
-    network/       addresses, connections and retries
-    cluster/       ClusterClient: requests to a cluster, its metadata, coordinators and state
-    groups/        describe, reset and delete groups
-    producing/     writes batches, with idempotence and transactions
-    security/      TLS, SASL, tokens and key stores
+    settings.py         ClientSettings: timeouts, client id, security
+    errors.py           ClientError and its kinds
+    admin.py            topics, records and disks
+    configs.py          configs of topics and brokers
+    offsets.py          first and last offsets, and the offset of a time
+    batches.py          fetches record batches
+    visible_batches.py  read_committed: which fetched batches a consumer may see
+    network/            addresses, connections and retries
+    cluster/            ClusterClient: requests to a cluster, its metadata, coordinators and state
+    groups/             describe, reset and delete groups
+    producing/          writes batches, with idempotence and transactions
+    security/           TLS, SASL, tokens and key stores
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, ClusterMetadata
 from tailrace.client.errors import OffsetOutOfRange, Refused, UnknownTopic
 from tailrace.client.network.address import Address

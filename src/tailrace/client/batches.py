@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import ClientError, EndNotReached, InvalidAnswer, OffsetOutOfRange, Refused
-from tailrace.client.isolation import Batch, IsolationLevel, may_start_before, next_offset, visible_batches
 from tailrace.client.network.retry_budget import RetryBudget
+from tailrace.client.visible_batches import Batch, IsolationLevel, may_start_before, next_offset, visible_batches
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.protocol.codegen.field_versions import FETCH_TOPIC_IDS, first_version_with

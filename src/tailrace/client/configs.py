@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import Refused, UnknownTopic
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.messages import (

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import Refused
-from tailrace.client.isolation import IsolationLevel
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.protocol.codegen.field_versions import first_version_with
 from tailrace.protocol.messages import ListOffsetsRequest, ListOffsetsResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tailrace.model.java_hash import java_abs, java_hash
+from tailrace.model.java.java_hash import java_abs, java_hash
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicP
 from tailrace.protocol.errors import UnknownRecordType
 from tailrace.protocol.internal_records.coordinator_records import decode_key, decode_value
 from tailrace.records.batch import LOG_OVERHEAD, RecordBatch
-from tailrace.records.control import end_marker
+from tailrace.records.control_records import end_marker
 from tailrace.records.legacy import iter_messages
 from tailrace.records.record import Record, iter_records, uncompressed_payload
 

@@ -19,7 +19,7 @@ from tailrace.coordinator.shard import CoordinatorRecord, CoordinatorShard, Pack
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import Codec
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 
 _TOLD_AS = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from tailrace.local_cluster.plan import HOST, Node
+from tailrace.local_cluster.cluster_plan import HOST, Node
 
 _LAST_LOG_LINES: Final = 8
 _CONNECT_TIMEOUT_S: Final = 0.5

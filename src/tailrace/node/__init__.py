@@ -1,7 +1,7 @@
 """A complete node: settings, log directories, broker and network.
 
-serving.py       broker_builder: builds a broker from its settings, with disk, clock and random numbers
-joining.py       QuorumNetwork: the network of a broker that joins a cluster, before it serves
-offline_node.py  OfflineNode: a data directory without a broker, opened by this process
-timed_files.py   TimedFiles: files that measure flushes
+serving.py         broker_builder: builds a broker from its settings, with disk, clock and random numbers
+quorum_network.py  QuorumNetwork: the network of a broker that joins a cluster, before it serves
+offline_node.py    OfflineNode: a data directory without a broker, opened by this process
+timed_files.py     TimedFiles: files that measure flushes
 """

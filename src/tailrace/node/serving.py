@@ -115,7 +115,7 @@ def broker_builder(
             disk.set_umask(umask)
         network, cluster_id = None, None
         if config.roles.is_broker_only:
-            from tailrace.node.joining import QuorumNetwork, find_cluster_id
+            from tailrace.node.quorum_network import QuorumNetwork, find_cluster_id
 
             network = QuorumNetwork(config, surroundings, clock_ms)
         fetch, submit_fetch = None, None

@@ -2,7 +2,7 @@
 
 opening.py ─► object_files.py ─► object_file.py ─► read_ahead.py ─► store.py
 
-address.py        a local path, or s3://bucket/prefix
+store_address.py  a local path, or s3://bucket/prefix
 settings.py       StoreSettings: endpoint, region, credentials
 opening.py        opens the files of an address
 object_files.py   ObjectFiles: a bucket as the log's `Files`

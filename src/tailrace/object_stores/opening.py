@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tailrace.log.disk.files import DiskFiles, Files
-from tailrace.object_stores.address import Place
 from tailrace.object_stores.object_files import ObjectFiles
 from tailrace.object_stores.store import ArrowStore
+from tailrace.object_stores.store_address import Place
 
 
 def files_of(place: Place) -> Files:

@@ -13,8 +13,8 @@ import re
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
-from tailrace.object_stores.address import AMAZON, GOOGLE
 from tailrace.object_stores.settings import ATTEMPTS, RETRY_SECONDS, StoreSettings
+from tailrace.object_stores.store_address import AMAZON, GOOGLE
 
 
 class ListedObject(NamedTuple):

@@ -8,7 +8,7 @@ Batches and records
     batch.py            RecordBatch: a view over one batch of format 2, and its header
     record.py           Record: the records of a batch, decoded on request
     builder.py          BatchBuilder: a new batch from records
-    control.py          control batches: transaction markers and the records of a quorum
+    control_records.py  control batches: transaction markers and the records of a quorum
     legacy.py           messages of formats 0 and 1
     conversion.py       conversion between the formats
     resend.py           a batch of one log as a producer sends it to another
@@ -17,7 +17,7 @@ Batches and records
     utf8.py             UTF-8 as Java reads it
 
 Sub-packages
-    checks/             checks of produced records
-    codecs/             compression and CRC-32C
-    columnar/           record batches to columns and back
+    checks/    checks of produced records
+    codecs/    compression and CRC-32C
+    columnar/  record batches to columns and back
 """

@@ -75,13 +75,13 @@ class DelayedDeleteRecords(DelayedOperation):
         return [part.key for part in self._pending]
 
     def try_complete(self, now_ms: int) -> bool:
-        self._pending = [part for part in self._pending if not self._is_decided(part)]
+        self._pending = [part for part in self._pending if not self._try_decide(part)]
         if self._pending:
             return False
         self._answer(self, now_ms)
         return True
 
-    def _is_decided(self, part: DeletedPartition) -> bool:
+    def _try_decide(self, part: DeletedPartition) -> bool:
         response = part.response
         partition = self._partitions.get(part.key)
         if partition is None or partition.leader is None:

@@ -43,7 +43,7 @@ class DelayedProduce(DelayedOperation):
         return [part.key for part in self._pending]
 
     def try_complete(self, now_ms: int) -> bool:
-        self._pending = [part for part in self._pending if not is_decided(part, self._partitions)]
+        self._pending = [part for part in self._pending if not try_decide(part, self._partitions)]
         if self._pending:
             return False
         self._answer(self, now_ms)
@@ -55,8 +55,8 @@ class DelayedProduce(DelayedOperation):
         self._answer(self, now_ms)
 
 
-def is_decided(part: ProducePart, partitions: HostedPartitions) -> bool:
-    """Decide a part that was appended, with its error, if that is possible now: the cases A to C."""
+def try_decide(part: ProducePart, partitions: HostedPartitions) -> bool:
+    """Decide a part that was appended, with its error, by the cases A to C. Return False if it has to wait."""
     partition = partitions.get(part.key)
     if partition is None:  # Case A
         part.refuse(partitions.error_of(part.key))

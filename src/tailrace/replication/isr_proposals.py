@@ -17,7 +17,7 @@ from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.messages import AlterPartitionRequest
 from tailrace.replication.hosted_partitions import HostedPartitions
-from tailrace.replication.isr import IsrProposal
+from tailrace.replication.isr_state import IsrProposal
 from tailrace.replication.leader import LeaderRole
 from tailrace.waiting.outbox import Answered, Failed, Failure
 
@@ -131,12 +131,12 @@ class IsrProposals:
         for topic in response.topics:
             for answer in topic.partitions:
                 key = names.get((topic.topic_id, answer.partition_index))
-                if key is not None and self._is_decided(key, sent[key], answer, now_ms):
+                if key is not None and self._try_decide(key, sent[key], answer, now_ms):
                     del undecided[key]
         if undecided:
             self._again(undecided, now_ms)
 
-    def _is_decided(self, key: TopicPartition, proposal: IsrProposal, answer: Any, now_ms: int) -> bool:
+    def _try_decide(self, key: TopicPartition, proposal: IsrProposal, answer: Any, now_ms: int) -> bool:
         leader = self._leader_of(key, proposal)
         if leader is None:
             return True

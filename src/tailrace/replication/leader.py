@@ -21,8 +21,8 @@ from tailrace.metadata.image.image import EMPTY_IMAGE, MetadataImage
 from tailrace.metadata.image.partition_registration import PartitionRegistration
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, Offset, TopicPartition
-from tailrace.replication.isr import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrState
-from tailrace.replication.progress import FollowerProgress
+from tailrace.replication.follower_progress import FollowerProgress
+from tailrace.replication.isr_state import UNKNOWN_BROKER_EPOCH, IsrProposal, IsrState
 
 
 @dataclass(slots=True)

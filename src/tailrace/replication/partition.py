@@ -27,9 +27,9 @@ from tailrace.records.batch import Buffer
 from tailrace.records.checks.checked_records import CheckedRecords
 from tailrace.records.checks.validation import Origin
 from tailrace.replication.follower import FollowerRole
+from tailrace.replication.follower_progress import FollowerProgress
 from tailrace.replication.leader import LeaderRole, ReplicaSettings
 from tailrace.replication.moving_copy import MovingCopy
-from tailrace.replication.progress import FollowerProgress
 from tailrace.replication.topic_traffic import TopicTraffic
 
 _log = logging.getLogger(__name__)

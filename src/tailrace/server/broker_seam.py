@@ -49,14 +49,14 @@ class BrokerCore(Protocol):
     def next_deadline_ms(self) -> int | None:
         """Return when to tick next."""
 
-    def measures(self, now_ms: int) -> Iterable[Family]:
+    def metric_families(self, now_ms: int) -> Iterable[Family]:
         """Return the metrics. Families are taken one at a time, with other requests in between."""
 
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         """Count a connection of an address (by a monotonic clock). Return how long to hold it off; 0: not at all."""
 
-    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        """Carry out a fetch and explain it, now or later. Raise ValueError for a bad wish."""
+    def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Carry out a fetch and explain it, now or later. Raise ValueError for an invalid query."""
 
     def connection_closed(self, connection_id: int, now_ms: int) -> None:
         """Drop what waits for this connection."""

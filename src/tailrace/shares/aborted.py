@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.shares.acquiring import AcquiredRecords, Span
 from tailrace.shares.in_flight import RecordState

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.delivery_settings import ShareSettings
-from tailrace.shares.in_flight import NOBODY, InFlightBatch, RecordState, Run
+from tailrace.shares.in_flight import NOBODY, InFlightBatch, RecordRun, RecordState
 from tailrace.shares.share_partition import Change, SharePartition
 
 
@@ -82,7 +82,7 @@ def _begin(
     partition: SharePartition,
     change: Change,
     batch: InFlightBatch,
-    run: Run,
+    run: RecordRun,
     state: RecordState,
     settings: ShareSettings,
 ) -> None:
@@ -143,14 +143,14 @@ class _Acknowledging:
             for piece, kind in _by_type(batch, run, one):
                 self._apply(batch, piece, kind)
 
-    def _check_whole(self, run: Run) -> None:
+    def _check_whole(self, run: RecordRun) -> None:
         if run.member_id == NOBODY:
             raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
         if run.member_id != self.member_id:
             raise _invalid_state("Member is not the owner of batch record")
         assert run.state is RecordState.ACQUIRED, f"{run} is not acquired, and yet someone's"
 
-    def _apply(self, batch: InFlightBatch, run: Run, kind: int) -> None:
+    def _apply(self, batch: InFlightBatch, run: RecordRun, kind: int) -> None:
         if kind == AcknowledgeType.RENEW:
             if not self.settings.renew_acknowledge_enable:
                 raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
@@ -159,7 +159,7 @@ class _Acknowledging:
         _begin(self.partition, self.change, batch, run, _STATES[kind], self.settings)
 
 
-def _by_type(batch: InFlightBatch, run: Run, one: Acknowledgement) -> Iterator[tuple[Run, int]]:
+def _by_type(batch: InFlightBatch, run: RecordRun, one: Acknowledgement) -> Iterator[tuple[RecordRun, int]]:
     """A run in pieces that are acknowledged alike."""
     if len(one.types) == 1:
         yield run, one.types[0]

@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from tailrace.shares.delivery_settings import ShareSettings
-from tailrace.shares.in_flight import InFlightBatch, RecordState, Run
+from tailrace.shares.in_flight import InFlightBatch, RecordRun, RecordState
 from tailrace.shares.share_partition import NO_OFFSET, Activity, SharePartition
 
 _LEAST_THROTTLE_LIMIT = 2
@@ -42,7 +42,7 @@ class AcquiredRecords(NamedTuple):
     delivery_count: int
 
 
-class Wish(NamedTuple):
+class AcquireRequest(NamedTuple):
     """Who wants how much."""
 
     member_id: str
@@ -58,44 +58,44 @@ class _Acquired(NamedTuple):
 
 def acquire(
     partition: SharePartition,
-    wish: Wish,
+    request: AcquireRequest,
     fetch_offset: int,
     read: Sequence[Span],
     settings: ShareSettings,
     now_ms: int,
 ) -> list[AcquiredRecords]:
     """Acquire from what was read at an offset; nothing if none of it can be had."""
-    if partition.activity is not Activity.ACTIVE or wish.max_records <= 0 or not read:
+    if partition.activity is not Activity.ACTIVE or request.max_records <= 0 or not read:
         return []
     last_offset = read[-1].last_offset
     if last_offset < partition.start_offset:
         return []
     room = settings.partition_max_record_locks - partition.in_flight_count
-    most = min(wish.max_records, room)
+    most = min(request.max_records, room)
     if most <= 0:
         if fetch_offset > partition.end_offset:
             return []
         # It is full, but what lies between has its place already.
-        most = min(wish.max_records, partition.end_offset - fetch_offset + 1)
+        most = min(request.max_records, partition.end_offset - fetch_offset + 1)
         last_offset = min(last_offset, partition.end_offset)
-    return _Acquiring(partition, wish, read, settings, now_ms).acquire(fetch_offset, last_offset, most)
+    return _Acquiring(partition, request, read, settings, now_ms).acquire(fetch_offset, last_offset, most)
 
 
 class _Acquiring:
     def __init__(
         self,
         partition: SharePartition,
-        wish: Wish,
+        request: AcquireRequest,
         read: Sequence[Span],
         settings: ShareSettings,
         now_ms: int,
     ) -> None:
         self.partition = partition
-        self.wish = wish
+        self.request = request
         self.read = read
         self.limit = settings.delivery_count_limit
         self.throttle_limit = max(_LEAST_THROTTLE_LIMIT, (self.limit + 1) // 2)
-        self.is_limited = wish.mode is AcquireMode.RECORD_LIMIT
+        self.is_limited = request.mode is AcquireMode.RECORD_LIMIT
         self.deadline_ms = now_ms + settings.record_lock_duration_ms
 
     def acquire(self, fetch_offset: int, last_offset: int, most: int) -> list[AcquiredRecords]:
@@ -174,8 +174,8 @@ class _Acquiring:
             result += self._acquire_new(known[-1].last_offset + 1, last_offset, most - count).records
         return result
 
-    def _take(self, run: Run) -> None:
-        run.acquire(self.wish.member_id, self.partition.lock_until(self.deadline_ms))
+    def _take(self, run: RecordRun) -> None:
+        run.acquire(self.request.member_id, self.partition.lock_until(self.deadline_ms))
 
     def _is_throttled(self, batch: InFlightBatch, first_read: int, last_offset: int) -> bool:
         if not batch.by_offset:
@@ -246,7 +246,7 @@ class _Acquiring:
     def _put_new(self, first: int, last: int, most: int) -> list[AcquiredRecords]:
         spans = [(first, last)] if self.is_limited else self._cut(first, last)
         if self.is_limited and last - first + 1 > most:
-            batch = InFlightBatch(Run(first, last, RecordState.AVAILABLE, 0))
+            batch = InFlightBatch(RecordRun(first, last, RecordState.AVAILABLE, 0))
             batch.differ()
             batch.shorten(batch.runs[0], first + most - 1)
             self._take(batch.runs[0])
@@ -254,7 +254,7 @@ class _Acquiring:
             self.partition.look_for_available()
             return [AcquiredRecords(first, first + most - 1, 1)]
         for one_first, one_last in spans:
-            run = Run(one_first, one_last, RecordState.AVAILABLE, 0)
+            run = RecordRun(one_first, one_last, RecordState.AVAILABLE, 0)
             self._take(run)
             self.partition.put(InFlightBatch(run))
         return [AcquiredRecords(*span, 1) for span in spans]
@@ -262,7 +262,7 @@ class _Acquiring:
     def _cut(self, first: int, last: int) -> list[tuple[int, int]]:
         """In pieces of at least `batch_size`, where batches of the log begin."""
         spans = []
-        size = max(self.wish.batch_size, 1)
+        size = max(self.request.batch_size, 1)
         if last - first + 1 > size:
             for span in self.read:
                 if span.base_offset > last:

@@ -46,7 +46,7 @@ class Rollback(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class RecordRun:
     """Consecutive records that are alike."""
 
     first_offset: int
@@ -73,9 +73,9 @@ class Run:
         """Extend the acquisition lock."""
         self.deadline_ms = deadline_ms
 
-    def cut(self, offset: int) -> Run:
+    def cut(self, offset: int) -> RecordRun:
         """Let this one end before an offset inside it; what begins there."""
-        rest = Run(
+        rest = RecordRun(
             offset,
             self.last_offset,
             self.state,
@@ -133,7 +133,7 @@ class Run:
 class InFlightBatch:
     __slots__ = ("by_offset", "first_offset", "last_offset", "runs")
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RecordRun) -> None:
         self.first_offset = run.first_offset
         self.last_offset = run.last_offset
         self.runs = [run]
@@ -143,7 +143,7 @@ class InFlightBatch:
         return self.last_offset - self.first_offset + 1
 
     @property
-    def whole(self) -> Run:
+    def whole(self) -> RecordRun:
         """The one run of a batch whose records have not come to differ."""
         assert not self.by_offset
         return self.runs[0]
@@ -155,11 +155,11 @@ class InFlightBatch:
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         return self.first_offset >= first_offset and self.last_offset <= last_offset
 
-    def run_at(self, offset: int) -> Run | None:
+    def run_at(self, offset: int) -> RecordRun | None:
         run = self.runs[bisect_right(self.runs, offset, key=_FIRST) - 1]
         return run if run.first_offset <= offset <= run.last_offset else None
 
-    def between(self, first_offset: int, last_offset: int) -> list[Run]:
+    def between(self, first_offset: int, last_offset: int) -> list[RecordRun]:
         """The runs from an offset to another, cut so that they have nothing else in them."""
         if first_offset > self.last_offset or last_offset < self.first_offset or first_offset > last_offset:
             return []
@@ -173,7 +173,7 @@ class InFlightBatch:
             runs.insert(last + 1, runs[last].cut(last_offset + 1))
         return runs[first : last + 1]
 
-    def shorten(self, run: Run, last_offset: int) -> None:
+    def shorten(self, run: RecordRun, last_offset: int) -> None:
         """Let a run end at an offset; what was behind it becomes a run of its own."""
         if run.last_offset > last_offset:
             rest = run.cut(last_offset + 1)

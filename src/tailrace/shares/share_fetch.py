@@ -1,4 +1,4 @@
-"""ShareFetch: a member's wish for records, on its way to an answer.
+"""ShareFetch: a member's request for records, until it is answered.
 
 It looks for partitions that have something to acquire, be it that records were given back or that there is room for new
 ones, and is answered when these have `min_bytes` together, when one of them cannot be read, or at its deadline. It is
@@ -20,7 +20,7 @@ from tailrace.log.segments.position import FileSlice
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.records.batch import CorruptBatch
 from tailrace.shares.aborted import leave_out_aborted
-from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, Wish, acquire
+from tailrace.shares.acquiring import AcquiredRecords, AcquireMode, AcquireRequest, acquire
 from tailrace.shares.share_partitions import HostedShare, ShareKey, SharePartitions
 from tailrace.shares.share_read import batches_of, slice_of
 from tailrace.shares.share_sessions import SharedPartition
@@ -214,8 +214,8 @@ class ShareFetch(DelayedOperation):
             return ShareAnswer()
         params, share = self.params, hosted.share
         batches = batches_of(read.slice, offset, share.end_offset + 1, most)
-        wish = Wish(params.member_id, params.mode, params.batch_size, most)
-        acquired = acquire(share, wish, offset, batches, self._settings, now_ms)
+        request = AcquireRequest(params.member_id, params.mode, params.batch_size, most)
+        acquired = acquire(share, request, offset, batches, self._settings, now_ms)
         if acquired and read.aborted:
             acquired = leave_out_aborted(share, acquired, batches, read.aborted)
         self._shares.note_deadline(share)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.delivery_settings import ShareSettings
-from tailrace.shares.in_flight import InFlightBatch, RecordState, Run
+from tailrace.shares.in_flight import InFlightBatch, RecordRun, RecordState
 
 _FIRST = attrgetter("first_offset")
 NO_OFFSET = -1
@@ -71,7 +71,7 @@ class Change:
     def __init__(self) -> None:
         self.parts: list[_Part] = []
 
-    def add(self, batch: InFlightBatch, run: Run) -> None:
+    def add(self, batch: InFlightBatch, run: RecordRun) -> None:
         state = StateBatch(run.first_offset, run.last_offset, run.state, run.delivery_count)
         self.parts.append(_Part(batch, state))
 
@@ -108,7 +108,7 @@ class SharePartition:
             if gap_start == NO_OFFSET and one.first_offset > previous_last + 1:
                 gap_start = previous_last + 1
             previous_last = one.last_offset
-            run = Run(one.first_offset, one.last_offset, RecordState(one.delivery_state), one.delivery_count)
+            run = RecordRun(one.first_offset, one.last_offset, RecordState(one.delivery_state), one.delivery_count)
             self.batches.append(InFlightBatch(run))
             if run.is_terminal:
                 self.delivery_complete_count += len(run)
@@ -291,7 +291,7 @@ class SharePartition:
                 self._expire_run(batch, run, change, settings)
         return change
 
-    def _expire_run(self, batch: InFlightBatch, run: Run, change: Change, settings: ShareSettings) -> None:
+    def _expire_run(self, batch: InFlightBatch, run: RecordRun, change: Change, settings: ShareSettings) -> None:
         pieces, last_offset = [run], run.last_offset
         if self.begins_inside(run.first_offset, run.last_offset):
             batch.differ()

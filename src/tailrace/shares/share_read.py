@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 
-from tailrace.log.segments.batch_reader import BatchHeader, walk_headers
+from tailrace.log.segments.batch_walk import BatchHeader, walk_headers
 from tailrace.log.segments.position import FileSlice
 from tailrace.shares.acquiring import AcquiredRecords
 

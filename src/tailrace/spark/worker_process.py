@@ -12,21 +12,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.settings import ClientSettings
 
-_is_settled = False
+_is_frozen = False
 # The key contains the process id, because a connection cannot be used in a forked process.
 _idle: dict[tuple[int, str, ClientSettings], Coordinators] = {}
 
 
-def settle() -> None:
+def freeze_imports() -> None:
     """Freeze imported objects: Spark's worker collects garbage after every task and need not scan them again."""
-    global _is_settled
-    if not _is_settled:
+    global _is_frozen
+    if not _is_frozen:
         gc.freeze()
-        _is_settled = True
+        _is_frozen = True
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def reused_cluster(bootstrap: str, settings: ClientSettings) -> Iterator[Coordin
             _idle[place] = found
         else:
             found.cluster.close()
-    settle()
+    freeze_imports()
 
 
 def close_idle() -> None:

@@ -50,12 +50,14 @@ class Recorder(StandardAuthorizer):
         self.asked: set[Right] = set()
         self._denied = denied
 
-    def sees(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
+    def allows_silently(
+        self, principal: str, host: str, operation: Operation, resource: AclResource, name: str
+    ) -> bool:
         self.asked.add(Right(operation, resource))
         return resource not in self._denied
 
     def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
-        return self.sees(principal, host, operation, resource, "")
+        return self.allows_silently(principal, host, operation, resource, "")
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def push(client: Client, metrics: bytes = METRICS, **fields: Any) -> ErrorCode:
 
 
 def exposed(client: Client) -> Scrape:
-    return Scrape("".join(pieces(client.broker.measures(client.now_ms), PROMETHEUS)))
+    return Scrape("".join(pieces(client.broker.metric_families(client.now_ms), PROMETHEUS)))
 
 
 def test_the_apis_are_named_only_with_telemetry() -> None:

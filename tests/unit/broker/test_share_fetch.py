@@ -490,7 +490,7 @@ def test_what_is_told_of_share_groups(world: World) -> None:
     world.pass_time(LOCK_MS, one)
     told = {
         (family.name, *sample.labels.values()): sample.value
-        for family in world.broker.measures(world.admin.now_ms)
+        for family in world.broker.metric_families(world.admin.now_ms)
         for sample in family.samples
         if "share" in family.name
     }

@@ -32,7 +32,7 @@ from tailrace.records.checks.validation import Origin
 from tailrace.replication.partition import ALL_ACKS
 from tests.support.memory_files import MemoryFiles
 from tests.support.memory_node import NOW_MS, Client, start
-from tests.unit.broker.test_measures import samples
+from tests.unit.broker.test_broker_metrics import samples
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",

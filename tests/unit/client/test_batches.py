@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.client.batches import FetchOptions, fetch, fetch_range
 from tailrace.client.errors import EndNotReached, InvalidAnswer, OffsetOutOfRange, Refused
-from tailrace.client.isolation import IsolationLevel
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicPartition
 from tailrace.protocol.api_keys import ApiKey

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.client.isolation import may_start_before, next_offset, visible_batches
+from tailrace.client.visible_batches import may_start_before, next_offset, visible_batches
 from tailrace.records.batch import Codec, RecordBatch
 from tailrace.records.conversion import split_any
 from tailrace.records.legacy import build_messages

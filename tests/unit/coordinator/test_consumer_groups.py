@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import sees_all
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import all_visible
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
 from tailrace.coordinator.groups.consumer.pattern_subscriptions import PATTERN_REFRESH_MS_MIN, SLICE_INTERVAL_MS
 from tailrace.coordinator.groups.consumer.topic_patterns import PatternLookup, check_pattern
@@ -200,12 +200,12 @@ def test_a_pattern_lookup_among_many_topics_is_done_in_slices():
     coordinator = Coordinator(dict.fromkeys((f"t{number}" for number in range(2_500)), 1))
     asked: list[str] = []
 
-    def sees(name: str) -> bool:
+    def is_visible(name: str) -> bool:
         asked.append(name)
         return name != "t7"
 
     a = Consumer("a", topics=(), pattern="t.*")
-    coordinator.heartbeat(a.beat()._replace(sees=sees, member_id="a"))
+    coordinator.heartbeat(a.beat()._replace(is_visible=is_visible, member_id="a"))
     slices = []
     while not coordinator.group.patterns:
         coordinator.advance(SLICE_INTERVAL_MS)
@@ -218,7 +218,7 @@ def test_a_pattern_lookup_among_many_topics_is_done_in_slices():
 def test_the_cost_of_a_pattern_shortens_the_slices_of_its_lookup():
     names = ["0" * (180 + number) for number in range(20)]
     costly = "((0?1?2?3?){100}){7}"
-    lookup = PatternLookup({costly}, names, sees_all)
+    lookup = PatternLookup({costly}, names, all_visible)
     count = sum(1 for _ in iter(lookup.run_slice, True))
     assert count == 9  # two of the twenty names each
     assert lookup.found[costly] == set(names)

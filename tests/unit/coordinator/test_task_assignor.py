@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from tailrace.coordinator.groups.java_collections import (
+from tailrace.coordinator.groups.streams.streams_member import Tasks
+from tailrace.coordinator.groups.streams.task_assignor import MemberSpec, SubtopologySpec, assign_tasks
+from tailrace.model.java.java_collections import (
     PriorityQueue,
     grown_timeline_capacity,
     hash_map_capacity,
     hash_map_order,
     timeline_order,
 )
-from tailrace.coordinator.groups.streams.streams_member import Tasks
-from tailrace.coordinator.groups.streams.task_assignor import MemberSpec, SubtopologySpec, assign_tasks
 
 
 def counts(shares: dict[str, Tasks]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.local_cluster.plan import CannotPlan, ClusterPlan, new_id, plan_cluster
+from tailrace.local_cluster.cluster_plan import CannotPlan, ClusterPlan, new_id, plan_cluster
 
 
 def kept(plan: ClusterPlan) -> ClusterPlan:

@@ -6,7 +6,7 @@ from tailrace.log.inspect.dump_decoders import control_fields, decoder_for
 from tailrace.protocol.internal_records.coordinator_records import encode_key, encode_value
 from tailrace.protocol.internal_records.metadata_frames import encode_frame
 from tailrace.protocol.messages import OffsetCommitKey, OffsetCommitValue, TopicRecord
-from tailrace.records.control import ControlType, control_key
+from tailrace.records.control_records import ControlType, control_key
 from tailrace.records.record import Record, TimestampType
 
 

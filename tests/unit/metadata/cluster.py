@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.controller.control_state import ControlState, Plan
 from tailrace.metadata.decisions.leadership import partition_change
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.effective_config import EffectiveConfigs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scripts.extract_configs import main as extract
-from tailrace.metadata.controller.control import ApiError
+from tailrace.metadata.controller.control_state import ApiError
 from tailrace.metadata.decisions.config_changes import java_split, plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.metadata.image.effective_config import ConfigSource, definition_for

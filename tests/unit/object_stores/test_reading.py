@@ -12,10 +12,10 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.log.recovery.recovery import open_log
 from tailrace.model.topic_config import TopicConfig
 from tailrace.object_stores import object_file, read_ahead
-from tailrace.object_stores.address import Place, WrongAddress, parse_place
 from tailrace.object_stores.object_files import ObjectFiles
 from tailrace.object_stores.opening import files_of
 from tailrace.object_stores.settings import ATTEMPTS, StoreSettings
+from tailrace.object_stores.store_address import Place, WrongAddress, parse_place
 from tailrace.spark.source.errors import OffsetRangeLost, Unreadable, WrongOption
 from tailrace.spark.source.options import read_options
 from tests.support.batches import batch

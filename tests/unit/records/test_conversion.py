@@ -5,7 +5,7 @@ import pytest
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.conversion import down_convert, split_any, up_convert
 from tailrace.records.legacy import Message, build_messages, iter_messages, split_messages
 from tailrace.records.record import Record, TimestampType, iter_records

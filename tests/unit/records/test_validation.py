@@ -11,7 +11,7 @@ from tailrace.records.checks import validation
 from tailrace.records.checks.record_rules import RecordsRefused
 from tailrace.records.checks.validation import Origin
 from tailrace.records.codecs.compression import compress
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.records.legacy import build_messages, encode_message
 from tailrace.records.record import Record, TimestampType, iter_records
 from tests.support.validated import ValidatedRecords, validate_produced

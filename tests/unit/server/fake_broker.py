@@ -124,7 +124,7 @@ class FakeBroker:
     def next_deadline_ms(self) -> int | None:
         return min((due_ms for due_ms, _, _ in self.delayed), default=None)
 
-    def measures(self, now_ms: int) -> list[Family]:
+    def metric_families(self, now_ms: int) -> list[Family]:
         many = (Sample({"number": str(number)}, number) for number in range(self.measured))
         return [
             gauge("fake_requests", "How many requests came.", self.handled),
@@ -134,8 +134,8 @@ class FakeBroker:
     def connection_hold_off_ms(self, host: str, now_ms: int) -> int:
         return self.hold_off_ms
 
-    def explain_fetch(self, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
-        answer(dict(wish))
+    def explain_fetch(self, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]) -> None:
+        answer(dict(query))
 
     def prepare_stop(self, now_ms: int, ready: Callable[[], None]) -> None:
         ready()

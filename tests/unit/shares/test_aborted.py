@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.shares.aborted import aborted_batches, leave_out_aborted
-from tailrace.shares.acquiring import AcquireMode, Wish, acquire
+from tailrace.shares.acquiring import AcquireMode, AcquireRequest, acquire
 from tailrace.shares.delivery_settings import ShareSettings
 from tailrace.shares.in_flight import RecordState
 from tailrace.shares.share_partition import PersistedState, SharePartition
@@ -35,7 +35,7 @@ def test_a_marker_ends_the_transaction_whose_batches_are_left_out() -> None:
 def test_what_is_left_out_is_archived_at_once() -> None:
     partition, settings = SharePartition(0), ShareSettings()
     partition.begin(PersistedState(0, 0), 0)
-    acquired = acquire(partition, Wish("a", AcquireMode.BATCH_OPTIMIZED, 500, 500), 0, READ, settings, 0)
+    acquired = acquire(partition, AcquireRequest("a", AcquireMode.BATCH_OPTIMIZED, 500, 500), 0, READ, settings, 0)
     assert [tuple(one) for one in acquired] == [(0, 9, 1)]
     told = leave_out_aborted(partition, acquired, READ, ABORTED)
     assert [tuple(one) for one in told] == [(0, 1, 1), (4, 9, 1)]

@@ -15,7 +15,7 @@ from tailrace.broker.config.broker_changes import check_broker_change
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request
-from tailrace.metadata.controller.control import ControlState
+from tailrace.metadata.controller.control_state import ControlState
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.decisions.config_changes import plan_alter_configs, plan_incremental_alter_configs
 from tailrace.metadata.image.image import ResourceType

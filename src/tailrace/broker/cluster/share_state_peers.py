@@ -79,7 +79,7 @@ class ShareStatePeers:
             self._go_on(way, now_ms)
             told = {(topic.topic_id, one.partition): one for topic in response.results for one in topic.partitions}
             for one in sent:
-                _settle(one, told.get((one.key.topic_id, one.key.partition)), now_ms)
+                _respond(one, told.get((one.key.topic_id, one.key.partition)), now_ms)
 
         def failed(failure: Failure, now_ms: int) -> None:
             self._go_on(way, now_ms)
@@ -94,7 +94,7 @@ class ShareStatePeers:
             self._send(way, waiting, now_ms)
 
 
-def _settle(sent: _Sent, result: Any, now_ms: int) -> None:
+def _respond(sent: _Sent, result: Any, now_ms: int) -> None:
     if result is None:
         sent.refuse(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer has nothing of {sent.key}"), now_ms)
     elif result.error_code:

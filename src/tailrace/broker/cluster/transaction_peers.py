@@ -55,7 +55,7 @@ class TransactionPeers:
             taken = markers.take(leader)
             peer = peer_of(self._image(), leader, self._listener, CHANNEL)
             if peer is None:
-                _settle(markers, taken, {}, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
+                _report_results(markers, taken, {}, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
             elif taken:
                 self._send(peer, markers, taken)
 
@@ -67,10 +67,10 @@ class TransactionPeers:
                 for topic in marker.topics
                 for one in topic.partitions
             }
-            _settle(markers, taken, codes, ErrorCode.REQUEST_TIMED_OUT, now_ms)
+            _report_results(markers, taken, codes, ErrorCode.REQUEST_TIMED_OUT, now_ms)
 
         def failed(_: Failure, now_ms: int) -> None:
-            _settle(markers, taken, {}, ErrorCode.REQUEST_TIMED_OUT, now_ms)
+            _report_results(markers, taken, {}, ErrorCode.REQUEST_TIMED_OUT, now_ms)
 
         body = WriteTxnMarkersRequest(markers=[_marker(end, partitions) for end, partitions in taken])
         self._outbox.send(peer, body, answered, failed, timeout_ms=self._timeout_ms)
@@ -132,7 +132,7 @@ class TransactionPeers:
         )
 
 
-def _settle(
+def _report_results(
     markers: Markers,
     taken: Sequence[tuple[TransactionEnd, list[TopicPartition]]],
     codes: dict[tuple[int, TopicPartition], ErrorCode],

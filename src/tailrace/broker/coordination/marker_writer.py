@@ -15,7 +15,7 @@ from tailrace.coordinator.coordinator_log import CoordinatorLog
 from tailrace.coordinator.delayed_commit import DelayedCommit
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import ProducerId, TopicPartition
-from tailrace.records.control import ControlType, EndTransactionMarker, build_end_marker
+from tailrace.records.control_records import ControlType, EndTransactionMarker, build_end_marker
 from tailrace.waiting.purgatory import Purgatory
 
 Answer: TypeAlias = Callable[[ErrorCode, int], None]  # (what became of it, now_ms)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final, TypeAlias
 
 from tailrace.broker.cluster.transaction_peers import peer_of
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import BrokerId, TopicPartition
@@ -48,10 +48,10 @@ class PartitionEnds:
         def done(parts: list[Ends], now_ms: int) -> None:
             answer({key: end for part in parts for key, end in part.items()}, now_ms)
 
-        gathering: Gathering[Ends] = Gathering(len(by_leader), done)
+        merged: MergedParts[Ends] = MergedParts(len(by_leader), done)
         for index, (leader, found) in enumerate(by_leader.items()):
-            self._ask_leader(leader, found, gathering.part(index), now_ms)
-        gathering.begin(now_ms)
+            self._ask_leader(leader, found, merged.part(index), now_ms)
+        merged.begin(now_ms)
 
     def _ask_leader(
         self, leader: BrokerId, keys: list[TopicPartition], take: Callable[[Ends, int], None], now_ms: int

@@ -1,6 +1,6 @@
 """Appends: the Produce requests of a round, written together, and answered in order.
 
-    open ──► (place …) ──► add ──► settle: write, a partition at a time ──► respond, or wait for replicas (acks=all)
+    open ──► (place …) ──► add ──► carry_out: write, a partition at a time ──► respond, or wait for replicas (acks=all)
 
 Requests that come together for one partition cost one write. A connection may hand over several Produce requests in a
 round, and they may wait for replicas together. They form a line: `open` gives a request its place, and responses leave
@@ -20,7 +20,7 @@ from tailrace.diagnostics.internal_errors import InternalErrors
 from tailrace.model.steps import Steps
 from tailrace.records.batch import Buffer
 from tailrace.records.checks.checked_records import CheckedRecords
-from tailrace.replication.delayed_produce import DelayedProduce, is_decided
+from tailrace.replication.delayed_produce import DelayedProduce, try_decide
 from tailrace.replication.hosted_partitions import HostedPartitions
 from tailrace.replication.partition import Partition
 from tailrace.replication.produce import ProducePart
@@ -102,7 +102,7 @@ class Appends:
         self.count += 1
         self._round.collect(self)
 
-    def settle(self) -> None:
+    def carry_out(self) -> None:
         """Write what was placed, a partition at a time, and respond in order."""
         added, self._added = self._added, []
         now_ms, done = self._now_ms, 0
@@ -149,7 +149,7 @@ class Appends:
                 part.lose()
                 continue
             part.count()
-            if acks == ALL_ACKS and not is_decided(part, self._partitions):
+            if acks == ALL_ACKS and not try_decide(part, self._partitions):
                 are_decided = False
         return are_decided
 

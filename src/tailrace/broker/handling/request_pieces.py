@@ -25,7 +25,7 @@ from tailrace.broker.handling.handler_binding import Handler
 from tailrace.broker.handling.refusals import Refusals
 from tailrace.broker.replies import Replies
 from tailrace.broker.requests.request_context import Request, Respond
-from tailrace.metadata.controller.control import MAX_RECORDS
+from tailrace.metadata.controller.control_state import MAX_RECORDS
 from tailrace.model.errors import KafkaError
 from tailrace.model.steps import Steps
 from tailrace.protocol.api_keys import ApiKey

@@ -16,7 +16,7 @@ from tailrace.waiting.purgatory import Purgatory
 class CollectedWork(Protocol):
     """Requests that were collected to be carried out together."""
 
-    def settle(self) -> None:
+    def carry_out(self) -> None:
         """Carry them out."""
 
 
@@ -36,18 +36,18 @@ class Round:
         self._collected = work
         self.is_collecting = True
 
-    def settle(self) -> None:
+    def carry_out(self) -> None:
         """Carry out the collected work."""
         collected = self._collected
         if collected is not None:
             self._collected = None
             self.is_collecting = False
-            collected.settle()
+            collected.carry_out()
 
     def end(self) -> None:
         """Carry out the collected work, and complete operations that waited for what was appended."""
         if self.is_collecting:
-            self.settle()
+            self.carry_out()
         while self._appended:
             appended, self._appended = self._appended, {}
             for key, now_ms in appended.items():

@@ -26,12 +26,12 @@ from tailrace.broker.metrics.metrics_subscription import (
     requested_metrics,
 )
 from tailrace.broker.requests.request_context import Request
-from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.metadata.image.image import MetadataImage, ResourceType
 from tailrace.metrics.families import Family, counter, gauge
 from tailrace.metrics.otlp import MalformedMetricsData, read_points
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import TopicId
+from tailrace.model.java.java_collections import hash_map_order
 from tailrace.model.patterns import UnusablePattern
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.records.batch import Codec

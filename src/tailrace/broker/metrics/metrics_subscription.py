@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.model.configs.config_definitions import definition
-from tailrace.model.java_hash import to_int32
+from tailrace.model.java.java_collections import hash_map_order
+from tailrace.model.java.java_hash import to_int32
 from tailrace.model.patterns import Pattern, UnusablePattern, compile_pattern
 from tailrace.records.codecs.crc32c import crc32c
 

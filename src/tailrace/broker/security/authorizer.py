@@ -42,8 +42,10 @@ _CLUSTER_OPERATIONS = (
 class Authorizer(Protocol):
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool: ...
 
-    def sees(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
-        """As `allows`, where a denial is no news: for lists of what a client may see, and of what it may do."""
+    def allows_silently(
+        self, principal: str, host: str, operation: Operation, resource: AclResource, name: str
+    ) -> bool:
+        """Like `allows`, but denials are not logged: for lists of what a client may see, and of what it may do."""
 
     def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
         """Whether there may be a resource of that kind that it is allowed on."""
@@ -55,7 +57,7 @@ class AllowAll:
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
         return True
 
-    sees = allows
+    allows_silently = allows
 
     def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
         return True
@@ -90,4 +92,4 @@ def _bits(
     name: str,
     operations: tuple[Operation, ...],
 ) -> int:
-    return sum(1 << one for one in operations if authorizer.sees(principal, host, one, resource, name))
+    return sum(1 << one for one in operations if authorizer.allows_silently(principal, host, one, resource, name))

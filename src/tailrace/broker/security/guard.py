@@ -110,7 +110,7 @@ class Guard:
                 return False
             else:
                 return pass_on(frame, context, now_ms)
-        self._round.settle()
+        self._round.carry_out()
         self._attempt(lambda: self._step(session, frame, context, now_ms), context, now_ms)
         return False
 

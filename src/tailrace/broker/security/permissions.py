@@ -15,7 +15,7 @@ class Permissions:
         context = request.context
         return self._authorizer.allows(context.principal, context.client_host, operation, resource, name)
 
-    def sees(self, request: Request, operation: Operation, resource: AclResource, name: str) -> bool:
+    def allows_silently(self, request: Request, operation: Operation, resource: AclResource, name: str) -> bool:
         """Like `allows`, but denials are not logged."""
         context = request.context
-        return self._authorizer.sees(context.principal, context.client_host, operation, resource, name)
+        return self._authorizer.allows_silently(context.principal, context.client_host, operation, resource, name)

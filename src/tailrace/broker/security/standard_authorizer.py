@@ -91,15 +91,17 @@ class StandardAuthorizer:
     # Questions
 
     def allows(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
-        """As `sees`; a denial goes to the log, once for as long as the entries are as they are."""
+        """Like `allows_silently`, but a denial is logged, once until the entries change."""
         if self._kept.get((principal, host, operation, resource, name)):
             return True
-        allowed = self.sees(principal, host, operation, resource, name)
+        allowed = self.allows_silently(principal, host, operation, resource, name)
         if not allowed:
             self._tell((principal, host, operation, resource, name))
         return allowed
 
-    def sees(self, principal: str, host: str, operation: Operation, resource: AclResource, name: str) -> bool:
+    def allows_silently(
+        self, principal: str, host: str, operation: Operation, resource: AclResource, name: str
+    ) -> bool:
         """Whether it is allowed; for lists of what a client may see, where a denial is no news."""
         question = principal, host, operation, resource, name
         decided = self._kept.get(question)
@@ -112,7 +114,7 @@ class StandardAuthorizer:
 
     def allows_some(self, principal: str, host: str, operation: Operation, resource: AclResource) -> bool:
         """Whether there may be one resource of a kind that it is allowed on (KIP-679)."""
-        if self.sees(principal, host, operation, resource, "hardcode"):
+        if self.allows_silently(principal, host, operation, resource, "hardcode"):
             return True
         host = _host(host)
         allowed: list[Acl] = []

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from tailrace.broker.coordination.groups import Groups
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.shares.shares import Shares
 from tailrace.coordinator.groups.group_coordinator import GroupCoordinator
 from tailrace.coordinator.groups.share.share_heartbeat import Initialization
@@ -92,11 +92,11 @@ def read_summaries(
     def done(parts: list[ShareState | KafkaError | None], now_ms: int) -> None:
         finish(dict(zip(asked, parts, strict=True)), now_ms)
 
-    gathering: Gathering[ShareState | KafkaError | None] = Gathering(len(asked), done)
+    merged: MergedParts[ShareState | KafkaError | None] = MergedParts(len(asked), done)
     for index, (topic, number) in enumerate(asked):
-        take = gathering.part(index)
+        take = merged.part(index)
         shares.persister.read_summary(SharePartitionKey(group_id, topic, number), take, take, now_ms)
-    gathering.begin(now_ms)
+    merged.begin(now_ms)
 
 
 def _for_each(
@@ -111,11 +111,11 @@ def _for_each(
     def done(parts: list[KafkaError | None], now_ms: int) -> None:
         finish({one: error for one, error in zip(asked, parts, strict=True) if error is not None}, now_ms)
 
-    gathering: Gathering[KafkaError | None] = Gathering(len(asked), done)
+    merged: MergedParts[KafkaError | None] = MergedParts(len(asked), done)
     for index, (topic, number) in enumerate(asked):
-        take = gathering.part(index)
+        take = merged.part(index)
         ask(SharePartitionKey(group_id, topic, number), partial(_fine, take), take, now_ms)
-    gathering.begin(now_ms)
+    merged.begin(now_ms)
 
 
 def _fine(take: Callable[[KafkaError | None, int], None], _: ErrorCode, now_ms: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tailrace.broker.cluster.share_state_peers import ShareStatePeers
 from tailrace.broker.shares.share_questions import Delete, Initialize, Question, Read, Summarize, Write
-from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.share_states import ShareStates
 from tailrace.coordinator.runtime import Answer, Refuse
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.shares.state.share_state import ShareState

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.share_states import ShareStates
 from tailrace.coordinator.runtime import Answer, Refuse
 from tailrace.model.errors import ErrorCode
 from tailrace.protocol.message import Message

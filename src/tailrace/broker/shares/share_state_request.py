@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -60,10 +60,10 @@ def answer_partitions(
             told.setdefault(key.topic_id, []).append({"partition": key.partition, **part})
         answer(response(results=[result(topic_id, partitions) for topic_id, partitions in told.items()]), now_ms)
 
-    gathering: Gathering[Told | KafkaError] = Gathering(len(wanted), finish)
+    merged: MergedParts[Told | KafkaError] = MergedParts(len(wanted), finish)
     may = permissions.allows(request, Operation.CLUSTER_ACTION, AclResource.CLUSTER, "kafka-cluster")
     for index, (key, asked) in enumerate(wanted.items()):
-        take = gathering.part(index)
+        take = merged.part(index)
         if may:
             ask(key, asked, take, now_ms)
         else:

@@ -11,7 +11,7 @@ from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.config.group_limits import clamp_group_config
 from tailrace.broker.coordination.partition_ends import PartitionEnds
 from tailrace.broker.shares.share_persister import SharePersister
-from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.share_states import ShareStates
 from tailrace.broker.storage.cleaning import Step, Work
 from tailrace.log.watermarks import Isolation
 from tailrace.metadata.image.features import SHARE_VERSION

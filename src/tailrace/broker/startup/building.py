@@ -37,7 +37,7 @@ from tailrace.broker.security.authorizer import AllowAll
 from tailrace.broker.security.fetch_rights import FetchRights
 from tailrace.broker.security.permissions import Permissions
 from tailrace.broker.services import Services
-from tailrace.broker.shares.share_state import ShareStates
+from tailrace.broker.shares.share_states import ShareStates
 from tailrace.broker.shares.shares import Shares
 from tailrace.broker.startup.givens import Givens
 from tailrace.broker.storage.cleaning import LogCleaning

@@ -4,7 +4,7 @@ At a start the directories are locked and loaded (`storage_startup.py`). From th
 every change of the metadata: it creates, configures and deletes logs, and gives partitions their roles.
 
     storage_startup.py       from settings to opened logs
-    load_log.py              log lines about opening
+    load_progress.py         log lines about opening
     image_publisher.py       ImagePublisher: carries out changes of the metadata
     new_replicas.py          NewReplicas: replicas that have no log yet
     housekeeping.py          Housekeeping: retention, flushes and checkpoints

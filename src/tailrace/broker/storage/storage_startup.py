@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tailrace.broker.config.broker_config import BrokerConfig
 from tailrace.broker.storage.disk_failures import DiskFailures, LogDirectoriesFailed
-from tailrace.broker.storage.load_log import progress_of, tell_loaded
+from tailrace.broker.storage.load_progress import log_loaded, progress_of
 from tailrace.log.directories.log_directories import LogDirectories
 from tailrace.log.directories.log_directory import LoadReport, LogDirectory
 from tailrace.log.disk.checkpoints import DirectoryIdentity
@@ -82,11 +82,11 @@ def load_logs(
                 raise
             failures.directory_failed(directory, error)
             continue
-        tell_loaded(directory, report)
+        log_loaded(directory, report)
         reports.append(report)
     if config.metadata_log_dir not in [directory.path for directory in logs.online]:
         raise LogDirectoriesFailed(f"{config.metadata_log_dir}, which has the metadata log, cannot be used")
-    logs.settle_moves(partial(_place_of, image, config.node_id), now_ms)
+    logs.finish_interrupted_moves(partial(_place_of, image, config.node_id), now_ms)
     logs.check_unique()
     return reports
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tailrace.cli.connecting import connected, for_each
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, table
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import Refused, UnknownTopic
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember

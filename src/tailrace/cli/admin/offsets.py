@@ -7,8 +7,8 @@ from typing import Any
 
 from tailrace.cli.connecting import chosen_partitions, connected
 from tailrace.cli.output import json_document, print_lines, table, time_text
-from tailrace.client.isolation import IsolationLevel
 from tailrace.client.offsets import FoundOffset, OffsetSpec, earliest_offsets, find_offsets, latest_offsets
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.ids import TopicPartition
 
 Found = dict[TopicPartition, FoundOffset | None]

@@ -10,7 +10,7 @@ from typing import Any
 from tailrace.cli.connecting import connected, for_each, split_setting
 from tailrace.cli.output import count_text, json_document, print_lines, table
 from tailrace.client.admin import NewTopic, add_partitions, create_topic, delete_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, PartitionMetadata, TopicMetadata
 from tailrace.client.configs import ConfigEntry, ConfigSource, Resource, describe_configs
 from tailrace.client.errors import Refused, UnknownTopic

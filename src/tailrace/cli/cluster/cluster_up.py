@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from tailrace.cli.errors import CommandError
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
-from tailrace.cli.progress import Progress
+from tailrace.cli.progress_bar import Progress
 from tailrace.cli.serving.serve import parse_overrides
 from tailrace.java import JavaMissing, find_java
-from tailrace.local_cluster.cluster import CannotStart, LocalCluster, StopRequested
+from tailrace.local_cluster.cluster_plan import CannotPlan, plan_cluster
 from tailrace.local_cluster.kafka_program import KafkaProgram, NoKafka, controller_jars, installed_jars
+from tailrace.local_cluster.local_cluster import CannotStart, LocalCluster, StopRequested
 from tailrace.local_cluster.maven import VARIABLE, CannotFetch, MavenRepository
-from tailrace.local_cluster.plan import CannotPlan, plan_cluster
 from tailrace.model.topic_config import InvalidConfig
 from tailrace.node.serving import split_settings
 

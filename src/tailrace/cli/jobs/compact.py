@@ -39,7 +39,7 @@ def add(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tailrace.cli.jobs.settings import settings_of
+    from tailrace.cli.jobs.topic_settings import settings_of
     from tailrace.spark.jobs.compact.compact import compact
 
     configs = settings_of(options)

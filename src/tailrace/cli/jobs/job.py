@@ -63,7 +63,7 @@ def _conf(text: str) -> tuple[str, str]:
 def spark_for(options: argparse.Namespace, name: str) -> Iterator[Any]:
     """Yield a Spark session for one job. A JobError is raised as a CommandError."""
     from tailrace.spark.jobs.errors import JobError
-    from tailrace.spark.jobs.session import job_session
+    from tailrace.spark.jobs.spark_session import job_session
 
     try:
         with job_session(name, master=options.master, confs=dict(options.conf)) as spark:

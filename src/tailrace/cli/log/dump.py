@@ -18,7 +18,7 @@ from tailrace.log.inspect.dump_decoders import compact_json, decoder_for
 from tailrace.log.inspect.dump_log import DumpOptions, dump_log_file
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot
 from tailrace.log.segments.indexes.index_file import CorruptIndex
-from tailrace.object_stores.address import is_remote
+from tailrace.object_stores.store_address import is_remote
 
 # Fields that kafka-dump-log prints as a Java Optional, and names that it prints without a colon.
 _OPTIONAL = ("deleteHorizonMs", "currentTxnFirstOffset")

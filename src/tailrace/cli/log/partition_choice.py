@@ -13,7 +13,7 @@ from tailrace.cli.output import warn
 from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, look_at
 from tailrace.log.disk.files import DiskFiles, Files
 from tailrace.log.inspect.findings import Finding
-from tailrace.object_stores.address import Place, WrongAddress, is_remote, parse_place
+from tailrace.object_stores.store_address import Place, WrongAddress, is_remote, parse_place
 
 # The log's own warnings describe what a broker does about a problem. These commands report findings instead.
 logging.getLogger("tailrace").addHandler(logging.NullHandler())

@@ -19,7 +19,7 @@ from tailrace.log.inspect.repair import RepairPlan, plan_repair, repair_partitio
 from tailrace.log.inspect.verify import PartitionResult, verify_directory, verify_partition
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.model.errors import KafkaError
-from tailrace.object_stores.address import is_remote
+from tailrace.object_stores.store_address import is_remote
 from tailrace.records.batch import CorruptBatch
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from tailrace.cli.log.partition_choice import files_at, finding_json, open_directory
 from tailrace.cli.output import count_text, json_document, print_lines, size_text, table
-from tailrace.cli.progress import Progress
+from tailrace.cli.progress_bar import Progress
 from tailrace.log.directories.data_directory import DataDirectory
 from tailrace.log.disk.files import Files
 from tailrace.log.inspect.findings import Finding

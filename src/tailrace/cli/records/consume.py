@@ -17,10 +17,10 @@ from tailrace.cli.records.record_filter import record_filter
 from tailrace.cli.records.record_text import json_record, text_record
 from tailrace.cli.records.start_place import Start, StartPlace
 from tailrace.client.batches import FetchOptions, fetch, fetch_range
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import OffsetOutOfRange
-from tailrace.client.isolation import Batch, IsolationLevel
 from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
+from tailrace.client.visible_batches import Batch, IsolationLevel
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset, TopicPartition
 from tailrace.model.topic_config import LONG_MAX
 from tailrace.records.batch import CorruptBatch, RecordBatch

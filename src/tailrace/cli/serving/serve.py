@@ -26,7 +26,7 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.metadata.storage.storage_format import is_formatted
 from tailrace.model.log_fields import fields
 from tailrace.node.serving import broker_builder, has_telemetry, server_settings, split_settings, umask_of
-from tailrace.server.main import run_broker
+from tailrace.server.run_broker import run_broker
 from tailrace.server.server import Server
 
 DEFAULT_HOST: Final = "127.0.0.1"

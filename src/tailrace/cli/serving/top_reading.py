@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tailrace.client.admin import describe_cluster, log_directories
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.offsets import latest_offsets
 from tailrace.metrics.scrape import Scrape
 

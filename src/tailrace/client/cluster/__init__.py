@@ -1,6 +1,6 @@
 """Requests to a cluster. ClusterClient finds the right broker, refreshes metadata and retries.
 
-cluster.py         ClusterClient: requests to any broker, a leader, a coordinator or the controller
+cluster_client.py  ClusterClient: requests to any broker, a leader, a coordinator or the controller
 metadata.py        brokers, topics, partitions and leaders, as the cluster reports them
 coordinators.py    finds the coordinator of a group or transactional id, and sends requests to it
 replicas.py        the progress of single replicas, and running reassignments

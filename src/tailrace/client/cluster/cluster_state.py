@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from tailrace.client.admin import describe_cluster
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.metadata import NO_LEADER, Broker, PartitionMetadata, TopicMetadata
 from tailrace.client.cluster.quorum import Quorum, QuorumReplica, describe_quorum
 from tailrace.client.cluster.replicas import Reassignment, ask_brokers, end_offsets, reassignments

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.ids import BrokerId
 from tailrace.protocol.codegen.field_versions import first_version_with

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import Refused
 from tailrace.client.network.address import Address
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError
 from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
 from tailrace.model.ids import Offset, TopicPartition

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused, UnsupportedByBroker
 from tailrace.client.groups.group_description import DescribedGroup, GroupMember

@@ -15,7 +15,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import ClientError, Refused
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicPartition

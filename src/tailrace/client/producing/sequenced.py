@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import ClientError, Refused
 from tailrace.client.producing.producer import (
     FIRST_VERSION_WITH_ZSTD,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.cluster.coordinators import CoordinatorKind, Coordinators
 from tailrace.client.errors import Refused
 from tailrace.model.ids import BrokerId, Offset, ProducerId, TopicPartition

@@ -17,7 +17,7 @@ from tailrace.coordinator.offsets.offset_records import NO_EXPIRY, OffsetRecords
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import NO_PRODUCER_ID
-from tailrace.model.java_hash import java_length
+from tailrace.model.java.java_hash import java_length
 from tailrace.records.record import wrapped
 
 DEFAULT_RETENTION = -1

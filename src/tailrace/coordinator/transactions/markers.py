@@ -87,7 +87,7 @@ class Markers:
             leader = self._leader_of(partition)
             if leader is None:
                 _log.info("%s is gone: no marker of %s is needed there", partition, end.transactional_id)
-                self._settle(end, partition)
+                self._note_done(end, partition)
             else:
                 by_leader.setdefault(leader, []).append(partition)
         for leader, led in by_leader.items():
@@ -96,7 +96,7 @@ class Markers:
             else:
                 self.outgoing.setdefault(leader, []).append((end, led))
 
-    def _settle(self, end: TransactionEnd, partition: TopicPartition) -> None:
+    def _note_done(self, end: TransactionEnd, partition: TopicPartition) -> None:
         end.remaining.discard(partition)
         self._on_partition(end, partition)
 
@@ -114,7 +114,7 @@ class Markers:
         if end.is_dropped:
             return
         if code is ErrorCode.NONE:
-            self._settle(end, partition)
+            self._note_done(end, partition)
             self._check_written(end, now_ms)
         elif code in _FENCED:
             _log.warning("marker of %s is fenced in %s: %s", end.transactional_id, partition, code.name)

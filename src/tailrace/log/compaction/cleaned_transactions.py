@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.records.batch import RecordBatch
-from tailrace.records.control import ControlType, control_type
+from tailrace.records.control_records import ControlType, control_type
 from tailrace.records.record import iter_records
 
 

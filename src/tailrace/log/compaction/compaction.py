@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from tailrace.log.compaction.cleaned_transactions import CleanedTransactions
 from tailrace.log.compaction.cleaner_kernels import LatestOffsets, RecordFilter
-from tailrace.log.segments.batch_reader import parse_header
+from tailrace.log.segments.batch_walk import parse_header
 from tailrace.model.ids import NO_TIMESTAMP, Offset, ProducerId
 from tailrace.records.batch import LOG_OVERHEAD, CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder, assemble_batch, batch_attributes, empty_batch

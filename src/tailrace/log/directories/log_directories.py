@@ -44,7 +44,7 @@ class LogDirectories:
     def directory_of(self, log: PartitionLog) -> LogDirectory:
         return next(one for one in self.directories if one.logs.get(log.partition) is log)
 
-    def settle_moves(self, place_of: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
+    def finish_interrupted_moves(self, place_of: Callable[[TopicPartition], bytes | None], now_ms: int) -> None:
         """A move that a crash cut off at its very end leaves a log twice: the one where the metadata says counts, if it
         has all that the other has. `place_of`: the id of a partition's directory."""
         for directory in self.directories:

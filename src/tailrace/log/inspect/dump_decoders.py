@@ -23,7 +23,7 @@ from tailrace.protocol.internal_records.coordinator_records import (
 from tailrace.protocol.internal_records.metadata_frames import decode_frame, frame_to_dict
 from tailrace.protocol.json_form import to_dict
 from tailrace.protocol.registry import message_class
-from tailrace.records.control import ControlType, control_type, parse_marker
+from tailrace.records.control_records import ControlType, control_type, parse_marker
 from tailrace.records.record import Record
 from tailrace.records.utf8 import decode_utf8
 

@@ -14,7 +14,7 @@ from typing import Any
 from tailrace.log.disk.files import Files
 from tailrace.log.inspect.dump import Row
 from tailrace.log.inspect.dump_decoders import Decoder, control_fields
-from tailrace.log.segments.batch_reader import BatchHeader, read_batches
+from tailrace.log.segments.batch_walk import BatchHeader, read_batches
 from tailrace.records.batch import CODEC_MASK, TIMESTAMP_TYPE_BIT, Codec, CorruptBatch, RecordBatch
 from tailrace.records.legacy import Message
 from tailrace.records.record import Record, TimestampType, iter_records

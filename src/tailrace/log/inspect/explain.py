@@ -26,7 +26,7 @@ from tailrace.log.disk.files import File
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.reading.log_read import LogRead, OffsetOutOfRange
 from tailrace.log.reading.timestamp_lookup import FoundOffset, find_offset
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.offset_index import OffsetIndex
 from tailrace.log.segments.indexes.time_index import TimeIndex
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction

@@ -18,7 +18,7 @@ from tailrace.log.inspect.findings import Finding, Severity
 from tailrace.log.inspect.offline import OfflineLog, is_entry_right
 from tailrace.log.inspect.resync import next_position
 from tailrace.log.reading.timestamp_lookup import find_in_segment
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.segment import Segment
 from tailrace.log.watermarks import Isolation

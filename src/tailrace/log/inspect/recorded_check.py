@@ -25,7 +25,7 @@ from tailrace.log.inspect.findings import Finding, Severity
 from tailrace.log.inspect.verify import EpochCheck, no_progress
 from tailrace.log.inspect.verify_indexes import Report
 from tailrace.log.inspect.verify_segment import Advance, BatchListener, SegmentResult, SegmentToCheck, check_segment
-from tailrace.log.segments.batch_reader import BatchHeader, parse_header
+from tailrace.log.segments.batch_walk import BatchHeader, parse_header
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset
 from tailrace.records.batch import HEADER_SIZE, PREFIX, RecordBatch

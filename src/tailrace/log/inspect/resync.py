@@ -8,7 +8,7 @@ checksum that holds. Where there is none (v0 and v1 messages have too little to 
 from __future__ import annotations
 
 from tailrace.log.disk.files import File
-from tailrace.log.segments.batch_reader import parse_header
+from tailrace.log.segments.batch_walk import parse_header
 from tailrace.log.segments.indexes.offset_index import OffsetIndex
 from tailrace.model.ids import Offset
 from tailrace.model.topic_config import INT_MAX

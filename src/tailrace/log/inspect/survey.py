@@ -15,7 +15,7 @@ from tailrace.log.disk.files import Files, join
 from tailrace.log.inspect.findings import Finding, Severity
 from tailrace.log.inspect.offline import OfflineLog, Unopenable, open_bounds
 from tailrace.log.leader_epochs import EpochStart
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, Offset, TopicId

@@ -23,7 +23,7 @@ from tailrace.log.inspect.survey import leftovers
 from tailrace.log.inspect.verify_producers import ProducerCheck
 from tailrace.log.inspect.verify_segment import Advance, SegmentResult, SegmentToCheck, check_segment
 from tailrace.log.leader_epochs import EpochStart, LeaderEpochs
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.model.ids import Offset, TopicId
 
 Report = Callable[[Finding], None]

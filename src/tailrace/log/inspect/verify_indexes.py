@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailrace.log.inspect.findings import Finding
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.indexes.offset_index import OffsetIndex
 from tailrace.log.segments.indexes.time_index import TimeIndex
@@ -76,11 +76,11 @@ class OffsetIndexCheck:
 
     def damage(self, position: int, goes_on: int) -> None:
         """The log cannot be read from `position` up to `goes_on`; the entries in between are not judged."""
-        self._settle(position)
+        self._skip_to(position)
         while self._slot < self.entries and self._index.entry(self._slot).position < goes_on:
             self._slot += 1
 
-    def _settle(self, position: int) -> None:
+    def _skip_to(self, position: int) -> None:
         while self._slot < self.entries and self._index.entry(self._slot).position < position:
             self._complain(f"points into the middle of a batch: {_told(self._index.entry(self._slot))}")
             self._slot += 1

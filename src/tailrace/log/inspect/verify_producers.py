@@ -17,14 +17,14 @@ from tailrace.log.producers.producer_append import EndedTransaction
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot
 from tailrace.log.producers.producer_state import ProducerState
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.errors import KafkaError
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import LONG_MAX
 from tailrace.records.batch import CorruptBatch, RecordBatch
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import end_marker
+from tailrace.records.control_records import end_marker
 
 Report = Callable[[Finding], None]
 

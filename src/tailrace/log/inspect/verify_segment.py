@@ -19,7 +19,7 @@ from tailrace.log.disk.files import File, Files, join
 from tailrace.log.inspect.findings import Finding
 from tailrace.log.inspect.resync import next_position
 from tailrace.log.inspect.verify_indexes import OffsetIndexCheck, Report, TimeIndexCheck, loaded
-from tailrace.log.segments.batch_reader import BatchHeader, read_batches
+from tailrace.log.segments.batch_walk import BatchHeader, read_batches
 from tailrace.log.segments.indexes.index_file import CorruptIndex
 from tailrace.log.segments.indexes.offset_index import OffsetIndex
 from tailrace.log.segments.indexes.time_index import TimeIndex

@@ -10,5 +10,4 @@ Recovery and truncation load the latest snapshot and replay the batches after it
     producer_verification.py  Verification: a transaction that the coordinator has yet to confirm for a partition
     producer_snapshot.py      the .snapshot file
     producer_replay.py        brings the states from the latest snapshot to the end of the log
-    java_order.py             the order in which java.util.HashMap lists its keys, which Kafka's snapshots have
 """

@@ -16,7 +16,7 @@ from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE, Offset, ProducerId, TopicPartition
 from tailrace.records.batch import RecordBatch
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import EndTransactionMarker, end_marker
+from tailrace.records.control_records import EndTransactionMarker, end_marker
 
 _EPOCH_MAX = 2**15 - 1
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.log.producers.producer_append import EndedTransaction, ProducerAppend
 from tailrace.log.producers.producer_states import ProducerStates
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.segment import Segment
 from tailrace.log.segments.segment_list import SegmentList
 from tailrace.model.ids import Offset, ProducerId

@@ -13,7 +13,6 @@ import logging
 
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import Files, join
-from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity, hash_order
 from tailrace.log.producers.producer_append import EndedTransaction, OpenTransaction, ProducerAppend
 from tailrace.log.producers.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from tailrace.log.producers.producer_state import ProducerState
@@ -21,6 +20,7 @@ from tailrace.log.producers.producer_verification import Verification
 from tailrace.log.segments.position import LogPosition
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
+from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, hash_order
 from tailrace.records.batch import RecordBatch
 from tailrace.records.checks.validation import Origin
 

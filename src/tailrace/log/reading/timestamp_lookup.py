@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tailrace.log.partition_log import PartitionLog
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.log.segments.segment import Segment
 from tailrace.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
 from tailrace.records import kernels

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tailrace.log.leader_epochs import LeaderEpochs
 from tailrace.log.producers.producer_states import ProducerStates
 from tailrace.log.recovery.scan_kernels import SegmentScan
-from tailrace.log.segments.batch_reader import BatchHeader, parse_header, read_runs
+from tailrace.log.segments.batch_walk import BatchHeader, parse_header, read_runs
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.log.segments.segment import Segment, SegmentOverflow
 from tailrace.model.ids import NO_LEADER_EPOCH, Offset

@@ -21,7 +21,7 @@ from tailrace.log.replicated.replicated_kernels import (
     last_batch,
     take_replicated,
 )
-from tailrace.log.segments.batch_reader import BatchHeader, parse_header
+from tailrace.log.segments.batch_walk import BatchHeader, parse_header
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.ids import NO_LEADER_EPOCH, NO_TIMESTAMP, LeaderEpoch, Offset, TopicPartition
 from tailrace.model.topic_config import INT_MAX

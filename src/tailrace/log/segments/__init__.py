@@ -7,7 +7,7 @@ active segment, and `roll_policy.py` decides when a new one is started.
     segment_list.py  SegmentList: the segments of a log by base offset
     segment_swap.py  replaces segments so that a crash leaves the old or the new ones
     roll_policy.py   when a new segment has to be started
-    batch_reader.py  walks the batches of a log file
+    batch_walk.py    walks the batches of a log file
     position.py      LogPosition and FileSlice: where records are
     indexes/         the offset, time and transaction index of a segment
 """

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from tailrace.log.disk import file_names
 from tailrace.log.disk.files import File, Files, join
 from tailrace.log.recovery.scan_kernels import SegmentScan
-from tailrace.log.segments.batch_reader import BatchHeader, read_batches, walk_headers
+from tailrace.log.segments.batch_walk import BatchHeader, read_batches, walk_headers
 from tailrace.log.segments.indexes.index_trust import (
     find_batch,
     holds,

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tailrace.metadata.controller import raft_voters
-from tailrace.metadata.controller.control import NO_ERROR, ApiError, Charge, ControlState, Plan, free_of_charge
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, Charge, ControlState, Plan, free_of_charge
 from tailrace.metadata.controller.quorum_description import describe_quorum
 from tailrace.metadata.controller.token_control import TokenControl
 from tailrace.metadata.controller.topic_control import TopicControl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.controller.control_state import ControlState, Plan
 from tailrace.metadata.decisions.delegation_tokens import (
     TokenIndex,
     TokenSettings,

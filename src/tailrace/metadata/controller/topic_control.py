@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from tailrace.metadata.controller.control import ApiError, Charge, ControlState, Plan, free_of_charge
+from tailrace.metadata.controller.control_state import ApiError, Charge, ControlState, Plan, free_of_charge
 from tailrace.metadata.decisions.topic_creation import (
     plan_create_partitions,
     plan_create_topics,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from tailrace.metadata.controller.control import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.controller.control_state import MAX_RECORDS, NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.acls import CLUSTER_NAME, Acl, AclFilter, AclResource, Operation, PatternType, Permission
 from tailrace.model.errors import ErrorCode, KafkaError

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.image.image import MetadataImage, QuotaEntity, quota_entity
 from tailrace.model.configs.config_definitions import ConfigDefinition, definition
 from tailrace.model.errors import ErrorCode, KafkaError

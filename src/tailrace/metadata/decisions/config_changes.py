@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan, check_size
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan, check_size
 from tailrace.metadata.decisions.config_validation import BrokerCheck, Settings, validate_settings
 from tailrace.metadata.image.effective_config import definition_for
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode, KafkaError
-from tailrace.model.java_hash import java_length
+from tailrace.model.java.java_hash import java_length
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from tailrace.metadata.controller.control import ControlState
+from tailrace.metadata.controller.control_state import ControlState
 from tailrace.metadata.decisions.topic_names import name_problem
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.model.configs.config_definitions import ConfigDefinition, Value, definition

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.controller.control_state import ControlState, Plan
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.configs.config_definitions import Value, definition
 from tailrace.model.errors import ErrorCode, KafkaError

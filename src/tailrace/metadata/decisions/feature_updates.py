@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tailrace.metadata.controller.control import ControlState, Plan
+from tailrace.metadata.controller.control_state import ControlState, Plan
 from tailrace.metadata.image.features import (
     DISABLED,
     ELIGIBLE_LEADER_REPLICAS_VERSION,

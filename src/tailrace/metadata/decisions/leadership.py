@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.decisions.partition_change import Election, PartitionChange
 from tailrace.metadata.image.image import TopicImage
 from tailrace.metadata.image.partition_registration import NO_LEADER

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.decisions.leadership import leader_and_isr_changes, partition_change
 from tailrace.metadata.decisions.partition_change import Election, PartitionChange
 from tailrace.metadata.decisions.topic_creation import check_replicas

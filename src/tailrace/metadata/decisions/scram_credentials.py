@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.metadata.controller.control import NO_ERROR, ApiError, ControlState, Plan
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError, ControlState, Plan
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode
 from tailrace.model.security import scram

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from tailrace.metadata.controller.control import (
+from tailrace.metadata.controller.control_state import (
     MAX_RECORDS,
     NO_ERROR,
     ApiError,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container
 from typing import TypeAlias
 
-from tailrace.metadata.controller.control import (
+from tailrace.metadata.controller.control_state import (
     NO_ERROR,
     ApiError,
     Charge,

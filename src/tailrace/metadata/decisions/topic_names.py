@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tailrace.model.java_hash import java_length
+from tailrace.model.java.java_hash import java_length
 
 MAX_LENGTH: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

@@ -22,7 +22,7 @@ from tailrace.metadata.storage.record_framing import records_in
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.protocol.message import Message
 from tailrace.records.batch import RecordBatch
-from tailrace.records.control import KRaftVersion, KRaftVoters, Voter, parse_control
+from tailrace.records.control_records import KRaftVersion, KRaftVoters, Voter, parse_control
 from tailrace.records.record import iter_records
 
 

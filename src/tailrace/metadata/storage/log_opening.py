@@ -19,7 +19,7 @@ from tailrace.log.disk.files import Files, join
 from tailrace.log.partition_log import PartitionLog
 from tailrace.log.recovery.recovery import open_log
 from tailrace.log.recovery.recovery_scan import check_batch
-from tailrace.log.segments.batch_reader import read_batches
+from tailrace.log.segments.batch_walk import read_batches
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.metadata.image.loader import MetadataLoader
@@ -68,7 +68,7 @@ def open_metadata_log(
     )
     if log.topic_id is None:
         log.assign_topic_id(METADATA_TOPIC_ID)
-    snapshots.settle(log, now_ms)
+    snapshots.align(log, now_ms)
     return log
 
 

@@ -50,7 +50,7 @@ from tailrace.protocol import messages
 from tailrace.protocol.errors import UnwritableMessage
 from tailrace.protocol.message import Message
 from tailrace.records.checks.validation import Origin
-from tailrace.records.control import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
+from tailrace.records.control_records import ControlValue, KRaftVersion, KRaftVoters, LeaderChange
 
 _log = logging.getLogger(__name__)
 

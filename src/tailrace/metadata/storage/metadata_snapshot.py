@@ -31,7 +31,7 @@ from tailrace.metadata.storage.record_framing import build_batch, build_control_
 from tailrace.model.ids import LeaderEpoch, Offset
 from tailrace.protocol.message import Message
 from tailrace.records.batch import CorruptBatch, split_batches
-from tailrace.records.control import (
+from tailrace.records.control_records import (
     ControlValue,
     KRaftVersion,
     KRaftVoters,

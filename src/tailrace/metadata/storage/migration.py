@@ -28,7 +28,7 @@ from uuid import UUID
 from tailrace.log.disk import file_names
 from tailrace.log.disk.checkpoints import DirectoryIdentity
 from tailrace.log.disk.files import Files, join
-from tailrace.metadata.controller.control import ControlState
+from tailrace.metadata.controller.control_state import ControlState
 from tailrace.metadata.decisions.broker_registration import plan_fence
 from tailrace.metadata.image.delta import MetadataDelta
 from tailrace.metadata.image.effective_config import EffectiveConfigs
@@ -51,7 +51,7 @@ from tailrace.metadata.storage.snapshot_store import SnapshotStore
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER, is_formatted, local_voter, read_identity
 from tailrace.model.ids import LeaderEpoch, Offset, TopicId
 from tailrace.protocol.messages import FeatureLevelRecord
-from tailrace.records.control import Voter
+from tailrace.records.control_records import Voter
 
 PREPARED: Final = "meta.properties.prepared"  # what becomes meta.properties
 _DYNAMIC_SINCE: Final = 21  # the metadata.version that allows kraft.version 1

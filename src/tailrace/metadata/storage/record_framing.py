@@ -15,7 +15,7 @@ from tailrace.protocol.message import Message
 from tailrace.records import kernels
 from tailrace.records.batch import RecordBatch
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.control import (
+from tailrace.records.control_records import (
     ControlType,
     ControlValue,
     KRaftVersion,

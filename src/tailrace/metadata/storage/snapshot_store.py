@@ -48,7 +48,7 @@ class SnapshotStore:
     def latest(self) -> SnapshotId | None:
         return self.ids[-1] if self.ids else None
 
-    def settle(self, log: PartitionLog, now_ms: int) -> None:
+    def align(self, log: PartitionLog, now_ms: int) -> None:
         """Bring log and snapshots into step when they are opened."""
         latest = self.latest
         if latest is not None:

@@ -25,8 +25,8 @@ from tailrace.metadata.storage.metadata_snapshot import (
 from tailrace.model.ids import TopicId
 from tailrace.protocol import messages
 from tailrace.protocol.message import Message
-from tailrace.records.control import Endpoint as VoterEndpoint
-from tailrace.records.control import Voter
+from tailrace.records.control_records import Endpoint as VoterEndpoint
+from tailrace.records.control_records import Voter
 
 METADATA_FOLDER = f"{file_names.CLUSTER_METADATA_TOPIC}-0"
 METADATA_TOPIC_ID = TopicId(UUID(int=1))

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from tailrace.model.ids import BrokerId, TopicPartition
-from tailrace.model.java_hash import java_abs, java_hash, to_int32
+from tailrace.model.java.java_hash import java_abs, java_hash, to_int32
 from tailrace.replication.fetching.fetcher_settings import FetcherSettings
 from tailrace.replication.fetching.replica_fetcher import ReplicaFetcher
 from tailrace.replication.follower import FollowerRole

@@ -43,7 +43,7 @@ class MetricsEndpoint:
         self,
         listener: Listener | None,
         poll: epoll,
-        measures: Callable[[], Iterable[Family]],
+        families: Callable[[], Iterable[Family]],
         explain: Callable[[Mapping[str, str], int, Callable[[dict[str, Any]], None]], None],
         clock_ms: Callable[[], int],
         errors: InternalErrors,
@@ -51,7 +51,7 @@ class MetricsEndpoint:
         """Without a listener there is nothing to do."""
         self._listener = listener
         self._poll = poll
-        self._measures = measures
+        self._families = families
         self._explain = explain
         self._clock_ms = clock_ms
         self._errors = errors
@@ -178,7 +178,7 @@ class MetricsEndpoint:
             kind, body, status = "text/plain; charset=utf-8", iter((_PAGE,)), "200 OK"
             if path == "/metrics":
                 kind = content_type(headers.get("accept", ""))
-                body = pieces(self._measures(), kind)
+                body = pieces(self._families(), kind)
                 self.scrapes += method == "GET"
             elif path == "/explain/fetch" and method == "GET":
                 self._start_explaining(visitor, target.partition("?")[2], is_modern=is_modern, keeps=keeps)

@@ -149,7 +149,7 @@ class Loop:
     def _measures(self) -> Iterator[Family]:
         """What there is to tell Prometheus, of the network, the process and the broker."""
         yield from self._server_measures.families(self.statistics(), self._connections, self._now_ms)
-        yield from self._broker.measures(self._now_ms)
+        yield from self._broker.metric_families(self._now_ms)
 
     def drain(self) -> None:
         """Accept nothing more, take no further requests, send the replies that are due, then stop."""

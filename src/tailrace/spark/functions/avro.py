@@ -17,7 +17,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.util import PythonEvalType
 
 from tailrace.spark.functions.avro_types import spark_type
-from tailrace.spark.functions.framing import HEADER_SIZE, ColumnOrName
+from tailrace.spark.functions.registry_frame import HEADER_SIZE, ColumnOrName
 from tailrace.spark.functions.schemas import Schemas
 
 MODES = ("FAILFAST", "PERMISSIVE")

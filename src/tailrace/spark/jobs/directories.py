@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from tailrace.log.directories.data_directory import DataDirectory, PartitionFolder, look_at
 from tailrace.log.disk.files import Files
 from tailrace.log.inspect.findings import CannotLook
-from tailrace.object_stores.address import WrongAddress, is_remote, parse_place
 from tailrace.object_stores.opening import files_of
+from tailrace.object_stores.store_address import WrongAddress, is_remote, parse_place
 from tailrace.spark.jobs.errors import JobError
 
 

@@ -21,9 +21,9 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.progress import TaskProgress
-from tailrace.spark.jobs.session import first_sentence
-from tailrace.spark.worker_process import settle
+from tailrace.spark.jobs.spark_session import first_sentence
+from tailrace.spark.jobs.task_progress import TaskProgress
+from tailrace.spark.worker_process import freeze_imports
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -84,7 +84,7 @@ def _tasks(spark: Any, tasks: Sequence[Any]) -> Any:
 
 
 def _answer(work: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:
-    settle()
+    freeze_imports()
     try:
         return True, work(task)
     except JobError as error:
@@ -99,7 +99,7 @@ def _opened(answer: tuple[bool, Any]) -> Any:
 
 
 def _placed(work: Callable[[Any], Iterable[tuple[int, int, Any]]], task: Any) -> Iterator[tuple[tuple[int, int], Any]]:
-    settle()
+    freeze_imports()
     try:
         for group, place, result in work(task):
             yield (group, place), result
@@ -110,7 +110,7 @@ def _placed(work: Callable[[Any], Iterable[tuple[int, int, Any]]], task: Any) ->
 def _merged(
     merge: Callable[[int, Iterator[Any]], Any], rows: Iterable[tuple[tuple[int, int], Any]]
 ) -> Iterator[tuple[int, tuple[bool, Any]]]:
-    settle()
+    freeze_imports()
     for group, found in groupby(rows, lambda row: row[0][0]):
         results = (result for _, result in found)
         yield group, (False, next(results)) if group == FAILED else _answer(partial(merge, group), results)

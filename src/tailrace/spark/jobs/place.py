@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError, Refused
 from tailrace.client.network.bootstrap import parse_bootstrap
 from tailrace.client.producing.producer import NotDelivered
 from tailrace.model.ids import TopicPartition
-from tailrace.object_stores.address import WrongAddress, is_remote, parse_place
 from tailrace.object_stores.settings import StoreSettings
+from tailrace.object_stores.store_address import WrongAddress, is_remote, parse_place
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.source.errors import DamagedLog, SourceError
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.groups.group_offsets import commit_offset, committed_offsets
 from tailrace.client.producing.transactions import Transaction, TransactionLost, Transactions

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError, Refused, UnknownTopic
 from tailrace.client.producing.sequenced import SequencedProducer
 from tailrace.model.errors import ErrorCode

@@ -12,7 +12,7 @@ from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import CODEC_MASK, TRANSACTIONAL_BIT, Codec
 from tailrace.records.columnar import columns as kernel
 from tailrace.records.columnar.columns import BytesColumn, RecordColumns
-from tailrace.spark.source.schema import Column
+from tailrace.spark.source.table_columns import Column
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _HEADERS = pa.list_(pa.field("element", _HEADER))

@@ -24,9 +24,9 @@ from pyspark.sql.types import StructType
 from tailrace.spark.source.batch_reader import FilteringLogReader, LogReader
 from tailrace.spark.source.errors import WrongOption
 from tailrace.spark.source.options import ReadOptions, read_options
-from tailrace.spark.source.schema import chosen_columns, ddl, default_columns
 from tailrace.spark.source.slice_reader import ReadPlan
 from tailrace.spark.source.stream_reader import LogStreamReader
+from tailrace.spark.source.table_columns import chosen_columns, ddl, default_columns
 
 if TYPE_CHECKING:
     from tailrace.spark.sink.input_columns import InputColumns

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.cluster.coordinators import Coordinators
 from tailrace.client.errors import ClientError
 from tailrace.client.groups.group_offsets import OffsetAndMetadata, commit_offsets

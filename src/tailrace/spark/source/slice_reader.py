@@ -11,9 +11,9 @@ import pyarrow as pa
 from tailrace.records.columnar.columns import RecordColumns
 from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema
 from tailrace.spark.source.planning.pruning import Narrowing
-from tailrace.spark.source.schema import Column, wanted_bits
+from tailrace.spark.source.table_columns import Column, wanted_bits
 from tailrace.spark.source.transports.transport import Slice
-from tailrace.spark.worker_process import settle
+from tailrace.spark.worker_process import freeze_imports
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ReadPlan:
 
 def read_slice(slice_: Slice, plan: ReadPlan) -> Iterator[Any]:
     """Yield the records of the slice as Arrow batches of some megabytes."""
-    settle()
+    freeze_imports()
     wanted = slice_.range
     columns = RecordColumns(
         wanted_bits(plan.columns),

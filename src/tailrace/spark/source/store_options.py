@@ -6,8 +6,8 @@ ones, such as credentials, are read from the environment of each worker, as the 
 
 from __future__ import annotations
 
-from tailrace.object_stores.address import GOOGLE, Place, WrongAddress, parse_place
 from tailrace.object_stores.settings import StoreSettings
+from tailrace.object_stores.store_address import GOOGLE, Place, WrongAddress, parse_place
 from tailrace.spark.option_values import OptionValues
 from tailrace.spark.source.errors import WrongOption
 

@@ -4,7 +4,7 @@ import json
 
 from tailrace.cli.records.record_text import json_record, text_record
 from tailrace.log.inspect.offline_records import FoundRecord
-from tailrace.log.segments.batch_reader import BatchHeader
+from tailrace.log.segments.batch_walk import BatchHeader
 from tailrace.model.ids import TopicPartition
 from tailrace.records.record import Record, RecordHeader, TimestampType
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.client.cluster.cluster import ClusterClient, LedPartition, PartitionAnswer
+from tailrace.client.cluster.cluster_client import ClusterClient, LedPartition, PartitionAnswer
 from tailrace.client.errors import (
     AnswerTimedOut,
     ClientError,

@@ -13,7 +13,7 @@ from tailrace.metadata.storage.record_framing import build_batch, build_control_
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 from tailrace.records.batch import RecordBatch
-from tailrace.records.control import KRaftVersion, KRaftVoters, LeaderChange, Voter
+from tailrace.records.control_records import KRaftVersion, KRaftVoters, LeaderChange, Voter
 
 VERSIONS = record_versions(30)
 BEGIN, END, ABORT = m.BeginTransactionRecord(name="x"), m.EndTransactionRecord(), m.AbortTransactionRecord(reason="y")

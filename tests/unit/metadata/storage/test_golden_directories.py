@@ -20,7 +20,7 @@ from tailrace.metadata.storage.record_framing import build_batch, build_control_
 from tailrace.metadata.storage.storage_format import METADATA_FOLDER, read_identity
 from tailrace.protocol.internal_records.metadata_frames import decode_frame
 from tailrace.records.batch import split_batches
-from tailrace.records.control import parse_control
+from tailrace.records.control_records import parse_control
 from tailrace.records.record import iter_records
 from tests.support.golden import golden
 

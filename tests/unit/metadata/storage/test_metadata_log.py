@@ -38,7 +38,7 @@ from tailrace.model.ids import TopicId
 from tailrace.protocol import messages as m
 from tailrace.protocol.message import Message
 from tailrace.records.batch import CorruptBatch, split_batches
-from tailrace.records.control import Voter
+from tailrace.records.control_records import Voter
 from tests.support.batches import batch
 from tests.support.controller_twin import counted_ids
 from tests.support.faulty_files import FaultyFiles

@@ -76,7 +76,7 @@ def test_diff_without_offsets_pairs_records_by_order(two: Any, tmp_path: Path) -
         later.create_topic("t")
         put(later.bootstrap, "t", 0, [(b"", b"")] * 3)
         from tailrace.client.admin import delete_records
-        from tailrace.client.cluster.cluster import ClusterClient
+        from tailrace.client.cluster.cluster_client import ClusterClient
 
         put(later.bootstrap, "t", 0, numbered(40))
         with ClusterClient(later.bootstrap) as cluster:

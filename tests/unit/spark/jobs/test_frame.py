@@ -11,8 +11,8 @@ import pytest
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_grouped, run_tasks
 from tailrace.spark.jobs.packing import pack
-from tailrace.spark.jobs.progress import TaskProgress
-from tailrace.spark.jobs.session import first_sentence
+from tailrace.spark.jobs.spark_session import first_sentence
+from tailrace.spark.jobs.task_progress import TaskProgress
 from tests.support.command import tailrace
 from tests.support.inline_spark import InlineSpark
 

@@ -137,7 +137,7 @@ def test_batches_too_large_for_the_target_are_split(source: tailrace.Broker, tar
 
 def test_provenance_adds_a_header_with_the_source_of_a_record(source: tailrace.Broker, target: tailrace.Broker) -> None:
     from tailrace.client.batches import fetch_range
-    from tailrace.client.cluster.cluster import ClusterClient
+    from tailrace.client.cluster.cluster_client import ClusterClient
 
     replay(source.bootstrap, target.bootstrap, topics=["t"], create=True, provenance=True)
     with ClusterClient(target.bootstrap) as cluster:

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.records.columnar import columns
 from tailrace.spark.source.errors import WrongOption
-from tailrace.spark.source.schema import chosen_columns, ddl, default_columns, wanted_bits
+from tailrace.spark.source.table_columns import chosen_columns, ddl, default_columns, wanted_bits
 
 
 def test_the_seven_columns_of_sparks_source_in_their_order() -> None:

@@ -20,6 +20,6 @@ def check_cluster(request: Request, operation: Operation, *, permissions: Permis
 
 def may_create(request: Request, topic: str, *, permissions: Permissions) -> bool:
     """Whether a client may make a topic of that name: any, or this one."""
-    return permissions.sees(request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME) or permissions.allows(
-        request, Operation.CREATE, AclResource.TOPIC, topic
-    )
+    return permissions.allows_silently(
+        request, Operation.CREATE, AclResource.CLUSTER, CLUSTER_NAME
+    ) or permissions.allows(request, Operation.CREATE, AclResource.TOPIC, topic)

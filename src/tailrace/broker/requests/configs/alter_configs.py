@@ -15,7 +15,7 @@ from tailrace.broker.requests.configs.config_authorization import refusal
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.metadata.controller.control import NO_ERROR, ApiError
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.image.image import ConfigResource, ResourceType

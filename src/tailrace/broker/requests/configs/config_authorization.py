@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.metadata.controller.control import ApiError
+from tailrace.metadata.controller.control_state import ApiError
 from tailrace.metadata.image.image import ConfigResource, ResourceType
 from tailrace.model.errors import ErrorCode
 

@@ -37,22 +37,22 @@ _DEFAULTS: Final = {
 }
 
 
-class BadWish(ValueError):
+class InvalidQuery(ValueError):
     """What is asked for cannot be a fetch; says why."""
 
 
 def start_explained_fetch(
-    fetches: Fetches, wish: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]
+    fetches: Fetches, query: Mapping[str, str], now_ms: int, answer: Callable[[dict[str, Any]], None]
 ) -> None:
-    """`wish`: topic, partition, offset and so on, as a consumer's configuration has them. `answer` is called once."""
-    unknown = set(wish) - {"topic", *_NUMBERS, *_DEFAULTS}
+    """`query`: topic, partition, offset and so on, as a consumer's configuration has them. `answer` is called once."""
+    unknown = set(query) - {"topic", *_NUMBERS, *_DEFAULTS}
     if unknown:
-        raise BadWish(f"nobody knows {', '.join(sorted(unknown))}")
-    asked = {**_DEFAULTS, **wish}
+        raise InvalidQuery(f"nobody knows {', '.join(sorted(unknown))}")
+    asked = {**_DEFAULTS, **query}
     if "topic" not in asked or "offset" not in asked:
-        raise BadWish("a fetch needs a topic and an offset")
+        raise InvalidQuery("a fetch needs a topic and an offset")
     if asked["isolation"] not in ("read_uncommitted", "read_committed"):
-        raise BadWish("isolation is read_uncommitted or read_committed")
+        raise InvalidQuery("isolation is read_uncommitted or read_committed")
     number = {name: _number(name, asked[name], *limits) for name, limits in _NUMBERS.items()}
     partition = FetchRequest.FetchPartition(
         partition=number["partition"],
@@ -76,5 +76,5 @@ def start_explained_fetch(
 
 def _number(name: str, text: str, low: int, high: int) -> int:
     if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-        raise BadWish(f"{name} is a number from {low} to {high}, not {text[:40]!r}")
+        raise InvalidQuery(f"{name} is a number from {low} to {high}, not {text[:40]!r}")
     return int(text)

@@ -321,7 +321,7 @@ class _Produce:
                     continue
                 if name is None:
                     name = self._name_of(topic)
-                    if not self._services.permissions.sees(self._request, _WRITE, _TOPIC, name):
+                    if not self._services.permissions.allows_silently(self._request, _WRITE, _TOPIC, name):
                         break
                 key = TopicPartition(name, index)
                 partition = self._services.partitions.get(key)

@@ -16,5 +16,5 @@ response is sent when the coordinator has answered.
     streams_group_describe.py    StreamsGroupDescribe
     delete_groups.py             DeleteGroups
     group_topics.py              the topics of a request that a client may see or read
-    gathering.py                 Gathering: one response from the answers of several coordinators
+    merged_parts.py              MergedParts: one response from the answers of several coordinators
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.group_topics import sees_of
+from tailrace.broker.requests.groups.group_topics import visibility_of
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -54,7 +54,7 @@ def handle(
             if body.topic_partitions is None
             else {bytes(topic.topic_id): tuple(topic.partitions) for topic in body.topic_partitions}
         ),
-        sees=sees_of(request, authorizer=authorizer),
+        is_visible=visibility_of(request, authorizer=authorizer),
     )
 
     def refuse(error: KafkaError, now_ms: int) -> None:

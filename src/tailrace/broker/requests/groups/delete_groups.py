@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -37,10 +37,10 @@ def handle(
         ]
         answer(DeleteGroupsResponse(results=results), now_ms)
 
-    gathering: Gathering[ErrorCode] = Gathering(len(names), finish)
+    merged: MergedParts[ErrorCode] = MergedParts(len(names), finish)
     for index, name in enumerate(names):
-        _delete(request, name, gathering.part(index), now_ms, groups=groups, permissions=permissions, shares=shares)
-    gathering.begin(now_ms)
+        _delete(request, name, merged.part(index), now_ms, groups=groups, permissions=permissions, shares=shares)
+    merged.begin(now_ms)
 
 
 def _delete(

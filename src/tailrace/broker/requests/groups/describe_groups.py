@@ -16,7 +16,7 @@ from typing import TypeAlias
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
 from tailrace.broker.security.permissions import Permissions
@@ -34,20 +34,20 @@ def handle(
 ) -> None:
     body: DescribeGroupsRequest = request.body
     answer = PendingAnswer(replies, request)
-    gathering: Gathering[DescribeGroupsResponse.DescribedGroup] = Gathering(
+    merged: MergedParts[DescribeGroupsResponse.DescribedGroup] = MergedParts(
         len(body.groups), lambda found, now_ms: answer(DescribeGroupsResponse(groups=found), now_ms)
     )
     for index, group_id in enumerate(body.groups):
         _describe(
             request,
             group_id,
-            gathering.part(index),
+            merged.part(index),
             now_ms,
             authorizer=authorizer,
             groups=groups,
             permissions=permissions,
         )
-    gathering.begin(now_ms)
+    merged.begin(now_ms)
 
 
 def _describe(

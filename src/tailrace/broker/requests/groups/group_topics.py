@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation, rights_of
 from tailrace.broker.security.permissions import Permissions
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible, all_visible
 from tailrace.metadata.controller.controller import Controller
 from tailrace.metadata.image.image import TopicImage
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -21,12 +21,14 @@ class FoundTopic(NamedTuple):
     error: ErrorCode  # why nothing can be done for it
 
 
-def sees_of(request: Request, *, authorizer: Authorizer) -> Sees:
+def visibility_of(request: Request, *, authorizer: Authorizer) -> IsVisible:
     """Which topics a client may know of; it may be asked long after the request."""
     rights, context = rights_of(authorizer), request.context
     if rights is None:
-        return sees_all
-    return partial(rights.sees, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC)
+        return all_visible
+    return partial(
+        rights.allows_silently, context.principal, context.client_host, Operation.DESCRIBE, AclResource.TOPIC
+    )
 
 
 def check_sees(request: Request, topics: Iterable[str], *, permissions: Permissions) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.group_topics import sees_of
+from tailrace.broker.requests.groups.group_topics import visibility_of
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -65,7 +65,7 @@ def handle(
         protocols=[(one.name, bytes(one.metadata)) for one in body.protocols],
         reason=body.reason or "not provided",
         version=version,
-        sees=sees_of(request, authorizer=authorizer),
+        is_visible=visibility_of(request, authorizer=authorizer),
     )
     groups.write(
         body.group_id,

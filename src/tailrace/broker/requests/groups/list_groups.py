@@ -25,11 +25,11 @@ def handle(request: Request, now_ms: int, *, groups: Groups, permissions: Permis
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {one.strip().lower() for one in body.states_filter}
     types = {one.lower() for one in body.types_filter}
-    sees_all = permissions.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME)
+    all_visible = permissions.allows(request, Operation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME)
     response = ListGroupsResponse()
     for shard in runtime.active():
         for group in list(shard.list_groups(states, types)):
-            if sees_all or permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
+            if all_visible or permissions.allows(request, Operation.DESCRIBE, AclResource.GROUP, group.group_id):
                 response.groups.append(group)
             yield
         yield

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import NOT_ASKED, AclResource, Authorizer, Operation, group_operations
 from tailrace.broker.security.permissions import Permissions
@@ -29,20 +29,20 @@ def handle(
 ) -> None:
     body: StreamsGroupDescribeRequest = request.body
     answer = PendingAnswer(replies, request)
-    gathering: Gathering[_Described] = Gathering(
+    merged: MergedParts[_Described] = MergedParts(
         len(body.group_ids), lambda found, now_ms: answer(StreamsGroupDescribeResponse(groups=found), now_ms)
     )
     for index, group_id in enumerate(body.group_ids):
         _describe(
             request,
             group_id,
-            gathering.part(index),
+            merged.part(index),
             now_ms,
             authorizer=authorizer,
             groups=groups,
             permissions=permissions,
         )
-    gathering.begin(now_ms)
+    merged.begin(now_ms)
 
 
 def _describe(

@@ -21,8 +21,8 @@ from typing import TypeAlias
 from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.gathering import Gathering
 from tailrace.broker.requests.groups.group_topics import find_topic
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -53,12 +53,12 @@ def handle(
         several = version >= _SEVERAL_FROM
         answer(OffsetFetchResponse(groups=found) if several else _of_one(found[0], version), now_ms)
 
-    gathering: Gathering[_Group] = Gathering(len(wanted), finish)
+    merged: MergedParts[_Group] = MergedParts(len(wanted), finish)
     for index, group in enumerate(wanted):
         _fetch(
-            request, group, gathering.part(index), now_ms, controller=controller, groups=groups, permissions=permissions
+            request, group, merged.part(index), now_ms, controller=controller, groups=groups, permissions=permissions
         )
-    gathering.begin(now_ms)
+    merged.begin(now_ms)
 
 
 def _only_group(body: OffsetFetchRequest) -> OffsetFetchRequest.OffsetFetchRequestGroup:

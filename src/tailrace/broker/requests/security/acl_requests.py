@@ -8,7 +8,7 @@ from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, AllowAll, Authorizer, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.metadata.controller.control import NO_ERROR, ApiError
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError
 from tailrace.model.acls import UNKNOWN, Acl, AclFilter
 from tailrace.model.errors import ErrorCode
 

@@ -11,7 +11,7 @@ from tailrace.broker.requests.cluster.cluster_authorization import REFUSED
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import CLUSTER_NAME, AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
-from tailrace.metadata.controller.control import ApiError
+from tailrace.metadata.controller.control_state import ApiError
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.metadata.decisions.scram_credentials import refuse_all
 from tailrace.model.errors import ErrorCode

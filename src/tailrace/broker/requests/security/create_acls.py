@@ -16,7 +16,7 @@ from tailrace.broker.requests.request_context import Request
 from tailrace.broker.requests.security.acl_requests import refusal_of_change
 from tailrace.broker.security.authorizer import Authorizer
 from tailrace.broker.security.permissions import Permissions
-from tailrace.metadata.controller.control import NO_ERROR, ApiError
+from tailrace.metadata.controller.control_state import NO_ERROR, ApiError
 from tailrace.metadata.controller.local_controller import LocalController
 from tailrace.model.acls import UNKNOWN
 from tailrace.model.errors import KafkaError

@@ -48,8 +48,8 @@ def _is_asked_for(token: DelegationTokenRecord, owners: set[str] | None) -> bool
 def _may_describe(request: Request, token: DelegationTokenRecord, *, permissions: Permissions) -> bool:
     return (
         is_owner_or_renewer(token, request.context.principal)
-        or permissions.sees(request, Operation.DESCRIBE, AclResource.DELEGATION_TOKEN, token.token_id)
-        or permissions.sees(request, Operation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
+        or permissions.allows_silently(request, Operation.DESCRIBE, AclResource.DELEGATION_TOKEN, token.token_id)
+        or permissions.allows_silently(request, Operation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
     )
 
 

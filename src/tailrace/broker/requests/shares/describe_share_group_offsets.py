@@ -16,7 +16,7 @@ from tailrace.broker.coordination.groups import Groups
 from tailrace.broker.coordination.partition_ends import Ends
 from tailrace.broker.handling.pending_answer import PendingAnswer
 from tailrace.broker.replies import Replies
-from tailrace.broker.requests.groups.gathering import Gathering
+from tailrace.broker.requests.groups.merged_parts import MergedParts
 from tailrace.broker.requests.request_context import Request
 from tailrace.broker.security.authorizer import AclResource, Operation
 from tailrace.broker.security.permissions import Permissions
@@ -50,21 +50,21 @@ def handle(
     body: DescribeShareGroupOffsetsRequest = request.body
     check_share_groups(controller=controller)
     answer = PendingAnswer(replies, request)
-    gathering: Gathering[_Group] = Gathering(
+    merged: MergedParts[_Group] = MergedParts(
         len(body.groups), lambda found, now_ms: answer(DescribeShareGroupOffsetsResponse(groups=found), now_ms)
     )
     for index, group in enumerate(body.groups):
         _describe(
             request,
             group,
-            gathering.part(index),
+            merged.part(index),
             now_ms,
             controller=controller,
             groups=groups,
             permissions=permissions,
             shares=shares,
         )
-    gathering.begin(now_ms)
+    merged.begin(now_ms)
 
 
 def _describe(

@@ -41,7 +41,9 @@ def handle(
         request.body,
         now_ms,
         may_create=lambda name: may_create(request, name, permissions=permissions),
-        may_describe=lambda name: permissions.sees(request, Operation.DESCRIBE_CONFIGS, AclResource.TOPIC, name),
+        may_describe=lambda name: permissions.allows_silently(
+            request, Operation.DESCRIBE_CONFIGS, AclResource.TOPIC, name
+        ),
         charge=quota.charge,
     )
     publisher.when_hosted(lambda then_ms: replies.answer(request, response, then_ms, quota.throttle_ms), now_ms)

@@ -43,7 +43,7 @@ def handle(
     if request.version < _STATES_FROM:
         body.topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in body.topic_names]
         body.topic_names = []
-    may_delete_all = permissions.sees(request, Operation.DELETE, AclResource.CLUSTER, CLUSTER_NAME)
+    may_delete_all = permissions.allows_silently(request, Operation.DELETE, AclResource.CLUSTER, CLUSTER_NAME)
     quota = throttling.mutations(request, now_ms, strict=request.version >= _STRICT_FROM)
     response = local_controller.delete_topics(
         body,

@@ -44,7 +44,7 @@ def handle(
     start = cursor.topic_name if cursor is not None else ""
     room = min(max(body.response_partition_limit, 1), config.integer("max.request.partition.size.limit"))
     names = [name for name in names if name >= start]
-    ask = permissions.sees if everything else permissions.allows
+    ask = permissions.allows_silently if everything else permissions.allows
     visible = [name for name in names if ask(request, Operation.DESCRIBE, AclResource.TOPIC, name)]
     response = _page(request, visible, cursor, room, authorizer=authorizer, controller=controller)
     if not everything:

@@ -125,10 +125,10 @@ def _all_topics(
     request: Request, *, authorizer: Authorizer, controller: Controller, encoded_topics: EncodedTopics, replies: Replies
 ) -> Steps[MetadataResponse]:
     context, image = request.context, controller.image
-    sees = partial(authorizer.sees, context.principal, context.client_host, Operation.DESCRIBE)
+    is_visible = partial(authorizer.allows_silently, context.principal, context.client_host, Operation.DESCRIBE)
     visible = []
     for topic in image.topics.values():
-        if sees(AclResource.TOPIC, topic.name):
+        if is_visible(AclResource.TOPIC, topic.name):
             visible.append(topic)
         yield
     response: MetadataResponse

@@ -67,7 +67,7 @@ def handle(
 def _may_be_idempotent(request: Request, *, authorizer: Authorizer, permissions: Permissions) -> bool:
     """Who may write to some topic may do it with a producer id (KIP-679)."""
     context = request.context
-    return permissions.sees(
+    return permissions.allows_silently(
         request, Operation.IDEMPOTENT_WRITE, AclResource.CLUSTER, CLUSTER_NAME
     ) or authorizer.allows_some(context.principal, context.client_host, Operation.WRITE, AclResource.TOPIC)
 

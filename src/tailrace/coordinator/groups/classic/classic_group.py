@@ -25,9 +25,9 @@ from enum import Enum
 
 from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
-from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.java.java_collections import hash_map_order
 from tailrace.protocol.errors import ProtocolError
 from tailrace.protocol.messages import (
     ConsumerProtocolSubscription,

@@ -17,7 +17,7 @@ from tailrace.coordinator.groups.classic.classic_group import COMPLETING, DEAD, 
 from tailrace.coordinator.groups.classic.classic_member import ClassicMember, JoinAnswer, Protocols
 from tailrace.coordinator.groups.classic.classic_rebalance import Change, Rebalances
 from tailrace.coordinator.groups.classic.classic_records import group_record
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees, sees_all
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible, all_visible
 from tailrace.coordinator.groups.group_settings import GroupSettings
 from tailrace.coordinator.shard import StateChange
 from tailrace.model.errors import ErrorCode, KafkaError
@@ -44,7 +44,7 @@ class JoinRequest(NamedTuple):
     protocols: Protocols
     reason: str
     version: int
-    sees: Sees = sees_all
+    is_visible: IsVisible = all_visible
 
 
 class ClassicJoins:

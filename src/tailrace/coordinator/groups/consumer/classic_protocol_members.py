@@ -65,7 +65,7 @@ class ClassicProtocolMembers:
         records: list[CoordinatorRecord] = []
         before = self._member_before(group, request, member_id, is_new, records)
         member, owned = self._with_join(before, request)
-        moved = self._consumers.advance(group, before, member, owned, settings, records, now_ms, request.sees)
+        moved = self._consumers.advance(group, before, member, owned, settings, records, now_ms, request.is_visible)
         response = JoinGroupResponse(
             member_id=member_id,
             generation_id=moved.member_epoch,

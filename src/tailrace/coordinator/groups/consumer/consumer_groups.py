@@ -20,7 +20,7 @@ from tailrace.coordinator.groups.consumer.consumer_description import describe_c
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from tailrace.coordinator.groups.consumer.consumer_heartbeat import (
     ConsumerHeartbeat,
-    Sees,
+    IsVisible,
     check_instance,
     with_heartbeat,
 )
@@ -101,7 +101,7 @@ class ConsumerGroups:
         member_id = beat.member_id or self._new_member_id()
         before = self._member(group, beat, member_id, records)
         member = with_heartbeat(before, beat)
-        moved = self.advance(group, before, member, beat.owned, settings, records, now_ms, beat.sees)
+        moved = self.advance(group, before, member, beat.owned, settings, records, now_ms, beat.is_visible)
         self.restart_session(group.group_id, moved, settings, now_ms)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id, member_epoch=moved.member_epoch, heartbeat_interval_ms=settings.heartbeat_interval_ms
@@ -120,12 +120,12 @@ class ConsumerGroups:
         settings: ConsumerSettings,
         records: Records,
         now_ms: int,
-        sees: Sees,
+        is_visible: IsVisible,
     ) -> ConsumerMember:
         """Store a changed member, bump epoch and target if needed, and return the member after its next step."""
         self._engine.store_member(group, before, member, records)
         names_changed = member.topic_names != before.topic_names
-        pattern = self._patterns.change(group, before, member, settings, records, now_ms, sees)
+        pattern = self._patterns.change(group, before, member, settings, records, now_ms, is_visible)
         epoch = self._engine.next_epoch(
             group,
             lambda: group.topics_with(member, self._image().topics),

@@ -10,10 +10,10 @@ from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_reconciliation import Owned
 from tailrace.model.errors import ErrorCode, KafkaError
 
-Sees: TypeAlias = Callable[[str], bool]  # (topic): True if the client may describe it
+IsVisible: TypeAlias = Callable[[str], bool]  # (topic): True if the client may describe it
 
 
-def sees_all(_: str) -> bool:
+def all_visible(_: str) -> bool:
     return True
 
 
@@ -32,7 +32,7 @@ class ConsumerHeartbeat(NamedTuple):
     topic_pattern: str | None = None
     server_assignor: str | None = None
     owned: Owned | None = None
-    sees: Sees = sees_all
+    is_visible: IsVisible = all_visible
 
     @property
     def is_full(self) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import Any, Final, NamedTuple
 
 from tailrace.coordinator.groups.consumer.consumer_group import ConsumerGroup
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible
 from tailrace.coordinator.groups.consumer.consumer_member import ConsumerMember
 from tailrace.coordinator.groups.consumer.consumer_records import CONSUMER_RECORDS, pattern_record, pattern_tombstone
 from tailrace.coordinator.groups.consumer.consumer_settings import ConsumerSettings
@@ -59,7 +59,7 @@ class PatternSubscriptions:
         settings: ConsumerSettings,
         records: Records,
         now_ms: int,
-        sees: Sees,
+        is_visible: IsVisible,
     ) -> PatternChange:
         """Compare the member's pattern with the one before, and start a lookup if one is due.
 
@@ -85,7 +85,7 @@ class PatternSubscriptions:
         patterns = group.patterns_with(member)
         key = ("patterns", group.group_id)
         if patterns and key not in self._timers and self._is_lookup_due(group, patterns, settings, now_ms):
-            self._timers.schedule(key, now_ms, lambda now_ms: self._look_up(key, group.group_id, sees, now_ms))
+            self._timers.schedule(key, now_ms, lambda now_ms: self._look_up(key, group.group_id, is_visible, now_ms))
         return PatternChange(changed, counts)
 
     def _is_lookup_due(self, group: ConsumerGroup, patterns: set[str], settings: ConsumerSettings, now_ms: int) -> bool:
@@ -108,7 +108,7 @@ class PatternSubscriptions:
             self._topics = image.topics
         return self._topics_version
 
-    def _look_up(self, key: Hashable, group_id: str, sees: Sees, now_ms: int) -> StateChange[None] | None:
+    def _look_up(self, key: Hashable, group_id: str, is_visible: IsVisible, now_ms: int) -> StateChange[None] | None:
         group = self._find(group_id)
         if group is None:
             return None
@@ -116,7 +116,7 @@ class PatternSubscriptions:
 
         self._version_with_new_topics()  # topics that this lookup sees are not new afterwards
         image = self._image()
-        lookup = PatternLookup(group.subscriptions.patterns(), image.topics, sees)
+        lookup = PatternLookup(group.subscriptions.patterns(), image.topics, is_visible)
 
         def run_slice(now_ms: int) -> StateChange[None] | None:
             group = self._find(group_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tailrace.coordinator.groups.consumer.consumer_heartbeat import Sees
+from tailrace.coordinator.groups.consumer.consumer_heartbeat import IsVisible
 from tailrace.model.errors import ErrorCode, KafkaError
 from tailrace.model.patterns import UnusablePattern, compile_pattern
 
@@ -27,16 +27,16 @@ def check_pattern(pattern: str) -> None:
 class PatternLookup:
     """A search for the topics that each pattern matches as a whole, done in slices of bounded cost."""
 
-    def __init__(self, patterns: Iterable[str], topics: Iterable[str], sees: Sees) -> None:
-        """`sees(topic)` is False for a topic that must not be found."""
+    def __init__(self, patterns: Iterable[str], topics: Iterable[str], is_visible: IsVisible) -> None:
+        """`is_visible(topic)` is False for a topic that must not be found."""
         self.found: dict[str, set[str]] = {}
-        self._steps = self._match(sorted(patterns), list(topics), sees)
+        self._steps = self._match(sorted(patterns), list(topics), is_visible)
 
     def run_slice(self) -> bool:
         """Match the next slice of topics. Return True once every pattern is done."""
         return next(self._steps, True)
 
-    def _match(self, patterns: list[str], topics: list[str], sees: Sees) -> Iterator[bool]:
+    def _match(self, patterns: list[str], topics: list[str], is_visible: IsVisible) -> Iterator[bool]:
         count = cost = 0
         for pattern in patterns:
             found = self.found[pattern] = set()
@@ -45,7 +45,7 @@ class PatternLookup:
                 if count >= SLICE_TOPICS or cost >= SLICE_COST:
                     yield False
                     count = cost = 0
-                if compiled.matches(topic) and sees(topic):
+                if compiled.matches(topic) and is_visible(topic):
                     found.add(topic)
                 count += 1
                 cost += compiled.cost(topic)

@@ -11,8 +11,8 @@ from struct import pack
 
 from xxhash import xxh3_64
 
-from tailrace.coordinator.groups.java_collections import text_order
 from tailrace.metadata.image.image import MetadataImage, TopicImage
+from tailrace.model.java.java_collections import text_order
 
 
 class TopicHashes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tailrace.coordinator.groups.java_collections import text_order
+from tailrace.model.java.java_collections import text_order
 
 K = TypeVar("K", bytes, str)  # a topic id, or the name of a subtopology
 

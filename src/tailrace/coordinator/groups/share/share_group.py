@@ -12,17 +12,17 @@ from tailrace.coordinator.groups.epoch.epoch_description import group_fields, me
 from tailrace.coordinator.groups.epoch.epoch_group import NO_TARGET_EPOCH, Assignment, EpochGroup
 from tailrace.coordinator.groups.epoch.subscriptions import Subscription, Subscriptions
 from tailrace.coordinator.groups.group import Committer, IdleSince, TopicCommit
-from tailrace.coordinator.groups.java_collections import (
-    TIMELINE_CAPACITY_MIN,
-    grown_timeline_capacity,
-    timeline_order,
-)
 from tailrace.coordinator.groups.share.share_member import ShareMember
 from tailrace.coordinator.groups.share.share_records import group_tombstones
 from tailrace.coordinator.groups.share.share_topics import ShareTopics
 from tailrace.coordinator.shard import CoordinatorRecord
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.java.java_collections import (
+    TIMELINE_CAPACITY_MIN,
+    grown_timeline_capacity,
+    timeline_order,
+)
 from tailrace.protocol.messages import ShareGroupDescribeResponse
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology, Subtopology, TopicInfo, source_topics
 from tailrace.metadata.image.image import MetadataImage
 from tailrace.model.errors import ErrorCode, KafkaError
+from tailrace.model.java.java_collections import hash_map_order
 
 _SHOWN_TOPICS_MAX = 3
 

@@ -14,17 +14,17 @@ from typing import Any, Final
 from tailrace.coordinator.groups.epoch.epoch_group import EpochGroup
 from tailrace.coordinator.groups.epoch.epoch_replay import EpochReplay
 from tailrace.coordinator.groups.group import Committer, TopicCommit
-from tailrace.coordinator.groups.java_collections import (
-    TIMELINE_CAPACITY_MIN,
-    grown_timeline_capacity,
-    timeline_order,
-)
 from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology
 from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
 from tailrace.coordinator.groups.streams.streams_records import STREAMS_RECORDS, group_tombstones
 from tailrace.coordinator.groups.streams.streams_topology import StreamsTopology
 from tailrace.coordinator.groups.streams.task_holders import TaskHolders
 from tailrace.coordinator.shard import CoordinatorRecord
+from tailrace.model.java.java_collections import (
+    TIMELINE_CAPACITY_MIN,
+    grown_timeline_capacity,
+    timeline_order,
+)
 from tailrace.protocol.messages import StreamsGroupTopologyKey
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tailrace.coordinator.groups.java_collections import hash_map_order
 from tailrace.coordinator.groups.streams.configured_topology import ConfiguredTopology
 from tailrace.coordinator.groups.streams.streams_group import StreamsGroup
 from tailrace.coordinator.groups.streams.streams_member import StreamsMember, Tasks
 from tailrace.coordinator.groups.streams.task_assignor import MemberSpec, SubtopologySpec, assign_tasks
+from tailrace.model.java.java_collections import hash_map_order
 
 ASSIGNOR: Final = "sticky"
 

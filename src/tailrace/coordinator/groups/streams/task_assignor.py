@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tailrace.coordinator.groups.java_collections import PriorityQueue, hash_map_capacity, hash_map_order
 from tailrace.coordinator.groups.streams.streams_member import Tasks
+from tailrace.model.java.java_collections import PriorityQueue, hash_map_capacity, hash_map_order
 
 
 class TaskId(NamedTuple):

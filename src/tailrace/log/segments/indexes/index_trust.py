@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 
 from tailrace.log.disk.files import File
-from tailrace.log.segments.batch_reader import BatchHeader, find_header, walk_headers
+from tailrace.log.segments.batch_walk import BatchHeader, find_header, walk_headers
 from tailrace.log.segments.indexes.offset_index import OffsetIndex, OffsetPosition
 from tailrace.log.segments.indexes.time_index import TimeIndex, TimestampOffset
 from tailrace.model.ids import NO_TIMESTAMP, Offset

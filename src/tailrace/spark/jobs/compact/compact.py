@@ -33,8 +33,8 @@ from tailrace.log.disk.files import DiskFiles
 from tailrace.model.configs.topic_settings import parse_topic_config
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import RecordBatch
+from tailrace.spark.jobs.compact.compaction_plan import CompactionPlan, plan_compaction
 from tailrace.spark.jobs.compact.directory_lock import directory_lock, job_lock
-from tailrace.spark.jobs.compact.plan import CompactionPlan, plan_compaction
 from tailrace.spark.jobs.compact.single_task import MAP_BYTES, SingleTask, compact_in_one_task
 from tailrace.spark.jobs.compact.swap import swap_in
 from tailrace.spark.jobs.compact.tasks import (

@@ -19,7 +19,7 @@ from tailrace.log.disk.files import DiskFiles, join
 from tailrace.log.segments.indexes.transaction_index import AbortedTransaction
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import CorruptBatch
-from tailrace.spark.jobs.compact.plan import PlannedSegment
+from tailrace.spark.jobs.compact.compaction_plan import PlannedSegment
 from tailrace.spark.jobs.compact.tasks import ATTEMPTS, Written, damaged, open_planned, written_files
 
 MAP_BYTES = 256 * 1024 * 1024  # enough for ten million keys; the map grows with the number of keys

@@ -27,7 +27,7 @@ from tailrace.log.segments.segment import SEGMENT_KINDS, Segment
 from tailrace.model.ids import Offset, ProducerId, TopicPartition
 from tailrace.model.topic_config import TopicConfig
 from tailrace.records.batch import HEADER_SIZE, CorruptBatch, RecordBatch
-from tailrace.spark.jobs.compact.plan import PlannedSegment
+from tailrace.spark.jobs.compact.compaction_plan import PlannedSegment
 from tailrace.spark.jobs.errors import JobError
 
 ATTEMPTS = "compaction-attempts"  # contains a folder for each attempt of a task

@@ -19,8 +19,8 @@ from tailrace.spark.jobs.job import run_tasks
 from tailrace.spark.jobs.place import Place, as_job_errors, other_name, topic_pairs, whole_slice
 from tailrace.spark.source.options import ReadOptions
 from tailrace.spark.source.planning.offset_ranges import OffsetRange
-from tailrace.spark.source.schema import KNOWN
 from tailrace.spark.source.slice_reader import ReadPlan, read_slice
+from tailrace.spark.source.table_columns import KNOWN
 from tailrace.spark.source.transports.transport import Slice, Transport
 
 IGNORED = ("offsets", "timestamps", "headers")

@@ -13,9 +13,9 @@ from typing import Any
 
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.spark.jobs.errors import JobError
-from tailrace.spark.jobs.export.ledger import StagedFile
+from tailrace.spark.jobs.export.export_ledger import StagedFile
 from tailrace.spark.jobs.place import Place
-from tailrace.spark.jobs.session import first_sentence
+from tailrace.spark.jobs.spark_session import first_sentence
 from tailrace.spark.source.planning.offset_ranges import offsets_to_json
 
 FORMATS = ("json", "avro", "protobuf")

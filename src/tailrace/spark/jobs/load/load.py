@@ -23,7 +23,7 @@ from tailrace.log.directories.data_directory import look_at
 from tailrace.log.disk.files import DiskFiles
 from tailrace.log.inspect.findings import CannotLook
 from tailrace.model.ids import TopicPartition
-from tailrace.object_stores.address import is_remote
+from tailrace.object_stores.store_address import is_remote
 from tailrace.records.batch import Codec
 from tailrace.spark.jobs.errors import JobError
 from tailrace.spark.jobs.job import run_tasks
@@ -42,10 +42,10 @@ from tailrace.spark.jobs.load.target import (
     partition_count,
 )
 from tailrace.spark.jobs.place import Place, cluster_at
-from tailrace.spark.jobs.progress import TaskProgress
 from tailrace.spark.jobs.replay.copy import ReplayTask, replay_partition
 from tailrace.spark.jobs.replay.state import ReplayPoint, ReplayState
-from tailrace.spark.jobs.session import first_sentence
+from tailrace.spark.jobs.spark_session import first_sentence
+from tailrace.spark.jobs.task_progress import TaskProgress
 
 CODECS = tuple(codec.name.lower() for codec in Codec)
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.configs import Resource, ResourceType, describe_configs
 from tailrace.client.offsets import latest_offsets
 from tailrace.log.directories.load_proposal import DONE, FOLDER, PROPOSALS, Outcome, answered, propose

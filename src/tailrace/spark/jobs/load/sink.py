@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from tailrace.model.ids import TopicPartition
 from tailrace.records.batch import Codec
 from tailrace.spark.jobs.load.chunks import Chunk, ChunkPlan, ChunkWriter
-from tailrace.spark.worker_process import settle
+from tailrace.spark.worker_process import freeze_imports
 
 NAME = "tailrace-load"
 _LIST = "chunks.json"
@@ -42,7 +42,7 @@ class LoadWriter(DataSourceArrowWriter):
         self._plan = plan
 
     def write(self, iterator: Iterator[Any]) -> ChunkMessage:
-        settle()
+        freeze_imports()
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
         return ChunkMessage(number, tuple(ChunkWriter(self._plan, number).write(iterator)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tailrace.client.admin import NewTopic, create_topic, delete_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import UnknownTopic
 from tailrace.model.ids import LeaderEpoch, Offset, TopicPartition
 from tailrace.model.topic_config import TopicConfig

@@ -66,7 +66,7 @@ class TimeSeries:
             self.buckets[second // self.width_s] = (before[0] + records, before[1] + size)
             if len(self.buckets) > 2 * _MOST_BUCKETS:
                 self._widen(self._level + 1)
-        self._settle()
+        self._bound_buckets()
 
     def merge(self, other: TimeSeries) -> None:
         if other._level > self._level:
@@ -75,9 +75,9 @@ class TimeSeries:
         for number, (records, size) in other.buckets.items():
             before = self.buckets.get(number // factor, (0, 0))
             self.buckets[number // factor] = (before[0] + records, before[1] + size)
-        self._settle()
+        self._bound_buckets()
 
-    def _settle(self) -> None:
+    def _bound_buckets(self) -> None:
         while len(self.buckets) > _MOST_BUCKETS and self._level < len(WIDTHS_S) - 1:
             self._widen(self._level + 1)
 

@@ -21,7 +21,7 @@ from tailrace.records.columnar.columns import AbortedRanges, RecordColumns
 from tailrace.spark.jobs.place import as_job_errors
 from tailrace.spark.jobs.profile.facts import CodecFacts, KeyFacts, LogFacts
 from tailrace.spark.source.arrow_batches import arrow_batch, arrow_schema
-from tailrace.spark.source.schema import KNOWN, wanted_bits
+from tailrace.spark.source.table_columns import KNOWN, wanted_bits
 from tailrace.spark.source.transports.transport import Slice
 
 TOP = 20

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.client.batches import FetchOptions, fetch_range
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError, Refused
-from tailrace.client.isolation import IsolationLevel
 from tailrace.client.offsets import latest_offsets
 from tailrace.client.producing.producer import NO_OFFSET, BatchProducer, NotDelivered
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.errors import ErrorCode
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records.batch import RecordBatch

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tailrace.client.admin import NewTopic, create_topic
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import UnknownTopic
 from tailrace.client.offsets import latest_offsets
 from tailrace.model.ids import Offset, TopicPartition

@@ -44,8 +44,8 @@ def open_transport(options: ReadOptions) -> Transport:
 
     Without a path, the transport reads from the cluster.
     """
-    from tailrace.object_stores.address import Place
     from tailrace.object_stores.opening import files_of
+    from tailrace.object_stores.store_address import Place
     from tailrace.spark.source.transports.files_transport import FilesTransport
     from tailrace.spark.source.transports.wire_transport import WireTransport
 

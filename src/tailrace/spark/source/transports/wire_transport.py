@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.client.batches import FetchedPartition, FetchOptions, fetch
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError, OffsetOutOfRange, UnknownTopic
-from tailrace.client.isolation import IsolationLevel
 from tailrace.client.offsets import earliest_offsets, find_offsets, latest_offsets
+from tailrace.client.visible_batches import IsolationLevel
 from tailrace.model.ids import Offset, TopicPartition
 from tailrace.records import kernels
 from tailrace.records.batch import CONTROL_BIT, CorruptBatch, RecordBatch
-from tailrace.records.control import end_marker
+from tailrace.records.control_records import end_marker
 from tailrace.records.raw_batches import BatchTaker
 from tailrace.spark.source.errors import DamagedLog, OffsetRangeLost, UnknownLog, Unreadable
 from tailrace.spark.source.options import ReadOptions, Selection, WireOptions

@@ -1,4 +1,4 @@
-"""What the broker measures, as families of samples under the names that Kafka's dashboards know.
+"""Metrics of the broker, as families of samples under the names that Kafka's dashboards know.
 
 Nothing here is kept: counters live where they are counted, and everything else is looked up when it is asked for.
 `docs/reference/metrics.md` lists the names with Kafka's MBeans.

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from tailrace.cli import progress
-from tailrace.cli.progress import Progress
+from tailrace.cli import progress_bar
+from tailrace.cli.progress_bar import Progress
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ def test_no_progress_bar_is_drawn_without_a_terminal() -> None:
 
 def test_the_progress_bar_is_erased_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter(range(100))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(moments)))
+    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: float(next(moments)))
     stream = Terminal()
     with Progress(2048, stream) as shown:
         shown.label("orders-0")
@@ -34,7 +34,7 @@ def test_the_progress_bar_is_erased_at_the_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_progress_bar_is_redrawn_at_most_once_per_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress.time, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: 5.0)
     stream = Terminal()
     with Progress(10_000, stream) as shown:
         for _ in range(1000):

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tailrace.log.disk.files import File
-from tailrace.log.segments.batch_reader import BatchHeader, find_header, parse_header, read_batches, walk_headers
+from tailrace.log.segments.batch_walk import BatchHeader, find_header, parse_header, read_batches, walk_headers
 from tailrace.records.batch import Codec, CorruptBatch, RecordBatch
 from tailrace.records.legacy import build_messages
 from tailrace.records.record import Record, TimestampType

@@ -1,4 +1,4 @@
-"""Gathering: an answer put together of parts that come one by one, each from a coordinator of its own."""
+"""MergedParts: an answer put together of parts that come one by one, each from a coordinator of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 P = TypeVar("P")
 
 
-class Gathering(Generic[P]):
+class MergedParts(Generic[P]):
     def __init__(self, count: int, answer: Callable[[list[P], int], None]) -> None:
         self._parts: dict[int, P] = {}
         self._count = count

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.records.batch import CorruptBatch, RecordBatch
 from tailrace.records.builder import BatchBuilder
-from tailrace.records.control import (
+from tailrace.records.control_records import (
     ControlType,
     Endpoint,
     EndTransactionMarker,

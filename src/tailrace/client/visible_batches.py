@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from tailrace.model.ids import Offset, ProducerId
 from tailrace.records.batch import RecordBatch
-from tailrace.records.control import ControlType, control_type
+from tailrace.records.control_records import ControlType, control_type
 from tailrace.records.legacy import Message
 from tailrace.records.record import iter_records
 

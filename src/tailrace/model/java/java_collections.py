@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
-from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity
-from tailrace.model.java_hash import java_hash
+from tailrace.model.java.java_hash import java_hash
+from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity
 
 T = TypeVar("T")
 

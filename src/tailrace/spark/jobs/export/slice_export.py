@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from tailrace.spark.jobs.export.ledger import StagedFile
+from tailrace.spark.jobs.export.export_ledger import StagedFile
 from tailrace.spark.jobs.place import as_job_errors
 from tailrace.spark.source.arrow_batches import arrow_schema
-from tailrace.spark.source.schema import default_columns
 from tailrace.spark.source.slice_reader import ReadPlan, read_slice
+from tailrace.spark.source.table_columns import default_columns
 from tailrace.spark.source.transports.transport import Slice
 
 PARTITION_COLUMNS = ("topic", "date", "hour")

@@ -1,4 +1,4 @@
-"""What the log says about opening directories: how far it is, and what was found."""
+"""Log lines about opening directories: progress, recovered logs, and a summary."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _log = logging.getLogger(__name__)
 def progress_of(directory: LogDirectory) -> Callable[[int, int, TopicPartition], None]:
     """For `LogDirectory.load`."""
 
-    def tell(number: int, total: int, partition: TopicPartition) -> None:
+    def log_progress(number: int, total: int, partition: TopicPartition) -> None:
         if number and number % PROGRESS_LOGS == 0:
             _log.info("opening logs", extra=fields(log_dir=directory.path, opened=number, total=total, at=partition))
 
-    return tell
+    return log_progress
 
 
-def tell_loaded(directory: LogDirectory, report: LoadReport) -> None:
+def log_loaded(directory: LogDirectory, report: LoadReport) -> None:
     for partition, found in report.recoveries.items():
         _log.info(
             "log recovered",

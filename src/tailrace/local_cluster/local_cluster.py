@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from tailrace.client.admin import describe_cluster
-from tailrace.client.cluster.cluster import ClusterClient
+from tailrace.client.cluster.cluster_client import ClusterClient
 from tailrace.client.errors import ClientError
 from tailrace.client.settings import ClientSettings
+from tailrace.local_cluster.cluster_plan import HOST, ClusterPlan, Node
 from tailrace.local_cluster.kafka_program import LOG4J, SERVER, STORAGE_TOOL, KafkaProgram
-from tailrace.local_cluster.plan import HOST, ClusterPlan, Node
 from tailrace.local_cluster.process import NodeProcess
 
 _POLL_S: Final = 0.05

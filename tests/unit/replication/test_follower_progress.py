@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.log.segments.position import LogPosition
-from tailrace.replication.progress import FollowerProgress
+from tailrace.replication.follower_progress import FollowerProgress
 
 
 def at(offset: int) -> LogPosition:

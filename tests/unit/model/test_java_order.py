@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailrace.log.producers.java_order import FIRST_CAPACITY, grown_capacity, hash_order
+from tailrace.model.java.java_order import FIRST_CAPACITY, grown_capacity, hash_order
 
 
 def test_small_keys_come_in_order_of_their_bucket_of_sixteen() -> None:

@@ -26,7 +26,7 @@ TRAFFIC = "kafka_server_brokertopicmetrics_"
 def samples(broker: Broker) -> dict[tuple[str, ...], float]:
     """By name and label values."""
     read = {}
-    for family in broker.measures(NOW_MS):
+    for family in broker.metric_families(NOW_MS):
         for labels, value, suffix in family.samples:
             read[family.name + suffix, *labels.values()] = value
     return read
@@ -215,7 +215,7 @@ def test_errors_are_counted_wherever_a_response_has_them(client: Client) -> None
 
 
 def test_counters_are_declared_as_such_and_names_are_unique(client: Client) -> None:
-    families = list(client.broker.measures(NOW_MS))
+    families = list(client.broker.metric_families(NOW_MS))
     names = [family.name for family in families]
     assert len(names) == len(set(names))
     assert {family.kind for family in families if family.name.startswith(TRAFFIC)} == {Kind.COUNTER}
